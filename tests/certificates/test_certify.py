@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from tests.maps.own_scores import DividedSquares
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
@@ -108,3 +109,8 @@ assert not [name for name in families if ".{other}" in name], families
 assert len(families) > 3
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_a_score_without_bounds_is_told_what_it_lacks() -> None:
+    with pytest.raises(InputError, match=r"its score DividedSquares does not say .*scores\.Certified .*`lipschitz`"):
+        ws.certify(ws.RandomAttentionFeatures(9, score=DividedSquares()), ws.gaussian_text(4, 9, seed=0))

@@ -238,3 +238,12 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
         assert share == sum(value >= threshold for value in values) / len(values)
     assert any(sentence.startswith("A threshold of 0.7 with the first model is") for sentence in found.answer)
     assert found.to_dict()["matched"]["first"] == 0.7
+
+
+def test_where_nothing_could_be_compared_no_difference_is_denied():
+    texts = ["the lift works", "turn it on", "he did not go", "turn it off", "the door is shut", "ok"]
+    found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", requirements=["all.differs <= 0"])
+    assert found.rows == () and not found.passed
+    assert found.answer[0].startswith("Nothing could be compared between ")
+    with pytest.raises(ws.InputError, match="`texts` holds none of two words or more"):
+        ws.compare(bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none")

@@ -112,3 +112,22 @@ def test_a_function_of_pairs_has_no_vectors_and_says_so():
     assert (found.pairs, found.sensitivity) == ((), (None,) * 6)
     assert len(found.notes) == 1
     assert "where gradients are needed score cannot be used" in found.notes[0]
+
+
+def test_a_text_of_one_word_is_compared_with_a_longer_one():
+    model = (model_of("bert"), tokenizer())
+    found = explain(model, "film", "the film was good", plan=BARE)
+    alone, *others = found.words
+    assert (alone.word, alone.removal, found.pairs) == ("film", None, ())
+    less = cosine(model, "film", "the film was")
+    assert others[-1].removal == pytest.approx(less - found.value, abs=1e-6)
+    assert found.notes == ("the first text has one word: nothing would be left without it, so that it has no numbers",)
+    for texts in (["film"], ["film", "good"]):
+        with pytest.raises(ws.InputError, match="has 1 words; an explanation compares two or more"):
+            explain(model, *texts)
+
+
+def test_of_a_score_that_no_word_moves_no_word_is_named():
+    said = explain(lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off").sentences()
+    assert [line for line in said if "no word moves it" in line] == said[1:3]
+    assert not any("'" in line for line in said[:3])

@@ -8,10 +8,12 @@ import pytest
 import torch
 from tests.maps.tiny_models import model_of, tokenizer
 from torch import nn
+from transformers import pipeline
 
 import wordsens as ws
 from wordsens.maps.function import FunctionFeatures, as_feature_map
 from wordsens.maps.transformer.prompt_pair import prompt_pair
+from wordsens.models.load import as_model
 
 X = ws.gaussian_text(4, 6, seed=1)
 IDS = torch.tensor([[2, 5, 6, 7, 3]])
@@ -140,3 +142,19 @@ def test_the_wrong_map_is_one_error(call, start, unchecked_types):
         call()
     assert str(caught.value).startswith(start)
     assert "AttributeError" not in str(caught.value)
+
+
+def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
+    """A transformer, its tokenizer, a pair, a pipeline, a model of ours, a name: none of them takes rows."""
+    bert, words = model_of("bert"), tokenizer()
+    pair = "TransformerFeatures.from_pretrained((model, tokenizer))"
+    loaded = "TransformerFeatures.from_pretrained(model)"
+    for given, remedy in (
+        (bert, pair), (words, pair), ((bert, words), loaded),
+        (pipeline("feature-extraction", bert, tokenizer=words), loaded),
+        (as_model((bert, words)), "model.features()"), ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
+    ):  # fmt: skip
+        for measure in (ws.word_sensitivity, ws.certify):
+            with pytest.raises(ws.InputError) as caught:
+                measure(given, "a text, as a newcomer writes it")
+            assert f"pass phi = {remedy}" in str(caught.value) and "X = phi.embed(text)[0]" in str(caught.value)

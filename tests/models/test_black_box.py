@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 from wordsens.errors import InputError
@@ -118,3 +119,47 @@ def module(tmp_path, monkeypatch):
 def test_module_and_name(module):
     for place in (f"{module}:encode", f"{module}:model.encode", f"{module}:model"):
         assert as_model(load_named(place)).encode(["abc"]).tolist() == [[3.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "sparse",
+    [
+        lambda rows: torch.from_numpy(rows).to_sparse(),
+        lambda rows: list(torch.from_numpy(rows).to_sparse()),
+        scipy.sparse.csr_matrix,
+        lambda rows: list(map(scipy.sparse.csr_matrix, rows)),
+    ],
+)
+def test_sparse_answers_are_taken(sparse):
+    np.testing.assert_array_equal(as_model(lambda texts: sparse(letters(texts))).encode(TEXTS), letters(TEXTS))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("wrapped", [np.asarray, torch.from_numpy, list])
+def test_integers_of_one_byte_may_be_packed_bits(kind, wrapped):
+    """Bits, eight in a byte, have no cosine; unpacked they have, and so have whole numbers as floats."""
+    signs = np.array([[len(text) % 3 > 1, *(letter in text for letter in "dhnoStu")] for text in TEXTS])
+
+    def packed(texts):
+        rows = np.packbits([signs[TEXTS.index(text)] if text in TEXTS else signs[0] for text in texts], axis=1)
+        return wrapped(rows.astype(kind))
+
+    with pytest.raises(InputError, match=rf"gave {kind}, which may be bits packed eight in a byte .* np\.unpackbits"):
+        as_model(packed)
+    unpacked = as_model(lambda texts: 2.0 * np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1) - 1)
+    np.testing.assert_array_equal(unpacked.encode(TEXTS), 2.0 * signs - 1)
+    as_model(lambda texts: np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1)).encode(TEXTS)
+
+
+def test_a_function_that_fails_is_told_what_it_was_called_with():
+    def needs_keys(texts):
+        return [text["body"] for text in texts]
+
+    with pytest.raises(InputError, match=r"list of sentences on which wordsens tries every function, not your texts"):
+        as_model(needs_keys)
+
+    def short(texts):
+        return letters(texts) if max(map(len, texts)) < 120 else 1 / 0
+
+    with pytest.raises(InputError, match=r"it was called with one list of texts, the first 'open open .*\.\.\.'$"):
+        as_model(short).encode(["open " * 40])

@@ -13,7 +13,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count, require_kind, require_positive
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import Model, require_cosines
 from wordsens.seeds import derive_seed
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.power_law import PowerLaw, centred, fit_power_law, least_squares_slope
@@ -116,6 +116,7 @@ def pair_distances(
         progress: called with (characters read, characters in all).
     """
     count, context = _tokens(phi)
+    require_cosines(phi, "distances by length")
     for multiple in multiples:
         require_count("multiples", multiple)
     words = (filler or " ".join(review.text for review in shipped_reviews()[:12])).split()

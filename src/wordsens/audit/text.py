@@ -21,6 +21,7 @@ from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix, Word
+from wordsens.text.transformer_encoder import wide_offsets
 from wordsens.text.whole_words import reading_words, whole_words, with_word, without, word_spans
 
 NEGATION = "negation"
@@ -94,7 +95,7 @@ class AuditedText(Shown, Saved):
         tokens: rows of the text, special tokens included.
         words: whole words that were read.
         read: these words; empty in records of earlier versions.
-        words_lost: whole words after them that were cut off.
+        words_lost: whole words before or after them that were cut off.
         negations_lost: of those.
         measured: the measured words, in the order of the text.
         evaluations: perturbed texts that the search evaluated.
@@ -150,7 +151,7 @@ def audit_text(
         sensitivities, evaluations = searched.per_word.tolist(), searched.evaluations
     removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
     swaps = {} if alternatives is None else _swaps(phi, document, whole, chosen, alternatives, plan)
-    lost = _lost(phi, document, len(whole))
+    lost = _lost(phi, document, whole)
     return AuditedText(
         source=document.source,
         tokens=len(text),
@@ -221,11 +222,10 @@ def _swaps(
     plan: AuditPlan,
 ) -> dict[int, tuple[float, str]]:
     """The farthest swap of each chosen word, in the text as far as it is read."""
-    places = iter(word_spans(document.text))
-    spans = [next(span for span in places if document.text[slice(*span)] == word.text) for word in whole]
     reader = phi.reading()
-    # A longer word must push out no other: the text ends where the last word that is read does.
-    read = document.text[: spans[-1][1]]
+    # A longer word must push out no other: the text is that from the first word that is read to the last.
+    start, stop = whole[0].start, whole[-1].stop
+    read = document.text[start:stop]
     room = None if reader.context is None else max(plan.max_words, reader.context - reader.own_tokens)
 
     def changes(texts: Sequence[str]) -> Sequence[float]:
@@ -233,17 +233,19 @@ def _swaps(
         rows = by_length(ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None])[0]
         return ((rows[1:] - rows[0]).norm(dim=1) / feature_norm(rows[0], phi.name)).tolist()
 
-    return farthest_swaps(read, {at: spans[at] for at in chosen}, alternatives, changes)
+    spans = {at: (whole[at].start - start, whole[at].stop - start) for at in chosen}
+    return farthest_swaps(read, spans, alternatives, changes)
 
 
-def _lost(phi: TransformerFeatures, document: Document, read: int) -> tuple[Word, ...]:
-    """The words of the text after the first `read` ones, which are all that the model reads."""
+def _lost(phi: TransformerFeatures, document: Document, read: Sequence[Word]) -> list[Word]:
+    """The words of the text that have a token, but not among those that the model reads."""
     if phi.reader is None:
-        return ()
+        return []
     encoded = phi.reader.tokenizer(
         document.text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
     )
-    return whole_words(document.text, encoded["offset_mapping"], 0)[read:]
+    whole = whole_words(document.text, wide_offsets(encoded["offset_mapping"], len(document.text)), 0)
+    return [word for word in whole if not read[0].start <= word.start < read[-1].stop]
 
 
 def audit_black_box(

@@ -12,6 +12,7 @@ from wordsens.certificates import EFFORTS
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
 from wordsens.errors import InputError, require_choice, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.attention.scores import Certified, Score, offered
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, require_repeatable
@@ -68,6 +69,13 @@ def certify(
     """
     bounds = certificate(phi, X, words, radius, effort=effort, attained=attained, gap=gap, lipschitz=lipschitz)
     name = as_feature_map(phi).name
+    score = getattr(phi, "score", None)
+    if bounds is None and isinstance(score, Score) and offered(score, Certified) is None:
+        raise InputError(
+            f"`phi` ({name}) has no certificate: its score {type(score).__name__} does not say how far its weights can "
+            "move; derive it from wordsens.maps.attention.scores.Certified and write that class's abstract methods "
+            "(docs/theory/certificates-attention.md), or pass `lipschitz`, a constant of your own"
+        )
     if bounds is None:
         raise InputError(
             f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
@@ -97,7 +105,7 @@ def certificate(
 
     Args, raises: as for certify.
     """
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     rows = phi.accept(text.rows)
     words = word_indices(words, len(text)).to(rows.device)
     reach = radii(radius, phi, rows, words)

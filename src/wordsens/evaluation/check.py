@@ -25,11 +25,13 @@ from wordsens.evaluation.requirement import (
 )
 from wordsens.evaluation.similarities import (
     Measured,
+    gives_cosines,
     kept_threshold,
     readable,
     require_both_sides,
     share_over,
     similarities,
+    similarity_notes,
     threshold_draws,
 )
 from wordsens.models.black_box import Model
@@ -336,10 +338,11 @@ class Check(Shown):
         marked. `guarded`: with the guard behind the threshold; `layers`: layer by layer; `pairs`: "none" of those that
         fail nothing, the "worst" of each kind, or "all"."""
         failed = self.failing_pairs(len(self.measured.pairs))
+        columns = ("cosine" if self.measured.cosines else "score", *_PAIR_COLUMNS)
         title = "Pairs behind the requirements that fail, worst first"
         gated = bool(self.options.requirements or self.drops)
         tables = [
-            Table(title, _PAIR_COLUMNS, tuple(map(_pair_row, failed)), most=_FAILING),
+            Table(title, columns, tuple(map(_pair_row, failed)), most=_FAILING),
             _kinds_table(self, guarded),
             _lengths_table(self),
             _layers_table(layers),
@@ -348,11 +351,11 @@ class Check(Shown):
         if pairs != "none":
             worst = {row["kind"]: row for row in reversed(self.all_pairs()) if not row["same"]}
             rows = tuple(_pair_row(worst[kind]) for kind in self.kinds.names)
-            tables.append(Table("The closest opposites of each kind", _PAIR_COLUMNS, rows, most=len(rows)))
+            tables.append(Table("The closest opposites of each kind", columns, rows, most=len(rows)))
         if pairs == "all":
             title = "Every pair: opposites from the most alike, then the same meaning from the least alike"
             rows = tuple(map(_pair_row, self.all_pairs()))
-            tables.append(Table(title, _PAIR_COLUMNS, rows, most=len(rows), folded=True))
+            tables.append(Table(title, columns, rows, most=len(rows), folded=True))
         return Display(
             self.answer,
             tuple(one for one in tables if one is not None and one.rows),
@@ -428,8 +431,8 @@ def prompted(model: Model | PairModel, prompt_names: Sequence[str]) -> Model | P
 
 
 def require_cosine(threshold: float | None, model: Model | PairModel) -> None:
-    """InputError for a threshold that no cosine reaches; the scores of a model of pairs have any size."""
-    if threshold is not None and abs(threshold) > 1 and not isinstance(model, PairModel):
+    """InputError for a threshold that no cosine reaches; scores of pairs and dot products have any size."""
+    if threshold is not None and abs(threshold) > 1 and gives_cosines(model):
         raise InputError(f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92")
 
 
@@ -466,7 +469,7 @@ def evaluate(
 ) -> Check:
     """The check of a model from the similarities that it gave the pairs."""
     named = model[0] if isinstance(model, tuple) else model
-    measured = Measured(pairs, values, cosines=not isinstance(named, PairModel))
+    measured = Measured(pairs, values, cosines=gives_cosines(model))
     near = values[measured.near]
     if not len(near):
         raise InputError("`pairs` holds no near-duplicate that the model reads; give shorter texts")
@@ -490,7 +493,7 @@ def evaluate(
     return Check(
         named.name, named.identity(), measured, options, **whole, kinds=table,
         lengths=tuple(_lengths(measured, threshold)), drops=drops, failures=tuple(failures),
-        notes=(*notes, *further, *same),
+        notes=(*similarity_notes(model), *notes, *further, *same),
     )  # fmt: skip
 
 
@@ -612,7 +615,7 @@ def around(text: str, other: str) -> str:
     return f"{before}{' '.join(words[start:stop])}{behind}"
 
 
-_PAIR_COLUMNS = ("cosine", "", "kind", "first", "second")
+_PAIR_COLUMNS = ("", "kind", "first", "second")
 
 
 def _pair_row(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -11,10 +11,10 @@ from wordsens.evaluation.check import choose_pairs
 from wordsens.evaluation.comparison import Comparison, MatchedThreshold
 from wordsens.evaluation.difference import ALL_KINDS, CHECK, FAMILIES, Difference, Gate
 from wordsens.evaluation.neighbours import explained, neighbour_differences
-from wordsens.evaluation.similarities import Measured, readable, similarities
-from wordsens.evaluation.texts import ChosenWords, choose_words
+from wordsens.evaluation.similarities import Measured, gives_cosines, readable, similarities
+from wordsens.evaluation.texts import ChosenWords, choose_words, common_span
 from wordsens.evaluation.word_differences import Seen, encodings, see, word_differences
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
@@ -166,6 +166,14 @@ def compare_models(
     changed, apart = (), None
     first, second = models
     if isinstance(first, Model) and isinstance(second, Model):
+        if not prepared.chosen:
+            raise InputError("`texts` holds none of two words or more that both models read; a removal takes one away")
+        notes += [
+            f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): so does the check of "
+            "its pairs; neighbours and distances are by cosines all the same"
+            for model in models
+            if isinstance(model, Model) and not gives_cosines(model)
+        ]
         observed = (
             see(first, prepared.texts, prepared.chosen, counted.told),
             see(second, prepared.texts, prepared.chosen, counted.told),
@@ -230,10 +238,10 @@ def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | P
     """The words that both models read, and a note on the others."""
     readers = [model for model in models if isinstance(model, Model)]
     limits = {
-        at: min((model.characters_read(each.text) for model in readers), default=len(each.text))
+        at: common_span([model.read_span(each.text) for model in readers] or [(0, len(each.text))])
         for at, each in prepared.chosen
     }
-    if all(limits[at] == len(each.text) for at, each in prepared.chosen):
+    if all(limits[at] == (0, len(each.text)) for at, each in prepared.chosen):
         return prepared
     plan = prepared.plan
     again = [
@@ -283,8 +291,7 @@ def _checked(
         pairs, unread = readable(model, pairs)
         notes += unread
     before, after = (similarities(model, pairs, progress=counted.pairs()) for model in models)
-    cosines = not any(isinstance(model, PairModel) for model in models)
-    measured = Measured(pairs, before, cosines=cosines)
+    measured = Measured(pairs, before, cosines=all(map(gives_cosines, models)))
     same = measured.near
     sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
     result = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)

@@ -21,6 +21,7 @@ from wordsens.evaluation.difference import (
     Difference,
 )
 from wordsens.evaluation.neighbours import ChangedNeighbour
+from wordsens.evaluation.texts import LEAST_TEXTS
 from wordsens.evaluation.word_differences import EVERY
 from wordsens.results import Result, ResultTable
 from wordsens.seeds import Seed, derive_seed
@@ -249,6 +250,12 @@ def _excluded(rows: Sequence[Difference], part: str) -> bool:
 
 
 def _nothing(result: Comparison) -> Iterator[str]:
+    if not result.rows:
+        yield (
+            f"Nothing could be compared between {result.first} and {result.second}: too few of the {result.texts} "
+            f"texts have two words or more; give {LEAST_TEXTS} or more that have."
+        )
+        return
     undecided = sum(not row.excluded for row in result.rows)
     where = f"{len(result.rows)} comparisons over {result.texts} texts"
     if result.apart == 0:

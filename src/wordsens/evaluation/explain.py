@@ -13,11 +13,12 @@ from torch.nn.functional import normalize
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.explanation import SHOWN, Explanation, PairEffect, WordEffect
 from wordsens.evaluation.replacements import Replacements, fits, neighbours
+from wordsens.evaluation.similarities import SIMILARITY_OF, similarity_of
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loaded import SIDES
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.classifier import Classifier, as_classifier
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
@@ -61,10 +62,11 @@ def explain(
 ) -> Explanation:
     """The words that carry a number: what becomes of it without each, with another in its place, or moved as a vector.
 
-    The number is the cosine of two texts; of a model that scores pairs, its score; of a classifier, the probability of
-    a class; of one text alone, how far its vector moves. A removal and a swap are one change each, by encoding the text
-    again; `lowers` and `raises` are attained: the score at x_G ± the longest step along its slope, ‖x_j‖ for every row
-    j of the word G, lower bounds of what the best vector does. Words past what the model reads have no numbers.
+    The number is the cosine of two texts, or what else the model compares by (similarity_fn_name); of a model that
+    scores pairs, its score; of a classifier, the probability of a class; of one text alone, how far its vector moves. A
+    removal and a swap are one change each, by encoding the text again; `lowers` and `raises` are attained: the score at
+    x_G ± the longest step along its slope, ‖x_j‖ for every row j of the word G, lower bounds of what the best vector
+    does. Words past what the model reads have no numbers.
 
     Args:
         model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures with
@@ -90,6 +92,9 @@ def explain(
     plan = plan or ExplainPlan()
     score, name = _score(model, text, other, target)
     notes: list[str] = []
+    longest = max(len(lettered_spans(each)) for each in score.texts)
+    if longest < 2:
+        raise InputError(f"`text` (={text[:40]!r}) has {longest} words; an explanation compares two or more")
     spans = [_words(score, side, notes) for side in range(len(score.texts))]
     effects = [_removed(score, side, spans[side]) for side in range(len(score.texts))]
     effects, pairs = _together(score, spans, effects)
@@ -100,7 +105,9 @@ def explain(
             effects[side], note = _moved(score, side, spans[side], effects[side])
             notes += [note] if note and note not in notes else []
     words = [word for side, own in enumerate(effects) for word in _with_unread(score, side, own)]
-    pairs = tuple(_numbered(pair, effects, words) for pair in pairs)
+    place = {(word.side, word.start): at for at, word in enumerate(words)}
+    measured = [place[word.side, word.start] for own in effects for word in own]
+    pairs = tuple(replace(pair, first_at=measured[pair.first_at], second_at=measured[pair.second_at]) for pair in pairs)
     return Explanation(name, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes))
 
 
@@ -120,40 +127,38 @@ def _score(model: Any, text: str, other: str | None, target: int | None) -> tupl
     loaded = as_model(model) if sides is None else sides[0]
     if other is None:
         return MovedScore(loaded, text), loaded.name
-    return CosineScore((loaded, loaded) if sides is None else sides, text, other), loaded.name
+    return VectorScore((loaded, loaded) if sides is None else sides, text, other), loaded.name
 
 
 def _words(score: "Score", side: int, notes: list[str]) -> list[Span]:
-    """The places of the words that the model reads; a note names the others."""
-    text, limit = score.texts[side], score.characters_read(side)
+    """The places of the words that the model reads, of a text with several; a note names the others."""
+    text, (start, stop) = score.texts[side], score.read_span(side)
     spans = lettered_spans(text)
+    whose = ("the first text", "the second text")[side] if len(score.texts) > 1 else "the text"
     if len(spans) < 2:
-        raise InputError(f"`text` (={text[:40]!r}) has {len(spans)} words; an explanation compares two or more")
-    read = [span for span in spans if span[1] <= limit]
-    lost = spans[len(read) :]
-    if lost:
-        whose = ("the first text", "the second text")[side] if len(score.texts) > 1 else "the text"
         notes.append(
-            f"{len(lost)} of {len(spans)} words of {whose}, from '{text[slice(*lost[0])]}' on, are past what the model "
-            "reads and have no numbers; explain a shorter passage"
+            f"{whose} has {'one word' if spans else 'no word'}: nothing would be left without it, so that it "
+            "has no numbers"
+        )
+        return []
+    read = [span for span in spans if start <= span[0] and span[1] <= stop]
+    lost = [span for span in spans if span not in read]
+    if lost:
+        notes.append(
+            f"{len(lost)} of {len(spans)} words of {whose}, from '{text[slice(*lost[0])]}' to "
+            f"'{text[slice(*lost[-1])]}', are past what the model reads and have no numbers; explain a shorter "
+            "passage"
         )
     return read
 
 
 def _with_unread(score: "Score", side: int, effects: Sequence[WordEffect]) -> list[WordEffect]:
     """The words of a text, those that the model does not read without numbers."""
-    text = score.texts[side]
-    lost = [
-        WordEffect(side=side, word=text[start:stop], start=start, stop=stop, removal=None)
-        for start, stop in lettered_spans(text)[len(effects) :]
+    text, known = score.texts[side], {word.start: word for word in effects}
+    return [
+        known.get(start) or WordEffect(side=side, word=text[start:stop], start=start, stop=stop, removal=None)
+        for start, stop in lettered_spans(text)
     ]
-    return [*effects, *lost]
-
-
-def _numbered(pair: PairEffect, effects: Sequence[Sequence[WordEffect]], words: Sequence[WordEffect]) -> PairEffect:
-    """The pair with its second word counted among all words, unread ones too."""
-    first = sum(word.side == 0 for word in words)
-    return replace(pair, second_at=pair.second_at - len(effects[0]) + first)
 
 
 def _removed(score: "Score", side: int, spans: Sequence[Span]) -> list[WordEffect]:
@@ -212,7 +217,7 @@ def _swapped(
     seed: Seed,
 ) -> list[WordEffect]:
     text = score.texts[side]
-    own = {word.word.lower() for word in effects}
+    own = {text[slice(*span)].lower() for span in lettered_spans(text)}
     elsewhere = [score.texts[at][slice(*span)] for at, places in enumerate(spans) if at != side for span in places]
     lacking = [word for word in dict.fromkeys(elsewhere) if word.lower() not in own]
     offered = Replacements([*score.texts, *(review.text for review in shipped_reviews())], seed=seed)
@@ -238,6 +243,8 @@ def _moved(
     score: "Score", side: int, spans: Sequence[Span], effects: Sequence[WordEffect]
 ) -> tuple[list[WordEffect], str | None]:
     """The score with every word's rows moved as far as they are long, up and down its slope."""
+    if not effects:
+        return [], None
     try:
         phi, X, function = score.function(side)
     except InputError as error:
@@ -263,6 +270,8 @@ def _moved(
     for (at, word), (up, down) in zip(placed, (values[1:] - values[0]).view(-1, 2).tolist(), strict=True):
         raises, lowers = max(up, down, 0.0), min(up, down, 0.0)
         moved[at] = replace(moved[at], raises=raises, lowers=lowers if score.signed else None, shared=word.shared)
+    if not placed:
+        return moved, "No vectors: the tokenizer does not tell which tokens belong to which word."
     shared = [word.word for word in moved if word.shared]
     note = f"A token is shared by several words, which move together as vectors: {', '.join(shared[:SHOWN])}."
     return moved, note if shared else None
@@ -304,8 +313,8 @@ class Score(ABC):
         """The score with each of the texts in the place of the text on that side."""
 
     @abstractmethod
-    def characters_read(self, side: int) -> int:
-        """How many leading characters of that text the model reads."""
+    def read_span(self, side: int) -> Span:
+        """Where the part of that text that the model reads starts and stops."""
 
     def together(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, "a b"] | None:
         """The score of every pair of the texts; None where it has one text, or every pair would cost an evaluation."""
@@ -327,42 +336,41 @@ class Score(ABC):
             return None
 
 
-class CosineScore(Score):
-    """The cosine of two texts' vectors."""
-
-    name = "cosine"
+class VectorScore(Score):
+    """The similarity of two texts' vectors: their cosine, or what else the models compare by."""
 
     def __init__(self, models: tuple[Model, Model], first: str, second: str):
         self.texts, self._models = (first, second), models
+        self.name, self._compare = SIMILARITIES[similarity_of(models)], SIMILARITY_OF[similarity_of(models)]
         self._known: dict[tuple[int, str], Tensor] = {}
-        self._own = [self._units(0, [first])[0], self._units(1, [second])[0]]
-        self.value = float(self._own[0] @ self._own[1])
+        self._own = [self._vectors(0, [first]), self._vectors(1, [second])]
+        self.value = float(self._compare(*self._own))
 
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
-        return self._units(side, texts) @ self._own[1 - side]
+        return self._compare(self._vectors(side, texts), self._own[1 - side])[:, 0]
 
-    def characters_read(self, side: int) -> int:
-        return self._models[side].characters_read(self.texts[side])
+    def read_span(self, side: int) -> Span:
+        return self._models[side].read_span(self.texts[side])
 
     def together(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, "a b"]:
-        return self._units(0, first) @ self._units(1, second).T
+        return self._compare(self._vectors(0, first), self._vectors(1, second))
 
-    def _units(self, side: int, texts: Sequence[str]) -> Float[Tensor, "m d"]:
-        """The texts' vectors at length one; a text is encoded once by each model."""
+    def _vectors(self, side: int, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        """The texts' vectors; a text is encoded once by each model."""
         side = side if self._models[0] is not self._models[1] else 0
         new = [text for text in dict.fromkeys(texts) if (side, text) not in self._known]
         if new:
-            units = normalize(self._models[side].encode(new), dim=1)
-            self._known |= {(side, text): unit for text, unit in zip(new, units, strict=True)}
+            rows = self._models[side].encode(new)
+            self._known |= {(side, text): row for text, row in zip(new, rows, strict=True)}
         return torch.stack([self._known[side, text] for text in texts])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
         phi, still = self._models[side].features(), self._own[1 - side]
 
-        def cosine(rows: Tensor) -> Tensor:
-            return normalize(phi.features(rows), dim=-1) @ still.to(rows)
+        def similarity(rows: Tensor) -> Tensor:
+            return self._compare(phi.features(rows), still.to(rows))[:, 0]
 
-        return phi, phi.embed([self.texts[side]])[0], cosine
+        return phi, phi.embed([self.texts[side]])[0], similarity
 
 
 class MovedScore(Score):
@@ -377,8 +385,8 @@ class MovedScore(Score):
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
         return (self._model.encode(texts) - self._own).norm(dim=1) / self._own.norm()
 
-    def characters_read(self, side: int) -> int:
-        return self._model.characters_read(self.texts[0])
+    def read_span(self, side: int) -> Span:
+        return self._model.read_span(self.texts[0])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
         phi = self._model.features()
@@ -414,8 +422,8 @@ class ClassScore(Score):
     def of(self, side: int, texts: Sequence[str]) -> Float[Tensor, " m"]:
         return self._model.probabilities(texts)[:, self._target]
 
-    def characters_read(self, side: int) -> int:
-        return self._model.characters_read(self.texts[0])
+    def read_span(self, side: int) -> Span:
+        return self._model.read_span(self.texts[0])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
         phi = self._model.phi
@@ -437,8 +445,8 @@ class RerankerScore(Score):
         still = [self.texts[1 - side]] * len(texts)
         return self._model.score(*((texts, still) if side == 0 else (still, texts)))
 
-    def characters_read(self, side: int) -> int:
-        return self._model.characters_read(*self.texts)[side]
+    def read_span(self, side: int) -> Span:
+        return self._model.read_spans(*self.texts)[side]
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, Function]:
         phi = self._model.features()

@@ -127,21 +127,23 @@ class Explanation:
         """The findings in words, each saying whether a number is one change or the farthest that was found."""
         shown = [f"{self.model}: {self.score} {self.value:.4f}" if len(self.texts) > 1 or self.value else self.model]
         if words := self.most("removal", 3):
-            said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words)
-            shown.append(f"Removed one by one (one change each), these words move it most: {said}.")
+            said = ", ".join(f"{self._named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal))
+            most = f"these words move it most: {said}" if said else "no word moves it by .0001"
+            shown.append(f"Removed one by one (one change each), {most}.")
         word = self.dividing
-        if word is not None and _rise(word) > 0:
+        if word is not None and _shows(_rise(word)):
             shown.append(self._divided(word))
         if words := self.most("swap", 1):
+            farthest = f"{self._named(words[0])} for '{words[0].swapped_for}' {words[0].swap:+.4f}"
             shown.append(
                 f"Exchanged for a word that a writer could put there (the farthest of {words[0].tried}): "
-                f"{self._named(words[0])} for "
-                f"'{words[0].swapped_for}' {words[0].swap:+.4f}."
+                f"{farthest if _shows(words[0].swap) else 'no word moves it by .0001'}."
             )
         if words := self.most("farthest", 1):
+            farthest = f"{self._named(words[0])} {words[0].farthest:+.4f}"
             shown.append(
                 "Moved as a vector (the farthest found, a lower bound): "
-                f"{self._named(words[0])} {words[0].farthest:+.4f}."
+                f"{farthest if _shows(words[0].farthest) else 'no word moves it by .0001'}."
             )
         return [*shown, *self.notes]
 
@@ -237,6 +239,11 @@ class Explanation:
 def _rise(word: WordEffect) -> float:
     """The largest rise of the score without the word, alone or with one of the other text."""
     return max(word.removal or 0.0, word.apart or 0.0)
+
+
+def _shows(value: float | None) -> bool:
+    """True where a change is not 0 in the four digits that are printed."""
+    return value is not None and round(abs(value), 4) > 0
 
 
 def _number(value: float | None) -> str | None:

@@ -23,7 +23,7 @@ from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
 from wordsens.results import Result, ResultTable
 from wordsens.seeds import Seed
 from wordsens.statistics.operating_point import share_at_most, share_interval
-from wordsens.text.whole_words import Span, lettered_spans, with_word, words_at
+from wordsens.text.whole_words import Span, with_word, words_at
 
 FIELDS = ("removal", "swap", "radius", "median_radius", "texts")
 """Numbers of a class that a requirement may name."""
@@ -362,22 +362,19 @@ def _chosen(
 ) -> tuple[list[ChosenWords], list[str]]:
     """The texts with the words that are measured, and notes on what is left out."""
     different = list(dict.fromkeys(texts))
-    limits = [classifier.characters_read(text) for text in different]
-    every = [
-        choose_words(text, plan.words_per_text, seed, limit) for text, limit in zip(different, limits, strict=True)
-    ]
+    parts = [classifier.read_span(text) for text in different]
+    every = [choose_words(text, plan.words_per_text, seed, part) for text, part in zip(different, parts, strict=True)]
     chosen = [each for each in every if each.length > 1 and each.words]
     if not chosen:
         raise InputError("`texts` holds none of two words or more; a flip takes one away")
     notes = []
     if len(chosen) < len(texts):
         notes.append(f"{len(texts) - len(chosen)} texts are copies or have fewer than two words")
-    cut = [(text, limit) for text, limit in zip(different, limits, strict=True) if limit < len(text)]
+    cut = [each for each, part in zip(every, parts, strict=True) if part != (0, len(each.text))]
     if cut:
-        lost = sum(stop > limit for text, limit in cut for _, stop in lettered_spans(text))
         notes.append(
-            f"{lost} words of {len(cut)} texts are past what the model reads and were not measured, the first text is "
-            f"{cut[0][0][:40]!r}..."
+            f"{sum(each.unread for each in cut)} words of {len(cut)} texts are past what the model reads and were "
+            f"not measured, the first text is {cut[0].text[:40]!r}..."
         )
     return chosen, notes
 

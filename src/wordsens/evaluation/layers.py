@@ -12,7 +12,7 @@ from torch import Tensor
 from wordsens.errors import InputError
 from wordsens.evaluation.similarities import Measured, Progress, unit_vectors
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import Model, require_cosines
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import auc
 from wordsens.text.pairs import LENGTHS, Pair
@@ -71,6 +71,7 @@ def layer_rows(
     """
     if getattr(model, "layers", None) is None:
         raise InputError(f"{model.name} does not give its layers; leave --layers out, or name a transformers model")
+    require_cosines(model, "layers (--layers)")
     short = _some([pair for pair in pairs if pair.length == LENGTHS[0]], seed)
     if not short:
         raise InputError("`pairs` holds none of the length of a question, where layers are compared")

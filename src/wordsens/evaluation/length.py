@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import Model, require_cosines
 from wordsens.models.load import as_model
 from wordsens.results import ResultTable, Saved, Shown
 from wordsens.sensitivity.removals import cosine_distance
@@ -399,6 +399,7 @@ def advise_length(
     if len(documents) < 2:
         raise InputError("`texts` holds 1 text; give two or more: the words of others make longer passages")
     result = as_model(model)
+    require_cosines(result, "lengths")
     reading = _Reading.of(result)
     around = Surroundings([document.text for document in documents], reading.count)
     source, kind, changes = _changes(documents, around, pairs, plan)

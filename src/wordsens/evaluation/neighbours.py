@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from wordsens.evaluation.difference import FAMILIES, NEAREST, NEIGHBOURS, RECALL, Difference
-from wordsens.evaluation.texts import Progress, choose_words, encoded
+from wordsens.evaluation.texts import Progress, choose_words, common_span, encoded
 from wordsens.evaluation.word_differences import Seen
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
@@ -159,7 +159,7 @@ def _changed(texts: Sequence[str], observed: tuple[Seen, Seen], at: int, old: in
 def _explained(
     one: ChangedNeighbour, models: tuple[Model, Model], observed: tuple[Seen, Seen], progress: Progress
 ) -> ChangedNeighbour:
-    chosen = choose_words(one.text, WORDS, 0, min(model.characters_read(one.text) for model in models))
+    chosen = choose_words(one.text, WORDS, 0, common_span([model.read_span(one.text) for model in models]))
     margins = [
         normalize(encoded(model.encode, chosen.changed, progress), dim=1) @ (each.units[one.old] - each.units[one.new])
         for model, each in zip(models, observed, strict=True)

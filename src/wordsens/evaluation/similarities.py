@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from wordsens.errors import InputError
-from wordsens.models.black_box import Model
+from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, Estimate
@@ -33,7 +34,8 @@ def similarities(
     *,
     progress: Progress = lambda done, total: None,
 ) -> Float[np.ndarray, " pairs"]:
-    """The cosine of every pair's two vectors, in float64 and to twelve digits; of a model that scores pairs, its score.
+    """The cosine of every pair's two vectors, in float64 and to twelve digits, or what else the model compares vectors
+    by; of a model that scores pairs, its score.
 
     A text that several pairs share is encoded once, and texts of like length go together.
 
@@ -49,22 +51,62 @@ def similarities(
         return _scores(model, pairs, progress)
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     if isinstance(model, tuple):
-        sides = unit_vectors(model[0].encode, first, progress), unit_vectors(model[1].encode, second, progress)
+        sides = vectors_of(model[0].encode, first, progress), vectors_of(model[1].encode, second, progress)
     else:
-        sides = (unit_vectors(model.encode, [*first, *second], progress),) * 2
-    cosines = np.array([float(sides[0][pair.first] @ sides[1][pair.second]) for pair in pairs])
+        sides = (vectors_of(model.encode, [*first, *second], progress),) * 2
+    compare = SIMILARITY_OF[similarity_of(model)]
+    values = [float(compare(sides[0][pair.first][None], sides[1][pair.second][None])) for pair in pairs]
     # Equal cosines stay equal: their rounding, some 1e-16, would decide ties.
-    return cosines.round(_DIGITS)
+    return np.array(values).round(_DIGITS)
+
+
+SIMILARITY_OF: dict[str, Callable[[Float[Tensor, "a d"], Float[Tensor, "b d"]], Float[Tensor, "a b"]]] = {
+    COSINE: lambda first, second: normalize(first, dim=1) @ normalize(second, dim=1).T,
+    "dot": lambda first, second: first @ second.T,
+    "euclidean": lambda first, second: -torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist"),
+    "manhattan": lambda first, second: -torch.cdist(first, second, p=1),
+}
+"""The similarity of every vector of one set to every one of another, the higher the closer, by the names of
+SIMILARITIES."""
+
+
+def similarity_of(model: Model | tuple[Model, Model]) -> str:
+    """What a model's vectors are compared by; InputError for two models that do it in two ways."""
+    sides = model if isinstance(model, tuple) else (model, model)
+    if sides[0].similarity != sides[1].similarity:
+        raise InputError(
+            f"`model`: {sides[0].name} compares by the {SIMILARITIES[sides[0].similarity]} and {sides[1].name} by the "
+            f"{SIMILARITIES[sides[1].similarity]}; give both models one similarity_fn_name"
+        )
+    return sides[0].similarity
+
+
+def gives_cosines(model: Model | PairModel | tuple[Model, Model]) -> bool:
+    """True where `similarities` gives cosines."""
+    return not isinstance(model, PairModel) and similarity_of(model) == COSINE
+
+
+def similarity_notes(model: Model | PairModel | tuple[Model, Model]) -> list[str]:
+    """What a reader must know of similarities that are no cosines."""
+    if isinstance(model, PairModel) or similarity_of(model) == COSINE:
+        return []
+    name = SIMILARITIES[similarity_of(model)]
+    return [f"similarities, and the threshold, are the model's own (similarity_fn_name): the {name}, not the cosine"]
 
 
 def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
-    """Every text's vector at length one, (d,), or at every layer (layers, d), where `encode` gives (layers, m, d)."""
+    """Every text's vector at length one. See `vectors_of`."""
+    return {text: normalize(vector, dim=-1) for text, vector in vectors_of(encode, texts, progress).items()}
+
+
+def vectors_of(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
+    """Every text's vector in float64, (d,), or at every layer (layers, d), where `encode` gives (layers, m, d)."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
     vectors: dict[str, Tensor] = {}
     for start in range(0, len(ordered), CHUNK):
         chunk = ordered[start : start + CHUNK]
-        units = torch.nn.functional.normalize(encode(chunk).to("cpu", torch.float64), dim=-1)
-        vectors |= {text: units[..., at, :] for at, text in enumerate(chunk)}
+        rows = encode(chunk).to("cpu", torch.float64)
+        vectors |= {text: rows[..., at, :] for at, text in enumerate(chunk)}
         progress(len(vectors), len(ordered))
     return vectors
 
@@ -81,16 +123,16 @@ def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Floa
 
 
 def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
-    """The pairs whose difference the model reads, and a note on the others: past its limit both texts are one to it."""
+    """The pairs whose difference the model reads, and a note on the others: outside that both texts are one to it."""
     lost = []
     for pair in pairs:
         if isinstance(model, PairModel):
-            first, second = model.characters_read(pair.first, pair.second)
+            first, second = model.read_spans(pair.first, pair.second)
         else:
             one, two = model if isinstance(model, tuple) else (model, model)
-            first, second = one.characters_read(pair.first), two.characters_read(pair.second)
-        whole = first == len(pair.first) and second == len(pair.second)
-        if not whole and pair.first[:first].strip() == pair.second[:second].strip():
+            first, second = one.read_span(pair.first), two.read_span(pair.second)
+        read = pair.first[slice(*first)], pair.second[slice(*second)]
+        if read != (pair.first, pair.second) and read[0].strip() == read[1].strip():
             lost.append(pair)
     if not lost:
         return list(pairs), []

@@ -34,7 +34,7 @@ class ChosenWords:
         words: those that are removed.
         spans: where each stands.
         places: 0 of the text's first word, 1 of the last that may be drawn.
-        unread: its words past what the model reads, of which none is removed.
+        unread: its words outside what the model reads, of which none is removed.
     """
 
     text: str
@@ -50,17 +50,17 @@ class ChosenWords:
         return [without(self.text, span) for span in self.spans]
 
 
-def choose_words(text: str, most: int, seed: Seed, limit: int | None = None) -> ChosenWords:
+def choose_words(text: str, most: int, seed: Seed, part: Span | None = None) -> ChosenWords:
     """At most so many words of the text, negations first, the others at random; the same in every set of texts.
 
     Args:
         text: the text.
         most: words.
         seed: of the draw.
-        limit: how many characters are read; None: all.
+        part: where what is read of the text starts and stops; None: all of it.
     """
     every = lettered_spans(text)
-    within = every if limit is None else [span for span in every if span[1] <= limit]
+    within = every if part is None else [span for span in every if part[0] <= span[0] and span[1] <= part[1]]
     read = within[:MOST_READ]
     words = [text[slice(*span)] for span in read]
     at = drawn_words(words, most, seed=int(seed), content=text)
@@ -69,6 +69,12 @@ def choose_words(text: str, most: int, seed: Seed, limit: int | None = None) -> 
         text, len(every), tuple(words[i] for i in at), tuple(read[i] for i in at), tuple(i / last for i in at),
         len(every) - len(within),
     )  # fmt: skip
+
+
+def common_span(parts: Sequence[Span]) -> Span:
+    """The part of a text that lies in all of these."""
+    start, stop = max(start for start, _ in parts), min(stop for _, stop in parts)
+    return start, max(start, stop)
 
 
 def encoded(encode: Encode, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "m d"]:

@@ -246,19 +246,14 @@ def _loaded(
     wanted = "states" if output == "embedding" else output
     try:
         phi = TransformerFeatures.from_pretrained(model, pool=pool, output=wanted, device=device, revision=revision)
+        if pool is None and output == "embedding":
+            phi = phi.at(pool="own" if phi.has_own_pool else "mean")
     except InputError:
         if output != "embedding":
             raise
         return as_model(model, pool=pool, revision=revision, device=device)
     _require_content(model, revision, content)
-    if pool is not None:
-        return phi
-    if output == "embedding":
-        try:
-            return phi.at(pool="own")
-        except InputError:
-            return phi.at(pool="mean")
-    return phi.at(pool="last", output=output) if phi.causal else phi
+    return phi.at(pool="last", output=output) if pool is None and output != "embedding" and phi.causal else phi
 
 
 def _require_content(model: str, revision: str | None, content: str) -> None:

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError, WordsensError, first_line, require_characters
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.text.loaded_models import is_instance
+from wordsens.text.whole_words import Span
 
 UNKNOWN = "unknown"
 """The identity of a model of which nothing can be hashed."""
@@ -26,6 +28,15 @@ PROBES = (
     "Please turn the alarm on before you leave, and do not open the second door until the light has gone out.",
 )
 """Sentences of one word to twenty, on which two ways to compute an embedding are compared."""
+
+COSINE = "cosine"
+SIMILARITIES = {
+    COSINE: "cosine",
+    "dot": "dot product",
+    "euclidean": "minus Euclidean distance",
+    "manhattan": "minus Manhattan distance",
+}
+"""What two vectors are compared by: the names that sentence-transformers has, in words."""
 
 STEADY = 0.02
 """The largest change of a vector between two calls that counts as rounding, as a share of its length: it moves a cosine
@@ -42,10 +53,12 @@ class Model(ABC):
     Attributes:
         name: for tables and records.
         can_differentiate: whether `features` gives a map with gradients; not so for a black box.
+        similarity: what the model's vectors are compared by, a name of SIMILARITIES.
     """
 
     name: str
     can_differentiate: bool = False
+    similarity: str = COSINE
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
@@ -61,13 +74,14 @@ class Model(ABC):
         return UNKNOWN
 
     def fingerprint(self) -> str:
-        """A digest that changes when the model does: its identity, or, of a black box, that of a few answers, which two
-        models may share."""
-        return self.identity()
+        """A digest that changes when the model does: its identity, or, where that is unknown, that of a few answers,
+        which two models may share."""
+        identity = self.identity()
+        return identity if identity != UNKNOWN else _answers_digest(self.encode(PROBES))
 
-    def characters_read(self, text: str) -> int:
-        """How many leading characters of the text the model reads; all of them where no limit is known."""
-        return len(text)
+    def read_span(self, text: str) -> Span:
+        """Where the part of the text that the model reads starts and stops; all of it where no limit is known."""
+        return 0, len(text)
 
     def unreadable(self, text: str) -> str | None:
         """Why the model refuses the text; None where it does not, or nothing is known."""
@@ -137,10 +151,7 @@ class FunctionModel(Model):
         return self._encoded(texts, zero=self._zero)
 
     def fingerprint(self) -> str:
-        answers = self._encoded(PROBES, zero=True)
-        rounded = (answers / answers.abs().max().clamp_min(1e-300) * 1e4).round()
-        # Adding zero makes one zero of two: -0.0 and 0.0.
-        return joined_digest(tuple(answers.shape), (rounded + 0.0).tolist())
+        return _answers_digest(self._encoded(PROBES, zero=True))
 
     def require_steady(self) -> None:
         """Encode a sentence twice alone and once among others, and refuse a model that changes its mind.
@@ -173,8 +184,12 @@ class FunctionModel(Model):
         except WordsensError:
             raise
         except Exception as error:  # anything can go wrong in a stranger's function
+            whose = (
+                "sentences on which wordsens tries every function, not your texts" if batch[0] in PROBES else "texts"
+            )
             raise self._error(
-                f"{self.name} failed on {len(batch)} texts with {type(error).__name__}: {first_line(error)}"
+                f"{self.name} failed on {len(batch)} texts with {type(error).__name__}: {first_line(error)}; it was "
+                f"called with one list of {whose}, the first {_shown(batch[0])}"
             ) from error
 
 
@@ -232,18 +247,55 @@ class Answers:
 
     def _array(self, answer: Any) -> Tensor:
         try:
-            if isinstance(answer, list | tuple) and answer and all(isinstance(row, Tensor) for row in answer):
-                answer = torch.stack(list(answer))
-            if isinstance(answer, Tensor):
-                return answer.detach().to("cpu", torch.float64)
-            return torch.from_numpy(np.array(answer, dtype=np.float64))
+            array = _dense(answer)
+            kind = str(array.dtype).removeprefix("torch.")
+            if "complex" in kind:
+                raise TypeError("complex numbers")
+            numbers = torch.as_tensor(array if isinstance(array, Tensor) else array.astype(np.float64))
         except (TypeError, ValueError, RuntimeError) as error:
             raise self._wrong(
                 f"gave a {type(answer).__name__} that is no array of numbers ({first_line(error)})", "(texts, d)"
             ) from error
+        numbers = numbers.to("cpu", torch.float64)
+        # Bits that are unpacked are 0 and 1, or -1 and 1.
+        if kind in ("int8", "uint8") and bool((numbers.abs() > 1).any()):
+            raise self._wrong(
+                f"gave {kind}, which may be bits packed eight in a byte (precision 'binary' or 'ubinary')",
+                "floats: unpack bits with 2.0 * np.unpackbits(array.view('uint8'), axis=1) - 1, and turn integers that "
+                "are numbers into floats with .astype('float32')",
+            )
+        return numbers
 
     def _wrong(self, answer: str, rule: str) -> WordsensError:
         return self._error(f"{self._name} {answer}; its answer must be {rule}")
+
+
+def _dense(answer: Any) -> Any:
+    """The answer as one tensor or array; sparse ones of torch and scipy, and lists of such rows, are filled in."""
+    rows = list(answer) if isinstance(answer, list | tuple) else []
+    if rows and all(hasattr(row, "toarray") for row in rows):
+        return np.concatenate([np.atleast_2d(row.toarray()) for row in rows])
+    if rows and all(isinstance(row, Tensor) for row in rows):
+        answer = torch.stack(rows)
+    if isinstance(answer, Tensor):
+        answer = answer.detach()
+        return answer if answer.layout == torch.strided else answer.to_dense()
+    fill = getattr(answer, "toarray", None)
+    return np.array(answer if fill is None else fill())
+
+
+def require_cosines(model: Any, what: str) -> None:
+    """InputError for a model whose vectors are not compared by cosines, where nothing else is measured.
+
+    Args:
+        model: a Model, or a map of a transformer.
+        what: what is measured, in the plural.
+    """
+    if model.similarity != COSINE:
+        raise InputError(
+            f"{what} are measured by cosines, and {model.name} compares by the {SIMILARITIES[model.similarity]} "
+            "(similarity_fn_name); for cosines pass the model with similarity_fn_name='cosine'"
+        )
 
 
 def require_texts(texts: Sequence[str]) -> list[str]:
@@ -296,6 +348,40 @@ def load_named(place: str, option: str = "encode") -> Any:
     return named
 
 
+def content_digest(*parts: nn.Module) -> str | None:
+    """SHA-256 over the weights, configurations and tokenizers of modules, and those inside them.
+
+    None where a module may hold what is none of these: a class or a hook that is not of torch, transformers or
+    sentence-transformers, weights that another runtime holds (ONNX), a method that was replaced.
+    """
+    inner = [module for part in parts for module in part.modules()]
+    if not all(map(_shows_all, inner)):
+        return None
+    try:
+        configured: list[Any] = [module for module in inner if hasattr(module, "get_config_dict")]
+        configs = [(type(module).__name__, module.get_config_dict()) for module in configured]
+        tokenizers = [tokenizer_settings(words) for each in configured if (words := getattr(each, "tokenizer", None))]
+        pretrained = [module.config for module in inner if is_instance(module, "transformers", "PreTrainedModel")]
+    except (AttributeError, NotImplementedError, TypeError):
+        return None
+    return joined_digest(list(map(weights_digest, parts)), configs, tokenizers, list(map(settings_of, pretrained)))
+
+
+def _shows_all(module: nn.Module) -> bool:
+    """True where state and configuration of a module decide what it computes."""
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    origins = [getattr(each, "__module__", "") or "" for each in (type(module), *hooks)]
+    known = all(origin.partition(".")[0] in ("torch", "transformers", "sentence_transformers") for origin in origins)
+    replaced = {"forward", "encode", "preprocess", "tokenize"} & vars(module).keys()
+    return known and not replaced and isinstance(getattr(module, "auto_model", module), nn.Module)
+
+
+def _answers_digest(answers: Float[Tensor, "m d"]) -> str:
+    rounded = (answers / answers.abs().max().clamp_min(1e-300) * 1e4).round()
+    # Adding zero makes one zero of two: -0.0 and 0.0.
+    return joined_digest(tuple(answers.shape), (rounded + 0.0).tolist())
+
+
 def weights_digest(module: nn.Module) -> str:
     """SHA-256 over the names, types, shapes and bytes of a module's tensors."""
     digest = hashlib.sha256()
@@ -323,8 +409,8 @@ def settings_of(config: Any) -> dict[str, Any]:
 
 def tokenizer_settings(tokenizer: Any) -> str:
     """A tokenizer as text: a fast one without the truncation and padding of its last call, of another its words."""
-    inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    inner, side = getattr(tokenizer, "backend_tokenizer", tokenizer), getattr(tokenizer, "truncation_side", None)
     if not hasattr(inner, "to_str"):
-        return json.dumps(getattr(tokenizer, "get_vocab", lambda: type(tokenizer).__name__)(), default=str)
+        return json.dumps([getattr(tokenizer, "get_vocab", lambda: type(tokenizer).__name__)(), side], default=str)
     whole = json.loads(inner.to_str())
-    return json.dumps({key: value for key, value in whole.items() if key not in ("truncation", "padding")})
+    return json.dumps([{key: value for key, value in whole.items() if key not in ("truncation", "padding")}, side])

@@ -15,7 +15,8 @@ from wordsens.models.black_box import PROBES, FunctionModel
 from wordsens.text.hooks import call
 from wordsens.text.loaded_models import is_loaded_model
 from wordsens.text.pretrained import Access
-from wordsens.text.transformer_encoder import characters_within, context_of
+from wordsens.text.transformer_encoder import context_of, embedding_rows, require_rows, span_within
+from wordsens.text.whole_words import Span
 
 PROBABILITIES = "probabilities"
 SOFTMAX, SIGMOID, REGRESSION = "softmax", "sigmoid", "regression"
@@ -39,7 +40,7 @@ class Classifier:
             there are no labels.
         phi: the map behind it, where there are gradients.
         no_map: why there is none.
-        characters_read: from a text to how many of its characters the model reads; None: all.
+        read_span: from a text to where the part that the model reads starts and stops; None: all of it.
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class Classifier:
         kind: str = SOFTMAX,
         phi: TransformerFeatures | None = None,
         no_map: str = "it gives probabilities alone",
-        characters_read: Callable[[str], int] | None = None,
+        read_span: Callable[[str], Span] | None = None,
     ):
         self.name, self.labels, self.phi, self.no_map = name, labels, phi, no_map
         self.kind = require_choice("kind", kind, (SOFTMAX, SIGMOID, REGRESSION))
-        self.characters_read = characters_read or len
+        self.read_span = read_span or (lambda text: (0, len(text)))
         self._model = FunctionModel(function, name=name, zero=True)
 
     def probabilities(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
@@ -142,10 +143,10 @@ def as_classifier(
         if model.output != PROBABILITIES:
             raise InputError(f"`model` ({model.name}) gives {model.output}; load it with output='probabilities'")
         config = model.stack.model.config
-        read = None if model.reader is None else model.reader.characters_read
+        read = None if model.reader is None else model.reader.read_span
         return Classifier(
             model.encode, name=model.name, labels=labels or _names(config), kind=_kind(config), phi=model,
-            characters_read=read,
+            read_span=read,
         )  # fmt: skip
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return Classifier(model, name=getattr(model, "__name__", type(model).__name__), labels=labels)
@@ -175,7 +176,7 @@ def _of_transformer(loaded: LoadedModel, labels: Sequence[str] | None) -> Classi
         phi = phi.at(output="logits")
     return Classifier(
         run, name=name, labels=labels or _names(config), kind=kind, phi=phi, no_map=no_map,
-        characters_read=lambda text: characters_within(text, loaded.tokenizer, context),
+        read_span=lambda text: span_within(text, loaded.tokenizer, context),
     )  # fmt: skip
 
 
@@ -199,6 +200,8 @@ def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callabl
         ids = [tokenizer(text, **cut)["input_ids"] for text in texts]
         if not all(map(len, ids)):
             raise InputError(f"{loaded.name} has no token for an empty text; leave it out")
+        for text, each in zip(texts, ids, strict=True):
+            require_rows(each, embedding_rows(model), tokenizer, f"the text {text[:40]!r} in {loaded.name}")
         try:
             rows = by_length(ids, together, lambda batch: logits(batch)[None])[0]
         except (RuntimeError, ValueError, TypeError, IndexError) as error:

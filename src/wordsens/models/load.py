@@ -1,7 +1,6 @@
 """One call that makes a model of whatever stands for one."""
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,20 @@ from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatu
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.models.black_box import FunctionModel, Model
 from wordsens.models.endpoint import Endpoint, endpoint_model
-from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, PairModel
+from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, MultiVectorModel, PairModel
 from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
 from wordsens.text import pretrained
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.model_files import model_folder
-from wordsens.text.pretrained import Access, find_model, quiet_transformers
+from wordsens.text.pretrained import Access, encoder_kind, find_model, quiet_transformers, read_object
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
     "a function from a list of texts to an array (texts, d), or an Endpoint"
 )
 _MODULES_FILE = "modules.json"
-_PROMPTS_FILE = "config_sentence_transformers.json"
 _CLASSIFIER = "ForSequenceClassification"
+_CROSS, _MULTI_VECTOR, _SPARSE = "CrossEncoder", "MultiVectorEncoder", "SparseEncoder"
 
 
 def as_model(
@@ -49,12 +48,14 @@ def as_model(
 
     Args:
         model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers, or a pipeline; a
-            SentenceTransformer; a TransformerFeatures with a pool; a function from a list of texts to an array (m, d),
-            or an object with such an `encode`; an Endpoint. A Model is given back as it is.
+            SentenceTransformer or SparseEncoder; a TransformerFeatures with a pool; a function from a list of texts to
+            an array (m, d), which may be sparse, or an object with such an `encode`; an Endpoint. A Model is given back
+            as it is.
         pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its sentence-transformers files. None:
             its own where it has one, else what sentence-transformers takes: the last token of causal language models,
             the mean of others.
-        prompt_name: of a SentenceTransformer: the prompt before every text, such as "query"; None: its default.
+        prompt_name: of a SentenceTransformer: the prompt before every text; "query" and "document" give what its
+            `encode_query` and `encode_document` give; None: what `encode` gives.
         revision: branch, tag or commit of a name on the hub.
         device: of a model that is loaded here; loaded ones stay where they are.
         batch_size: texts at a time.
@@ -74,7 +75,9 @@ def as_model(
         built = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
     elif revision is not None:
         raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
-    elif is_sentence_transformer(model) and pool in (None, OWN):
+    elif pool in (None, OWN) and (
+        is_sentence_transformer(model) or is_instance(model, "sentence_transformers", _SPARSE)
+    ):
         built = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
     elif is_loaded_model(model):
         built = _transformer(load_parts(model), pool, batch_size)
@@ -96,8 +99,8 @@ def as_pair_model(
     """Whatever stands for a model that scores pairs, as a PairModel.
 
     Args:
-        model: a CrossEncoder, or the name or folder of one; a function from two lists of m texts to m scores. A
-            PairModel is given back as it is.
+        model: a CrossEncoder or a MultiVectorEncoder, or the name or folder of one; a function from two lists of m
+            texts to m scores. A PairModel is given back as it is.
         revision, device, batch_size, local_files_only: as of `as_model`.
 
     Raises:
@@ -108,26 +111,32 @@ def as_pair_model(
     if isinstance(model, PairModel):
         return model
     if isinstance(model, str | Path):
-        loaded = _cross_encoder(str(model), revision, require_device(device), local_files_only)
-        return CrossEncoderModel(loaded, name=str(model), batch_size=batch_size)
-    if is_instance(model, "sentence_transformers", "CrossEncoder"):
+        loaded = _pair_encoder(str(model), revision, require_device(device), local_files_only)
+        kind = MultiVectorModel if is_instance(loaded, "sentence_transformers", _MULTI_VECTOR) else CrossEncoderModel
+        return kind(loaded, name=str(model), batch_size=batch_size)
+    if is_instance(model, "sentence_transformers", _MULTI_VECTOR):
+        return MultiVectorModel(model, name=_name_of(model), batch_size=batch_size)
+    if is_instance(model, "sentence_transformers", _CROSS):
         return CrossEncoderModel(model, name=_name_of(model), batch_size=batch_size)
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return FunctionPairModel(model, name=_name_of(model), batch_size=batch_size)
     raise InputError(
-        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder, its name or folder, or a "
-        "function from two lists of texts to a list of scores"
+        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder or a MultiVectorEncoder, its "
+        "name or folder, or a function from two lists of texts to a list of scores"
     )
 
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
-    """True where `as_pair_model` is the call for it: a CrossEncoder, or the name of one on this machine."""
+    """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the name of one on this
+    machine."""
     if not isinstance(model, str | Path):
-        return isinstance(model, PairModel) or is_instance(model, "sentence_transformers", "CrossEncoder")
+        return isinstance(model, PairModel) or any(
+            is_instance(model, "sentence_transformers", kind) for kind in (_CROSS, _MULTI_VECTOR)
+        )
     folder = _folder(str(model), revision)
     if folder is None:
         return False
-    return _read(folder / _PROMPTS_FILE).get("model_type") == "CrossEncoder" or _classes(folder) == 1
+    return encoder_kind(folder) in (_CROSS, _MULTI_VECTOR) or _classes(folder) == 1
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:
@@ -150,18 +159,15 @@ def _named(
         )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
-    folder = _folder(name, revision)
-    library = folder is not None and (folder / _MODULES_FILE).is_file()
-    classes = 0 if folder is None or library else _classes(folder)
-    if classes > 1 and pool is None:
-        raise InputError(
-            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
-            "explain --classes; pass pool='mean' for the mean of its hidden states"
-        )
-    access = Access(local_files_only=local_files_only, revision=revision)
+    _require_vectors(name, pool, revision)
+    access, folder = Access(local_files_only=local_files_only, revision=revision), _folder(name, revision)
     try:
-        return _transformer(load_parts(name, device=device, access=access), pool, batch_size)
+        if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
+            raise InputError(f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows")
+        built = _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError as refused:
+        folder = _folder(name, revision)
+        library = folder is not None and (folder / _MODULES_FILE).is_file()
         if not library or pool not in (None, OWN) or importlib.util.find_spec("sentence_transformers") is None:
             raise
         try:
@@ -169,6 +175,27 @@ def _named(
         except InputError:
             raise refused from None
         return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+    # What the hub had alone is known now.
+    _require_vectors(name, pool, revision)
+    return built
+
+
+def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
+    """InputError for the name of a model of pairs or of a classifier, as far as it is on this machine."""
+    folder = _folder(name, revision)
+    if folder is None or pool is not None:
+        return
+    if is_pair_model(name, revision):
+        raise InputError(
+            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass pool='mean' for the mean "
+            "of its hidden states"
+        )
+    classes = 0 if (folder / _MODULES_FILE).is_file() else _classes(folder)
+    if classes > 1:
+        raise InputError(
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
+            "explain --classes; pass pool='mean' for the mean of its hidden states"
+        )
 
 
 def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
@@ -228,18 +255,24 @@ def _name_of(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _cross_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
-    """The CrossEncoder of that name."""
+def _pair_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
+    """The CrossEncoder or MultiVectorEncoder of that name."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
     place, local = find_model(name, revision, local_files_only=local_files_only)
-    from sentence_transformers import CrossEncoder
+    import sentence_transformers
 
+    folder = _folder(name, revision)
+    kind = _MULTI_VECTOR if folder is not None and encoder_kind(folder) == _MULTI_VECTOR else _CROSS
+    if not hasattr(sentence_transformers, kind):
+        raise InputError(f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or later")
     try:
         with quiet_transformers():
-            model = CrossEncoder(place, device=device, revision=revision, local_files_only=local)
+            model = getattr(sentence_transformers, kind)(
+                place, device=device, revision=revision, local_files_only=local
+            )
     except Exception as error:  # the library raises what its modules raise
-        raise InputError(f"no CrossEncoder {name!r}: it cannot be loaded: {first_line(error)}") from error
+        raise InputError(f"no {kind} {name!r}: it cannot be loaded: {first_line(error)}") from error
     # Of any other model the library makes a classifier with random weights.
     if not is_pair_model(name, revision):
         raise InputError(f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts")
@@ -256,18 +289,9 @@ def _folder(name: str, revision: str | None) -> Path | None:
 
 def _classes(folder: Path) -> int:
     """The labels of a classifier's folder; 0 of another model's."""
-    config = _read(folder / "config.json")
+    config = read_object(folder / "config.json")
     architectures, labels = config.get("architectures"), config.get("id2label")
     classifies = isinstance(architectures, list) and str(*architectures[:1]).endswith(_CLASSIFIER)
     if not classifies:
         return 0
     return len(labels) if isinstance(labels, dict) else 2  # transformers leaves out the usual two
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The file's object; an empty one where there is none: loading the model says what is wrong."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

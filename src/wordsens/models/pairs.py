@@ -17,11 +17,14 @@ from wordsens.models.black_box import (
     Answers,
     FunctionModel,
     Model,
+    content_digest,
     joined_digest,
     require_texts,
     tokenizer_settings,
-    weights_digest,
 )
+from wordsens.text.loaded_models import most_tokens, reading_module
+from wordsens.text.transformer_encoder import span_within
+from wordsens.text.whole_words import Span
 
 # Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
 _TOLERANCE = 1e-3
@@ -48,9 +51,9 @@ class PairModel(ABC):
         """A digest of what decides the scores; UNKNOWN of a black box."""
         return UNKNOWN
 
-    def characters_read(self, first: str, second: str) -> tuple[int, int]:
-        """How many leading characters of each text the model reads; all of them where no limit is known."""
-        return len(first), len(second)
+    def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
+        """Where the part of each text that the model reads starts and stops; all of it where no limit is known."""
+        return (0, len(first)), (0, len(second))
 
     def fixed(self, side: str, text: str) -> Model:
         """The score of a text that moves against one that stays, as a model with vectors of one number.
@@ -102,8 +105,48 @@ class FunctionPairModel(PairModel):
             raise
         except Exception as error:  # anything can go wrong in a stranger's function
             raise InputError(
-                f"{self.name} failed on {len(first)} pairs with {type(error).__name__}: {first_line(error)}"
+                f"{self.name} failed on {len(first)} pairs with {type(error).__name__}: {first_line(error)}; it was "
+                f"called with two lists of texts, the first pair {first[0]!r} and {second[0]!r}"
             ) from error
+
+
+class MultiVectorModel(FunctionPairModel):
+    """A MultiVectorEncoder of sentence-transformers (ColBERT): the first text is the query, the second the document;
+    scores are those of its own `similarity_pairwise`, such as MaxSim.
+
+    Args:
+        model: the object, on its own device.
+        name: for tables and records.
+        batch_size: pairs at a time.
+    """
+
+    def __init__(self, model: Any, *, name: str, batch_size: int = 32):
+        super().__init__(self._compared, name=name, batch_size=batch_size)
+        self._model = model
+
+    def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
+        query, document = (self._read_span(text, task) for text, task in ((first, "query"), (second, "document")))
+        return query, document
+
+    def _read_span(self, text: str, task: str) -> Span:
+        module, prompt = reading_module(self._model, task), self._model.prompts.get(task) or ""
+        return span_within(text, module.tokenizer, most_tokens(module, task), prompt=prompt)
+
+    def identity(self) -> str:
+        content = content_digest(self._model)
+        if content is None:
+            return UNKNOWN
+        return joined_digest(content, self._model.similarity_fn_name, *_prompts(self._model))
+
+    def _compared(self, first: list[str], second: list[str]) -> Any:
+        training = self._model.training
+        options = {"batch_size": self._batch_size, "show_progress_bar": False}
+        try:
+            return self._model.similarity_pairwise(
+                self._model.encode_query(first, **options), self._model.encode_document(second, **options)
+            )
+        finally:
+            self._model.train(training)
 
 
 class CrossEncoderModel(FunctionPairModel):
@@ -125,26 +168,29 @@ class CrossEncoderModel(FunctionPairModel):
         self._model = model
 
     def identity(self) -> str:
-        length, activation = self._model.max_seq_length, repr(self._model.activation_fn)
-        words = tokenizer_settings(self._model.tokenizer)
-        return joined_digest(weights_digest(self._model), length, activation, words)
+        model, content = self._model, content_digest(self._model)
+        if content is None:
+            return UNKNOWN
+        words = tokenizer_settings(model.tokenizer)
+        return joined_digest(content, model.max_seq_length, repr(model.activation_fn), words, *_prompts(model))
 
-    def characters_read(self, first: str, second: str) -> tuple[int, int]:
+    def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
         tokenizer, length = self._model.tokenizer, self._model.max_seq_length
         if length is None or not tokenizer.is_fast:
-            return len(first), len(second)
+            return super().read_spans(first, second)
         encoded = tokenizer(
             first, second, truncation=True, max_length=length, return_offsets_mapping=True, verbose=False
         )
         sides = encoded.sequence_ids(0)
         whole = tokenizer(first, second, verbose=False)["input_ids"]
         if len(whole) <= len(sides):
-            return len(first), len(second)
-        stops = [0, 0]
-        for (_, stop), side in zip(encoded["offset_mapping"], sides, strict=True):
-            if side is not None:
-                stops[side] = max(stops[side], stop)
-        return stops[0], stops[1]
+            return super().read_spans(first, second)
+        places = [
+            [offsets for offsets, side in zip(encoded["offset_mapping"], sides, strict=True) if side == each]
+            for each in (0, 1)
+        ]
+        read = [(min(start for start, _ in own), max(stop for _, stop in own)) if own else (0, 0) for own in places]
+        return read[0], read[1]
 
     def features(self) -> TransformerFeatures:
         """The map whose feature is the logit of a pair; its `embed_pair` gives what it takes.
@@ -168,3 +214,8 @@ class CrossEncoderModel(FunctionPairModel):
             )
         finally:
             self._model.train(training)
+
+
+def _prompts(model: Any) -> tuple[Any, Any]:
+    """What a model of sentence-transformers puts before texts, where it puts something there."""
+    return getattr(model, "prompts", None), getattr(model, "default_prompt_name", None)

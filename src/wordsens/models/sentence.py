@@ -16,14 +16,15 @@ from wordsens.models.black_box import (
     UNKNOWN,
     Answers,
     Model,
+    content_digest,
     joined_digest,
     require_texts,
-    settings_of,
     tokenizer_settings,
-    weights_digest,
 )
 from wordsens.text.hooks import call
-from wordsens.text.transformer_encoder import characters_within, context_of, encoder_part
+from wordsens.text.loaded_models import TASKS, most_tokens, reading_module
+from wordsens.text.transformer_encoder import context_of, embedding_rows, encoder_part, require_rows, span_within
+from wordsens.text.whole_words import Span
 
 _WORDS = 9
 # Coordinates are at most about 1: float32 leaves 1e-6 of difference, and halves a few hundredths.
@@ -44,28 +45,45 @@ class SentenceTransformerModel(Model):
         self.name = name
         self._model, self._batch_size, self._prompt_name = model, batch_size, prompt_name
         self._answers = Answers(name)
+        self._task = TASKS.get(str(prompt_name))
+
+    @property
+    def similarity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._model.similarity_fn_name
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
+        self._require_rows(listed)
         training = self._model.training
-        named = {} if self._prompt_name is None else {"prompt_name": self._prompt_name}
+        encode = self._model.encode if self._task is None else getattr(self._model, f"encode_{self._task}")
+        # A task finds its own prompt.
+        named = {} if self._prompt_name in (None, self._task) else {"prompt_name": self._prompt_name}
         try:
-            rows = self._model.encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
+            rows = encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
         except (ValueError, RuntimeError) as error:
             raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
         finally:
             self._model.train(training)
         return self._answers.rows(listed, rows)
 
-    def characters_read(self, text: str) -> int:
-        tokenizer, length = getattr(self._model, "tokenizer", None), getattr(self._model, "max_seq_length", None)
-        if length is None or not callable(tokenizer):
-            return len(text)
-        return characters_within(text, tokenizer, length, prompt=self._prompt)
+    def read_span(self, text: str) -> Span:
+        reader = reading_module(self._model, self._task)
+        limit = most_tokens(reader, self._task)
+        if limit is None or not callable(self._tokenizer):
+            return 0, len(text)
+        return span_within(text, self._tokenizer, limit, prompt=self._prompt)
+
+    def unreadable(self, text: str) -> str | None:
+        try:
+            self._require_rows([text])
+        except InputError as error:
+            return str(error)
+        return None
 
     def prompted(self, name: str) -> "SentenceTransformerModel":
-        if name not in self._model.prompts:
-            known = ", ".join(map(repr, self._model.prompts)) or "none"
+        prompts = self._model.prompts
+        if name not in prompts and TASKS.get(name) != name:
+            known = ", ".join(map(repr, prompts)) or "none"
             raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self.name}; it has {known}")
         return SentenceTransformerModel(self._model, name=self.name, batch_size=self._batch_size, prompt_name=name)
 
@@ -88,18 +106,34 @@ class SentenceTransformerModel(Model):
         return self._map
 
     def identity(self) -> str:
-        try:
-            modules = [(type(each).__name__, each.get_config_dict()) for each in self._model]
-            words = tokenizer_settings(self._model.tokenizer)
-            length = getattr(self._model, "max_seq_length", None)
-        except (AttributeError, NotImplementedError, TypeError):  # modules of a stranger
+        content = content_digest(self._model)
+        if content is None:
             return UNKNOWN
-        truncated = getattr(self._model, "truncate_dim", None)
-        return joined_digest(weights_digest(self._model), modules, self._prompt, truncated, length, words)
+        length, truncated = (getattr(self._model, name, None) for name in ("max_seq_length", "truncate_dim"))
+        return joined_digest(content, self._prompt, self._task, length, truncated, self.similarity)
+
+    @property
+    def _tokenizer(self) -> Any:
+        return getattr(reading_module(self._model, self._task), "tokenizer", None)
 
     @property
     def _prompt(self) -> str:
-        return self._model.prompts.get(self._prompt_name or self._model.default_prompt_name) or ""
+        prompts, name = self._model.prompts, self._prompt_name
+        if name == "document":
+            name = next((each for each in ("document", "passage", "corpus") if each in prompts), None)
+        return prompts.get(name if name in prompts else self._model.default_prompt_name) or ""
+
+    def _require_rows(self, texts: Sequence[str]) -> None:
+        """InputError for a text with a token that was added to the tokenizer alone, for which the model has no row."""
+        reader = reading_module(self._model, self._task)
+        rows, tokenizer = embedding_rows(getattr(reader, "auto_model", None)), self._tokenizer
+        if rows is None or tokenizer is None or len(tokenizer.get_vocab()) <= rows:
+            return
+        limit = most_tokens(reader, self._task)
+        cut = {"truncation": limit is not None, "max_length": limit, "verbose": False}
+        for text in texts:
+            ids = tokenizer(self._prompt + text, **cut)["input_ids"]
+            require_rows(ids, rows, tokenizer, f"the text {text[:40]!r} in {self.name}")
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:
@@ -146,8 +180,12 @@ class TransformerModel(Model):
         listed = require_texts(texts)
         return self._answers.rows(listed, self._phi.encode(listed, batch_size=self._batch_size))
 
-    def characters_read(self, text: str) -> int:
-        return self._phi.reading().characters_read(text)
+    @property
+    def similarity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._phi.similarity
+
+    def read_span(self, text: str) -> Span:
+        return self._phi.reading().read_span(text)
 
     def unreadable(self, text: str) -> str | None:
         try:
@@ -171,12 +209,14 @@ class TransformerModel(Model):
 
     def identity(self) -> str:
         phi, reader = self._phi, self._phi.reading()
+        content = content_digest(*phi.modules)
+        if content is None:
+            return UNKNOWN
         return joined_digest(
-            weights_digest(phi.stack.model),
-            settings_of(phi.stack.model.config),
+            content,
             tokenizer_settings(reader.tokenizer),
             [reader.context, reader.prompt],
-            [phi.layer, phi.head, phi.pool, phi.output],
+            [phi.layer, phi.head, phi.pool, phi.output, phi.dimensions, phi.similarity],
         )
 
 
@@ -205,6 +245,8 @@ class PlainTransformer(Model):
         lost = next((text for text, each in zip(listed, ids, strict=True) if not len(each)), None)
         if lost is not None:
             raise InputError(f"{self.name} has no token for the text {lost[:40]!r}; leave it out")
+        for text, each in zip(listed, ids, strict=True):
+            require_rows(each, embedding_rows(self._model), self._tokenizer, f"the text {text[:40]!r} in {self.name}")
         device = next((tensor.device for tensor in self._model.parameters()), torch.device("cpu"))
         try:
             rows = by_length(ids, self._batch_size, lambda batch: self._pooled(batch.to(device))[None])[0]
@@ -217,16 +259,14 @@ class PlainTransformer(Model):
         states = output if isinstance(output, Tensor) else getattr(output, "last_hidden_state", None)
         return POOLS[self._pool]((output[0] if states is None else states).float())
 
-    def characters_read(self, text: str) -> int:
-        return characters_within(text, self._tokenizer, self._context)
+    def read_span(self, text: str) -> Span:
+        return span_within(text, self._tokenizer, self._context)
 
     def identity(self) -> str:
-        return joined_digest(
-            weights_digest(self._model),
-            settings_of(self._model.config),
-            tokenizer_settings(self._tokenizer),
-            [self._context, self._pool],
-        )
+        content = content_digest(self._model)
+        if content is None:
+            return UNKNOWN
+        return joined_digest(content, tokenizer_settings(self._tokenizer), [self._context, self._pool])
 
     def features(self) -> TransformerFeatures:
         raise InputError(f"where gradients are needed {self.name} cannot be used: {self._refused}") from self._refused

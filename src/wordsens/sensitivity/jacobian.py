@@ -136,7 +136,7 @@ def jacobian_sensitivity(
     >>> jacobian_sensitivity(phi, torch.ones(2, 2, dtype=torch.float64), 0, directions=True).directions.round().abs()
     tensor([[0., 1.]], dtype=torch.float64)
     """
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     with torch.no_grad():

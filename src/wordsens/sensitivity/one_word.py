@@ -89,7 +89,7 @@ def word_sensitivity(
     budget = Budget(search, memory_budget, progress)
     if not isinstance(certificate, bool):
         require_choice("certificate", certificate, EFFORTS)
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     rows, stream = phi.accept(text.rows), generator(seed, "starts")
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))

@@ -125,7 +125,7 @@ def group_sensitivity(
     0.5
     """
     started, budget = time.perf_counter(), Budget.of(search)
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     require_choice("ball", ball, BALLS)
     listed = _checked_groups(groups, len(text))
     lengths = radii_of_rows(phi, text, radius)

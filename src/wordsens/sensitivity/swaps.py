@@ -101,7 +101,7 @@ def best_swaps(
     (('b', 'b'), True)
     """
     started = time.perf_counter()
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     plan = method if isinstance(method, ShortlistPlan) else ShortlistPlan()
     if method is not plan:
         require_choice("method", method, METHODS)

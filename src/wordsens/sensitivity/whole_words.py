@@ -101,7 +101,7 @@ def whole_word_sensitivity(
     (0.707107, 'un')
     """
     started, budget = time.perf_counter(), Budget.of(search)
-    text, phi = as_text(X), as_feature_map(phi)
+    phi, text = as_feature_map(phi), as_text(X)
     chosen = _chosen(text, words)
     whole = [text.whole_words[at] for at in chosen] if text.whole_words else []
     lengths = radii_of_rows(phi, text, radius)

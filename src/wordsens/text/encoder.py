@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -45,6 +45,23 @@ class Tokenization:
             self.leading,
             self.trailing,
             None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < stop - cut),
+        )
+
+    def without_front(self, count: int, special: int) -> "Tokenization":
+        """Without `count` tokens behind the first `special` ones, as tokenizers cut that keep the end of a text: those
+        of a prompt go first."""
+        leading = max(special, self.leading - count)
+        words = tuple(
+            replace(word, rows=tuple(row - count for row in word.rows))
+            for word in self.whole_words or ()
+            if min(word.rows) - count >= leading
+        )
+        return Tokenization(
+            self.ids[:special] + self.ids[special + count :],
+            self.tokens[:special] + self.tokens[special + count :],
+            leading,
+            self.trailing,
+            None if self.whole_words is None else words,
         )
 
 

@@ -68,6 +68,27 @@ def is_sentence_transformer(given: Any) -> bool:
     return is_instance(given, "sentence_transformers", "SentenceTransformer")
 
 
+TASKS = {"query": "query", "document": "document", "passage": "document", "corpus": "document"}
+"""The task, that of `encode_query` or `encode_document`, to which a prompt's name belongs."""
+
+
+def reading_module(model: Any, task: str | None) -> Any:
+    """The module of a sentence-transformers model that reads texts of the task, of a Router that of its route."""
+    first, routes = model[0], getattr(model[0], "sub_modules", None)
+    if routes is None:
+        return first
+    return routes[task if task in routes else first.default_route or next(iter(routes))][0]
+
+
+def most_tokens(module: Any, task: str | None) -> int | None:
+    """The most tokens that the module reads of a text of the task; None where it says nothing."""
+    expansion = getattr(module, "query_expansion", None) if task == "query" else None
+    if expansion is not None and expansion.get("strategy") == "fixed":
+        return expansion["length"]
+    own = None if task is None else getattr(module, f"{task}_length", None)
+    return own or getattr(module, "max_seq_length", None)
+
+
 def is_instance(given: Any, package: str, name: str) -> bool:
     """True for an object of that class of the package, which is not imported for the question."""
     return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)

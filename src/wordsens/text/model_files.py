@@ -65,10 +65,17 @@ def _deciding(folder: Path) -> list[Path]:
         try:
             listed = json.loads(modules.read_text(encoding="utf-8"))
             places |= {folder / str(module["path"]) for module in listed}
+            places |= {place / part for place in places for part in _routed(place)}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
     files = {path for place in places if place.is_dir() for path in place.iterdir() if path.suffix.lower() in KINDS}
     return sorted(path for path in files if path.is_file())
+
+
+def _routed(place: Path) -> list[str]:
+    """The folders of a Router's modules, where the place has one."""
+    routes = place / "router_config.json"
+    return list(json.loads(routes.read_text(encoding="utf-8"))["types"]) if routes.is_file() else []
 
 
 @lru_cache(maxsize=1024)

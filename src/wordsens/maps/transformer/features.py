@@ -2,13 +2,12 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordsens.errors import InputError, first_line, require_choice, require_count
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
@@ -158,7 +157,7 @@ class TransformerFeatures(FeatureMap):
             known = ", ".join(map(repr, self._sentence.prompts)) if self.pool == OWN else ""
             raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has {known or 'none'}")
         other = copy.copy(self)
-        other._cache = {"modules": replace(self._sentence, prompt=self._sentence.prompts[name])}
+        other._cache = {"modules": self._sentence.prompted(name)}
         other._follow_sentence_transformers()
         return other
 
@@ -250,6 +249,26 @@ class TransformerFeatures(FeatureMap):
 
     def __repr__(self) -> str:
         return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
+
+    @property
+    def similarity(self) -> str:
+        """The name of what the features are compared by: of pool="own" the model's own, else "cosine"."""
+        return self._sentence.similarity if self.pool == OWN else "cosine"
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """What makes the features: the model, or the modules of sentence-transformers around it."""
+        return (self._sentence.transformer, *self._sentence.rest) if self.pool == OWN else (self.stack.model,)
+
+    @property
+    def dimensions(self) -> int | None:
+        """How many leading coordinates of a vector are kept; None for all."""
+        return self._sentence.dimensions if self.pool == OWN else None
+
+    @property
+    def has_own_pool(self) -> bool:
+        """True where the model comes with modules of sentence-transformers, whose vector is that of pool="own"."""
+        return self._load_sentence is not None
 
     @property
     def causal(self) -> bool:

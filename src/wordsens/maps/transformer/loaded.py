@@ -1,7 +1,7 @@
 """A running transformer and what reads texts for it: by name, or from a pair, a pipeline, a SentenceTransformer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,18 @@ from torch import Tensor, nn
 from wordsens.errors import InputError, require_characters, require_choice, require_device
 from wordsens.maps.transformer.stack import Stack
 from wordsens.text.encoder import Tokenization
-from wordsens.text.loaded_models import is_sentence_transformer, model_parts
+from wordsens.text.loaded_models import TASKS, is_sentence_transformer, model_parts
 from wordsens.text.matrix import Word
 from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model, require_fast_tokenizer
-from wordsens.text.transformer_encoder import characters_within, context_of, embedding_rows, tokenized
-from wordsens.text.whole_words import whole_words
+from wordsens.text.transformer_encoder import (
+    context_of,
+    cuts_on_the_left,
+    embedding_rows,
+    span_within,
+    tokenized,
+    wide_offsets,
+)
+from wordsens.text.whole_words import Span, whole_words
 
 SIDES = ("first", "second")
 
@@ -69,15 +76,23 @@ class Reader:
             InputError: no token, more than the context holds, or hardly one that the vocabulary knows.
         """
         whole = tokenized(text, self.tokenizer, self._table, where=where, name=self._name, prompt=self.prompt)
+        begin = self.tokenizer.bos_token_id
+        if not self.cuts and begin is not None and whole.ids[:2] == (begin, begin):
+            # A chat template writes the begin token, too. Vectors of a text that is cut are those of the model's own
+            # `encode`, which reads both.
+            whole = whole.without_front(1, 0)
         if whole.words == 0:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
         around = whole.leading + whole.trailing
         room = None if self.context is None else self.context - around
-        if self.cuts and room is not None:
+        if self.cuts and room is not None and self.context is not None:
             if room < 1:
                 raise InputError(
                     f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its {self.context} tokens"
                 )
+            if cuts_on_the_left(self.tokenizer) and (max_words is None or max_words >= room):
+                whole = whole.without_front(max(0, len(whole.ids) - self.context), len(self.frame[0]))
+                around, room = whole.leading + whole.trailing, self.context - whole.leading - whole.trailing
             max_words = room if max_words is None else min(max_words, room)
         if max_words is not None:
             whole = whole.first_words(max_words)
@@ -102,7 +117,8 @@ class Reader:
         if not moving:
             raise InputError(f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can move")
         start, stop = moving[0], moving[-1] + 1
-        words = whole_words((first, second)[side], encoded["offset_mapping"][start:stop], start)
+        text = (first, second)[side]
+        words = whole_words(text, wide_offsets(encoded["offset_mapping"][start:stop], len(text)), start)
         return encoded["input_ids"], encoded.get("token_type_ids"), words
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
@@ -113,9 +129,9 @@ class Reader:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
         return len(self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)["input_ids"])
 
-    def characters_read(self, text: str) -> int:
-        """How many leading characters of the text fit into the context."""
-        return characters_within(text, self.tokenizer, self.context, prompt=self.prompt)
+    def read_span(self, text: str) -> Span:
+        """Where the part of the text that fits into the context starts and stops."""
+        return span_within(text, self.tokenizer, self.context, prompt=self.prompt)
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The tokens as the vocabulary spells them."""
@@ -137,6 +153,7 @@ class SentenceModules:
         most_tokens: the length to which texts are cut; None: the model's own alone.
         dimensions: how many leading coordinates of a vector are kept; None for all.
         prompts: all that the model has, by name.
+        similarity: what its vectors are compared by, as `similarity_fn_name` has it.
     """
 
     transformer: nn.Module
@@ -146,13 +163,24 @@ class SentenceModules:
     most_tokens: int | None
     dimensions: int | None
     prompts: Mapping[str, str] = field(default_factory=dict)
+    similarity: str = "cosine"
 
     @classmethod
     def of(cls, model: Any, modules: Sequence[nn.Module]) -> "SentenceModules":
         """The settings of a SentenceTransformer, with modules that may be frozen copies of its own."""
         prompt = model.prompts.get(model.default_prompt_name) or ""
         length, dimensions = model.max_seq_length, model.truncate_dim
-        return cls(modules[0], modules[1:], model.tokenizer, prompt, length, dimensions, dict(model.prompts))
+        prompts, similarity = dict(model.prompts), model.similarity_fn_name
+        return cls(modules[0], modules[1:], model.tokenizer, prompt, length, dimensions, prompts, similarity)
+
+    def prompted(self, name: str) -> "SentenceModules":
+        """The same with the prompt of that name, and the length of its task: what `encode_query` or `encode_document`
+        gives. InputError for a query that is filled up with further tokens."""
+        task = TASKS.get(name)
+        if task == "query" and getattr(self.transformer, "query_expansion", None) is not None:
+            raise InputError("its queries are filled up with further tokens (query_expansion), which have no words")
+        length = None if task is None else getattr(self.transformer, f"{task}_length", None)
+        return replace(self, prompt=self.prompts[name], most_tokens=length or self.most_tokens)
 
     def vectors(
         self, stack: Stack, rows: Float[Tensor, "b n d"], layer: int, prompted: int, dtype: torch.dtype
@@ -230,6 +258,8 @@ def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModu
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
     """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
     sentence = library(str(next(model.parameters()).device))
+    if not is_sentence_transformer(sentence):
+        raise InputError(f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use as_model")
     attribute = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
     if attribute is None:
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")

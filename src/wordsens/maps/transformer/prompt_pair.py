@@ -53,7 +53,8 @@ def prompt_pair(
     """The probabilities of the answers after each of two prompts.
 
     An answer may be written with or without a blank before it: the probabilities of both first tokens are added, where
-    they differ. Special tokens that the tokenizer puts after a text are left off: the answer follows the prompt.
+    they differ; a token that is a blank alone is none of them. Special tokens that the tokenizer puts after a text are
+    left off: the answer follows the prompt.
 
     Args:
         phi: a causal language model, loaded with output="probabilities", pool="last".
@@ -61,7 +62,8 @@ def prompt_pair(
         answers: different ones, whose first tokens differ.
 
     Raises:
-        InputError: a model that is not causal or has no language head; answers that begin with the same token.
+        InputError: a model that is not causal or has no language head; answers that begin with the same token, or with
+            a blank alone.
     """
     require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if not phi.causal or phi.output != "probabilities" or phi.pool is None or phi.reader is None:
@@ -87,4 +89,9 @@ def _first_tokens(tokenizer: Any, answer: str) -> set[int]:
     spelled = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (answer, f" {answer}")]
     if not all(spelled):
         raise InputError(f"`answers` has {answer!r}, which gives no token; write a word")
-    return {ids[0] for ids in spelled}
+    first = {ids[0] for ids in spelled if tokenizer.decode(ids[:1]).strip()}
+    if not first:
+        raise InputError(
+            f"`answers` has {answer!r}, whose first token is a blank alone in this vocabulary; choose a commoner word"
+        )
+    return first

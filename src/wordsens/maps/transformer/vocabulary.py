@@ -12,9 +12,8 @@ from wordsens.text.matrix import rescale_rows
 from wordsens.text.vocabulary import Vocabulary
 
 CASES = ("any", "lower", "capital")
-# How tokenizers mark a token that begins a word; WordPiece marks the others instead.
-_BEGINS = ("Ġ", "▁")
-_GOES_ON = "##"
+# How tokenizers mark a token that begins a word: of bytes, and of sentence pieces; WordPiece marks the others instead.
+_BYTES_BEGIN, _PIECE_BEGINS, _GOES_ON = "Ġ", "▁", "##"
 
 
 def whole_word_tokens(
@@ -35,17 +34,23 @@ def whole_word_tokens(
     require_choice("case", case, CASES)
     numbers = tokenizer.get_vocab()
     reserved = set(tokenizer.all_special_ids)
-    marked = any(token.startswith(_BEGINS) for token in numbers)
+    from tokenizers.decoders import ByteLevel  # of an extra
+
+    mark = max((_BYTES_BEGIN, _PIECE_BEGINS), key=lambda each: sum(token.startswith(each) for token in numbers))
+    marked = any(token.startswith(mark) for token in numbers)
     allowed: dict[int, str] = {}
     for token, number in numbers.items():
-        begins = token.startswith(_BEGINS) if marked else not token.startswith(_GOES_ON)
-        bare = token.removeprefix(_GOES_ON).lstrip("".join(_BEGINS))
+        begins = token.startswith(mark) if marked else not token.startswith(_GOES_ON)
+        bare = token.removeprefix(_GOES_ON).lstrip(mark)
+        if marked and mark == _BYTES_BEGIN:
+            # Each letter of such a token stands for a byte; a piece of a character is no word.
+            bare = ByteLevel().decode([bare])
         if number in reserved:
             if special:
                 allowed[number] = token
             continue
         fits = case == "any" or (bare == bare.lower() if case == "lower" else bare[:1].isupper())
-        if (begins or pieces) and (bare.isalpha() or signs) and fits:
+        if (begins or pieces) and (bare.isalpha() or signs) and fits and "\ufffd" not in bare:
             allowed[number] = bare
     if not allowed:
         raise InputError("the filters leave no token of the vocabulary; let pieces, signs or another case through")
