@@ -24,8 +24,8 @@ from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
 _MOMENTUM = 0.8
-_FIRST_STEP, _CHILD_STEP, _FINISH_STEP = 0.5, 0.3, 0.1
-"""eta of a start, of a child, and of a finalist of a kinked objective."""
+_CHILD_STEP, _FINISH_STEP = 0.3, 0.1
+"""eta of a child, and of a finalist of a kinked objective."""
 
 _LAST_KINKED, _KINKED_TOLERANCE = 30, 1e-5
 """Steps of a kinked objective in its own precision at most, and the relative gain that counts there: from kink to kink
@@ -122,7 +122,7 @@ class _Ascent:
     def run(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The best point of every word, its value, the evaluations spent on it, and whether it converged."""
         stages = self.stages
-        points = self._climb(self._starts(), stages.steps, _FIRST_STEP, stages.halvings)
+        points = self._climb(self._starts(), stages.steps, stages.first_step, stages.halvings)
         points = self._crossed(points, stages.generations, stages.children)
         leaders = min(stages.leaders, len(self.words) // 2)
         if leaders:

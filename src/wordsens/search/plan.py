@@ -23,11 +23,14 @@ class Stages:
 
     and one for each start that the map names where it names too many.
 
+    A start's first step has length `first_step`, in radii.
+
     A search on great circles (`search.krylov`) reads `starts`, `steps`, `finalists`, `finish` and `tolerance`.
     """
 
     starts: int = 16
     steps: int = 30
+    first_step: float = 0.5
     halvings: tuple[int, ...] = ()
     generations: int = 0
     population: int = 12
@@ -48,6 +51,7 @@ class Stages:
         return replace(
             self,
             starts=max(min(4, self.starts), self.starts // 4),
+            steps=min(60, self.steps),
             generations=min(1, self.generations),
             children=max(1, self.children // 2),
             leaders=0,

@@ -14,8 +14,9 @@ from wordsens.search.plan import Stages
 _DIRECTIONS = 2
 """The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
 
-_STAGES = Stages(starts=6, steps=60, halvings=(8, 20), finalists=1, finish=20, tolerance=1e-4)
-"""Every evaluation is a pass of the model: about 235 a word. Long ascents of few starts gain more than crossing."""
+_STAGES = Stages(starts=6, steps=145, first_step=0.2, halvings=(8, 20, 40), finalists=1, finish=15, tolerance=1e-4)
+"""Every evaluation is a pass of the model: about 250 a word. Long ascents of few starts, by short steps, gain more than
+crossing, longer steps or starts in the directions that are best for other words."""
 
 
 class BatchedMap(TextMap, Protocol):
@@ -35,9 +36,6 @@ class TransformerChange(PlainGroupChange):
         groups: (m, g), the words that move together; None: every word alone, with Delta of shape (d,).
         memory_budget: bytes for intermediate results.
     """
-
-    # Values are often float32's, whose rounding quasi-Newton steps would take for curvature.
-    kinked = True
 
     def __init__(
         self, phi: BatchedMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"] | None, *, memory_budget: int
