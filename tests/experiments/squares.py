@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ class SquareCell(Cell):
     draw: int = 0
     pause: float = 0.0
     fails: bool = False
+    exits: bool = False
     kills: bool = False
     seed: int = 0
 
@@ -30,6 +32,8 @@ def measure(cell):
     time.sleep(cell.pause)
     if cell.fails:
         raise ValueError("it was\ntold to")
+    if cell.exits:
+        sys.exit()
     if cell.kills:
         os.kill(os.getpid(), signal.SIGKILL)
     value = float(cell.draw**2)

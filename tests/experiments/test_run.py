@@ -44,6 +44,13 @@ def test_cells_are_measured_once_and_failures_again(tmp_path):
         assert unfinished(cells, store, witnesses=True) == cells[3:]
 
 
+@pytest.mark.parametrize("workers", [None, 1])
+def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
+    with Store(tmp_path) as store:
+        records = list(run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers))
+    assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
+
+
 def test_an_interrupt_leaves_what_was_yielded(tmp_path):
     cells = squares(5)
     with Store(tmp_path) as store:

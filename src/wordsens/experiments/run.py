@@ -168,7 +168,10 @@ def _measured(experiment: Experiment, cell: Any, threads: int | None, witnesses:
     begin = time.perf_counter()
     try:
         record, arrays = measure(experiment, cell)
-    except Exception as error:
+    except BaseException as error:  # a cell that calls sys.exit fails like any other
+        # An interrupt comes to the main thread alone; a worker's cells run in another.
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
         return failed(cell, error_line(error), seconds=time.perf_counter() - begin), None
     return record, packed(arrays) if witnesses and arrays else None
 

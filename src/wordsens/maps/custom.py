@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, running
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
 
@@ -57,7 +57,8 @@ def build_custom(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
-        thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
+        with running(f"`map` (={name!r}) ended"):
+            thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
     elif parameters:
         raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
     if not callable(thing):
@@ -94,22 +95,14 @@ def _named(name: str) -> Any:
 
 def _module(module: str) -> ModuleType:
     _source(module)
-    try:
-        with _current_folder():
-            return importlib.import_module(module)
-    except Exception as error:
-        raise InputError(
-            f"`map` (={module!r}) cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
-        ) from error
+    with running(f"`map` (={module!r}): the import ended"), _current_folder():
+        return importlib.import_module(module)
 
 
 @cache
 def _source(module: str) -> str:
-    try:
-        with _current_folder():
-            result = importlib.util.find_spec(module)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"`map` names the module {module!r}, which cannot be found ({error})") from error
+    with running(f"`map` names the module {module!r}: the search for it ended"), _current_folder():
+        result = importlib.util.find_spec(module)
     if result is None or result.origin is None or not Path(result.origin).is_file():
         raise InputError(
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
