@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -13,7 +14,8 @@ from wordsens.experiments.spec import Cell
 
 
 class SquareCell(Cell):
-    """The square of `draw`, after `pause` seconds; `kills` processes die of it."""
+    """The square of `draw`, after `pause` seconds; a process dies of `kills`, and of `kills_once` until that file is
+    there."""
 
     experiment: ClassVar[str] = "tests.experiments.squares:SQUARES"
 
@@ -22,6 +24,7 @@ class SquareCell(Cell):
     fails: bool = False
     exits: bool = False
     kills: bool = False
+    kills_once: str | None = None
     seed: int = 0
 
     def spec(self):
@@ -34,6 +37,9 @@ def measure(cell):
         raise ValueError("it was\ntold to")
     if cell.exits:
         sys.exit()
+    if cell.kills_once is not None and not (died := Path(cell.kills_once)).exists():
+        died.touch()
+        os._exit(0)
     if cell.kills:
         os.kill(os.getpid(), signal.SIGKILL)
     value = float(cell.draw**2)
