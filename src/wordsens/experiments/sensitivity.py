@@ -32,6 +32,7 @@ from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.spec import Strict
 from wordsens.experiments.store import Record, Store, as_records, record_of, spec_columns
 from wordsens.experiments.texts import Embedded, GivenText, load_text, texts_at_least
+from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import base_name, map_title
 from wordsens.seeds import generator
@@ -113,10 +114,13 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     phi = cell.build()
     model = phi if cell.reads_texts_itself else None
     text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
+    words = _searched_words(cell)
+    # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
+    average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
     result = word_sensitivity(
         phi,
         text,
-        words=_searched_words(cell),
+        words=words,
         radius=cell.radius,
         seed=cell.seed_of("search"),
         search=cell.search_plan,
@@ -124,7 +128,7 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     )
     return {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
-        "average": average_change(phi, text, result, seed=cell.seed_of("average")),
+        "average": average,
         "arrays": {
             "rows": text.rows,
             **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
@@ -132,17 +136,20 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     }
 
 
-def average_change(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, seed: int) -> float:
+def average_change(
+    phi: FeatureMap, text: TextMatrix, words: Sequence[int] | None, radius: float | None, *, seed: int
+) -> float:
     """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few searched words i,
     evenly spaced, and Deltas uniform on the sphere of the word's radius.
     """
     rows = phi.accept(text.rows)
-    places = torch.linspace(0, len(result.words) - 1, min(len(result.words), _AVERAGE_WORDS)).long()
+    searched = word_indices(words, len(rows)).to(rows.device)
+    places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
     places = places.repeat_interleave(_AVERAGE_DELTAS)
     directions = torch.randn(len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64)
-    lengths = result.radius.cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
+    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
     deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    return float(attained(phi, rows, result.words[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
+    return float(attained(phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:
