@@ -64,7 +64,7 @@ def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
     with Store(tmp_path) as store:
         list(run(squares(2), store))
         for module in ("spec", "run"):
-            monkeypatch.setattr(f"wordsens.experiments.{module}.code_version", lambda: "newer")
+            monkeypatch.setattr(f"wordsens.experiments.{module}.code_version", lambda cell: "newer")
         assert len(unfinished(squares(2), store)) == 2
         list(run(squares(1), store))
         assert [record.code for record in store.records()] == ["newer"]

@@ -193,8 +193,8 @@ def measure_cells(
     Raises:
         WordsensError: the worker has another version of the code, whose values could differ.
     """
-    if code_version() != code:
-        raise WordsensError(f"a worker has another version of wordsens (code {code_version()}, here {code})")
+    if (own := code_version(experiment.Cell)) != code:
+        raise WordsensError(f"a worker has another version of the code ({own}, here {code})")
     with _ONE_AT_A_TIME:
         return [_measured(experiment, cell, threads, witnesses, on_worker=True) for cell in cells]
 
@@ -207,7 +207,7 @@ def _on_workers(
     waiting, suspects = deque(_groups(experiment, cells)), deque[Any]()
     under_way: dict[Future[list[Outcome]], list[Any]] = {}
     executor, alone = workers.start(), False
-    arguments = (code_version(), threads, witnesses)
+    arguments = (code_version(experiment.Cell), threads, witnesses)
     try:
         while waiting or under_way or suspects:
             if not waiting and not under_way:
@@ -235,7 +235,7 @@ def _on_workers(
                     raise WordsensError("the scheduler went away") from error
                 except Exception as error:
                     raise WordsensError(
-                        f"a worker failed ({error_line(error)}); install the same version of wordsens there"
+                        f"a worker failed ({error_line(error)}); install there the same wordsens, and your own files"
                     ) from error
                 for cell, (record, arrays) in zip(group, outcomes, strict=True):
                     yield _of_cell(cell, record), arrays

@@ -1,7 +1,6 @@
 """Maps of one's own by `module:Name`: imported from where Python looks, and from the current folder."""
 
 import copy
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -18,6 +17,7 @@ from torch import nn
 from wordsens.errors import InputError, running
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
+from wordsens.sources import source_digest
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
 """Arguments for a class or function that makes a map, as far as it has parameters of these names."""
@@ -72,7 +72,7 @@ def build_custom(
 
 
 def custom_content(name: str) -> str:
-    """SHA-256 of the module's file, as it was when this process first looked: what the file imports is not in it."""
+    """SHA-256 of the module's file and of those beside it that it imports, as this process first saw them."""
     return _source(name.partition(":")[0])
 
 
@@ -107,7 +107,7 @@ def _source(module: str) -> str:
         raise InputError(
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
         )
-    return hashlib.sha256(Path(result.origin).read_bytes()).hexdigest()
+    return source_digest({module: Path(result.origin)}, package=False)
 
 
 @contextmanager
