@@ -182,8 +182,9 @@ def _substitution(result: SubstitutionSensitivity) -> Section:
     ]
     fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in result.profile)
     about = (
-        "average: the variance that one random word makes, summed over words; block: the most that disjoint "
-        "neighbouring words make together; random: the mean change by one. In parentheses: 95 % over texts."
+        "average: the variance that one random word makes, summed over words; block: the most that disjoint blocks "
+        f"of words make together{'' if result.every_block else ', of neighbouring words alone: a lower bound'}; "
+        "random: the mean change by one. In parentheses: 95 % over texts."
     )
     title = f"Random words of the same kind ({texts} text{'s' * (texts != 1)})"
     return Section(title, (*lines, f"profile, first to last fifth of a text: {fifths}", about))
