@@ -20,7 +20,7 @@ from wordsens.report.findings import (
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
-from wordsens.statistics.trend import BOOTSTRAP, TWO_ERRORS, Trend
+from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
@@ -55,9 +55,13 @@ def test_a_trend_claims_no_more_than_its_interval(low, high, claim):
     assert (law.behaviour, law.how) == (claim, BOOTSTRAP)
 
 
-def test_without_an_interval_two_standard_errors_speak():
-    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0), None)
-    assert (law.low, law.high, law.how) == (-0.7, pytest.approx(-0.3), TWO_ERRORS)
+def test_without_a_bootstrap_students_interval_speaks():
+    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0, freedom=2), None)  # t(2) is 4.303
+    assert (law.low, law.high, law.how) == (
+        pytest.approx(-0.93027, rel=1e-4),
+        pytest.approx(-0.06973, rel=1e-3),
+        STUDENT,
+    )
     assert Trend.of(None, None) is None
 
 
@@ -153,6 +157,6 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
         )
     runs = load_runs([tmp_path / name for name in "abc"])
     first, second, third = comparison(runs)
-    assert "b is higher by 1 ± 0.091" in first.sentence
-    assert "no difference can be told (+0.02 ± 0.091)" in second.sentence
+    assert "b is higher by 1 ± 0.11" in first.sentence
+    assert "no difference can be told (+0.02 ± 0.11)" in second.sentence
     assert "c is lower by 0.98" in third.sentence

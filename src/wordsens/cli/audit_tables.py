@@ -221,7 +221,7 @@ def exponents_text(exponents: dict[str, Exponent]) -> str:
     """The exponents of one kind of word, each with its standard error by text, or why there is none."""
     shown = [
         f"{name} ~ n^{one.fit.exponent:.2f} ± {one.fit.standard_error:.2f} ({one.texts} texts)"
-        if abs(one.fit.exponent) > 2 * one.fit.standard_error
+        if not one.fit.interval[0] <= 0 <= one.fit.interval[1]
         else f"{name}: neither rises nor falls beyond chance ({one.texts} texts)"
         for name, one in exponents.items()
         if one.fit is not None

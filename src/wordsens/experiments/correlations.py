@@ -149,7 +149,8 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Cl
             share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
             expected, error = a.mean + share * (b.mean - a.mean), max(a.error, b.error)
             low, high = value.interval
-            if low - 2 * error <= expected <= high + 2 * error:
+            reach = max(one.interval[1] - one.mean for one in (a, b))
+            if low - reach <= expected <= high + reach:
                 return []
             sentence = (
                 f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) has S = {value}, "

@@ -39,8 +39,9 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
+from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
-from wordsens.statistics.trend import BOOTSTRAP, Trend
+from wordsens.statistics.trend import Trend
 from wordsens.text import load_encoder
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict
@@ -617,7 +618,7 @@ def _kinds(series: Series) -> tuple[str, ...]:
         "attained": True,
         "certified": point.upper is not None and series.rigor == CERTIFIED,
         "predicted": point.predicted is not None,
-        "95 % interval": law is not None and law.how == BOOTSTRAP,
+        "95 % interval": law is not None,
     }
     return tuple(name for name, known in there.items() if known)
 
@@ -658,7 +659,8 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
             continue
         gap = other.exponent - one.fit.exponent
         error = (other.standard_error**2 + one.fit.standard_error**2) ** 0.5
-        how = "no faster" if gap <= 2 * error else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
+        reach = student(min(other.freedom, one.fit.freedom)) * error
+        how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
         gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
         largest = max(largest, gap)
     sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."

@@ -122,14 +122,11 @@ def _key(series: Series, *, by_d: bool) -> _Key:
 
 
 def exponent_text(fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2) -> str:
-    """The exponent with its 95 % interval, or with its standard error where there are too few texts for one."""
+    """The exponent with its 95 % interval: the one that is given, or Student's of the fit."""
     if fit is None:
         return ""
-    exponent, error, low, high = (
-        f"{value:.{digits}f}" for value in (fit.exponent, fit.standard_error, *(interval or (0.0, 0.0)))
-    )
-    shown = f"{exponent} ± {error}" if interval is None else f"{exponent} ({low} to {high})"
-    return shown.replace("-", "\N{MINUS SIGN}")
+    exponent, low, high = (f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval)))
+    return f"{exponent} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _label(series: Series, *, with_d: bool) -> str:
@@ -291,7 +288,7 @@ def along(
         x, y: columns.
         by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
-            exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
+            exponents stand in the legend, with 95 % intervals.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
