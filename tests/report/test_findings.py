@@ -77,6 +77,37 @@ def test_shares_have_exact_intervals(generalization_record):
     assert "predicted" in theory.kinds
 
 
+def test_a_maps_finding_speaks_of_every_row(generalization_record):
+    made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
+    records = [
+        generalization_record(map=name, n=n, texts=texts, sample=at, least_errors=(error,), **made)
+        for name, n, texts, error in (
+            ("raf", 40, 300, 0.1), ("raf", 40, 100, 1.2), ("raf", 120, 300, 1.6), ("rf", 40, 300, 2.5),
+        )
+        for at in range(3)
+    ]  # fmt: skip
+    summary = generalization.summarize(records)
+    assert summary.leading == 2
+    attention, layer = sorted(summary.claims[:2], key=lambda claim: "connected" in claim.sentence)
+    assert attention.number == layer.number == "0%"
+    assert "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words" in attention.sentence
+    assert "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300" in attention.sentence
+    assert all(claim.sentence in str(summary) for claim in (attention, layer))
+
+
+def test_the_contrast_names_texts_that_speak_against_it(make_record):
+    records = [
+        make_record(map=name, n=n, d=384, text=text, value=value, source=f"{text}-{n}-{draw}", draw=draw)
+        for text, attention in (("reviews", 3.0), ("gaussian", 0.2))
+        for name, value in (("raf", attention), ("rf", 0.4))
+        for n in (10, 20)
+        for draw in range(2)
+    ]
+    sentence = sensitivity.summarize(records).claims[0].sentence
+    assert sentence.startswith("One word moves attention 7.5 times as far")
+    assert sentence.endswith("On Gaussian texts of 20 words, d = 384: 0.5 times.")
+
+
 def findings_of(records):
     texts = [audited(record) for record in records]
     return audit_findings(texts, summarise_audit(texts, Counter()))

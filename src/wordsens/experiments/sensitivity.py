@@ -624,16 +624,21 @@ def _kinds(series: Series) -> tuple[str, ...]:
 
 
 def _contrast(series: Sequence[Series]) -> list[Claim]:
-    """Softmax attention against one fully connected layer, at one d and the longest length that both have."""
+    """Softmax attention against one fully connected layer, at the longest length that both have: on the first kind of
+    text and d in full, on the others by the factor."""
     plain = [one for one in series if not one.varied]
     dense = {(one.text, one.d): one for one in plain if one.map == "rf"}
-    pairs = [(one, dense[one.text, one.d]) for one in plain if one.map == "raf" and (one.text, one.d) in dense]
-    for attention, other in pairs:
+    pairs = []
+    for attention in plain:
+        other = dense.get((attention.text, attention.d)) if attention.map == "raf" else None
         at = {point.n: point for point in attention.points}
-        common = [(at[point.n], point) for point in other.points if point.n in at]
-        if not common or common[-1][0].mean <= common[-1][1].mean:
-            continue
-        more, less = common[-1]
+        common = [(at[point.n], point) for point in other.points if point.n in at] if other is not None else []
+        pairs += [(attention, other, *common[-1])] if common else []
+    elsewhere = "".join(
+        f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: {times(more.mean / less.mean)} times."
+        for attention, _, more, less in pairs[1:]
+    )
+    for attention, other, more, less in pairs[:1]:
         sentence = (
             f"One word moves attention {times(more.mean / less.mean)} times as far as a fully connected layer: by "
             f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
@@ -645,7 +650,7 @@ def _contrast(series: Sequence[Series]) -> list[Claim]:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
-        return [Claim(f"{times(more.mean / less.mean)}×", sentence, f"{known}.", kinds)]
+        return [Claim(f"{times(more.mean / less.mean)}×", sentence + elsewhere, f"{known}.", kinds)]
     return []
 
 

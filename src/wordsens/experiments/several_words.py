@@ -155,12 +155,14 @@ def summarize(records: Sequence[Record]) -> Summary:
     for part in _series(records):
         counts = {count: part for (count,), part in grouped(part, "count").items()}
         subject = f"{map_title(part[0].map)} on {text_title(part[0].text)} of {part[0].n} words"
-        claims += _claims(subject, part[0].n, counts)
+        claims.append(_claims(subject, part[0].n, counts))
+    first, others = [claim for part in claims for claim in part[:1]], [claim for part in claims for claim in part[1:]]
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
         "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
-        tuple(claims),
+        (*first, *others),
         "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        leading=max(1, len(first)),
     )
 
 

@@ -32,7 +32,7 @@ from wordsens.plotting.style import (
 )
 from wordsens.statistics.mean import Estimate
 from wordsens.statistics.power_law import PowerLaw
-from wordsens.theory import rf_sensitivity
+from wordsens.theory.random_features import finite_width_sensitivity
 
 try:
     from matplotlib.axes import Axes
@@ -153,7 +153,9 @@ def _theory(series: Series) -> Sequence[tuple[float, float]]:
         return known
     depth = int(series.map.removeprefix(base) or 1)
     sizes = sorted({round(n) for n in np.geomspace(known[0][0], known[-1][0], 25)} | {n for n, _ in known})
-    law = {n: rf_sensitivity(n, series.d, depth=depth, words=min(n, series.searched)) for n in sizes}
+    law = {
+        n: finite_width_sensitivity(n, series.d, n * series.d, depth, "relu", min(n, series.searched)) for n in sizes
+    }
     same = all(abs(law[n] - value) <= _SAME_LAW * value for n, value in known)
     return list(law.items()) if same else known
 
