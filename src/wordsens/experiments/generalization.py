@@ -479,10 +479,14 @@ def _about(series: Sequence[GeneralizationSeries]) -> Claim:
         f"N = {max(one.texts for one in part):,}"
         for (text, n), part in grouped(series, "text", "n").items()
     ]
-    medians = [one.median() or 0.0 for one in series]
+    medians = [
+        ", ".join(f"{times(one.median() or 0.0)} {one.training}" for one in part)
+        + (f" ({n} words, N = {texts:,}, {text_title(text)})" if len(parts) > 1 else "")
+        for (text, n, texts), part in grouped(series, "text", "n", "texts").items()
+    ]
     known = (
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. "
-        f"N: texts learned; median least errors {_from_to(medians, times)}. In brackets: 95 %, exact binomial."
+        f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact binomial."
     )
     return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", f"{sentence}{'; '.join(parts)}.", known)
 
