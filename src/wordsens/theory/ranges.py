@@ -14,7 +14,15 @@ RELU_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0), "sp
 
 
 class PredictionWarning(UserWarning):
-    """A prediction at sizes at which it was not compared with measurements."""
+    """A prediction at sizes at which it was not compared with measurements.
+
+    >>> import warnings
+    >>> from wordsens.theory import PredictionWarning, rf_sensitivity
+    >>> with warnings.catch_warnings(action="error", category=PredictionWarning):
+    ...     rf_sensitivity(20, 16, depth=8)
+    Traceback (most recent call last):
+    wordsens.theory.ranges.PredictionWarning: the error of this prediction is not known, ...
+    """
 
 
 def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) -> tuple[str, ...]:
