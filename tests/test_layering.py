@@ -10,6 +10,7 @@ ROOMS = (
     "version",
     "drawing",
     "files",
+    "sources",
     "seeds",
     "display",
     "results",

@@ -7,7 +7,8 @@ Nothing here imports torch: the command line reports a wrong option before it lo
 import math
 import re
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -182,6 +183,24 @@ def first_line(error: BaseException) -> str:
     """The first line of another library's message, without its full stop, to stand inside one of ours."""
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
+
+
+@contextmanager
+def running(what: str, *, raises: type[WordsensError] = InputError, remedy: str = "") -> Iterator[None]:
+    """Inside, code runs that is not ours, and whatever ends it becomes one line: SystemExit and the like too, which
+    would end this process as if its work were done. Our own errors and an interrupt go through.
+
+    >>> with running("`encode` (='mine:encode') failed", remedy="mend it"):
+    ...     raise SystemExit("no key")
+    Traceback (most recent call last):
+    wordsens.errors.InputError: `encode` (='mine:encode') failed with SystemExit: no key; mend it
+    """
+    try:
+        yield
+    except (WordsensError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise raises(f"{what} with {type(error).__name__}: {first_line(error)}{_tail(remedy)}") from error
 
 
 def _tail(remedy: str) -> str:

@@ -60,3 +60,38 @@ def test_wrong_input_is_one_line_and_code_2(wordsens, folder, arguments, line):
     assert run.err.count("\n") == 1
     assert line in run.err
     assert sorted(folder.iterdir()) == before
+
+
+ENDINGS = {
+    "quits": "import sys; sys.exit()",
+    "says_why": "import sys; sys.exit('API_KEY is not set')",
+    "parses": "import argparse; argparse.ArgumentParser().parse_args(['--corpus'])",
+    "interrupts": "raise KeyboardInterrupt",
+    "cancels": "import asyncio; raise asyncio.CancelledError",
+    "loses_its_pipe": "raise BrokenPipeError",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("where", ["import", "call"])
+@pytest.mark.parametrize("command", [["check", "--require", "recall >= 0"], ["explain", "a b", "a c"]])
+def test_a_function_that_ends_the_process_passes_no_gate(wordsens, folder, monkeypatch, command, where, ending):
+    module, code = f"{ending}_at_{where}", ENDINGS[ending]
+    at_import, at_call = (code, "pass") if where == "import" else ("", code)
+    (folder / f"{module}.py").write_text(f"{at_import}\ndef encode(texts):\n    {at_call}\n")
+    monkeypatch.syspath_prepend(folder)
+    run = wordsens(*command, "--encode", f"{module}:encode")
+    assert (run.code, run.out) == (130 if ending == "interrupts" else 2, "")
+    assert run.err.splitlines()[-1].startswith("wordsens: ")
+    assert ("API_KEY is not set" in run.err) == (ending == "says_why")
+
+
+@pytest.mark.parametrize("ending", ["quits", "says_why", "cancels", "loses_its_pipe"])
+def test_a_map_that_ends_the_process_is_a_failure(wordsens, folder, monkeypatch, ending):
+    code = f"import torch\nclass Net(torch.nn.Module):\n    def forward(self, rows):\n        {ENDINGS[ending]}\n"
+    (folder / f"net_{ending}.py").write_text(code)
+    monkeypatch.syspath_prepend(folder)
+    run = wordsens("measure", "I love her much", "--map", f"net_{ending}:Net")
+    assert run.code == 1
+    assert "code that the command ran ended it with" in run.err
+    assert run.err.count("\n") == 1

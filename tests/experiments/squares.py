@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -12,14 +14,17 @@ from wordsens.experiments.spec import Cell
 
 
 class SquareCell(Cell):
-    """The square of `draw`, after `pause` seconds; `kills` processes die of it."""
+    """The square of `draw`, after `pause` seconds; a process dies of `kills`, and of `kills_once` until that file is
+    there."""
 
     experiment: ClassVar[str] = "tests.experiments.squares:SQUARES"
 
     draw: int = 0
     pause: float = 0.0
     fails: bool = False
+    exits: bool = False
     kills: bool = False
+    kills_once: str | None = None
     seed: int = 0
 
     def spec(self):
@@ -30,6 +35,11 @@ def measure(cell):
     time.sleep(cell.pause)
     if cell.fails:
         raise ValueError("it was\ntold to")
+    if cell.exits:
+        sys.exit()
+    if cell.kills_once is not None and not (died := Path(cell.kills_once)).exists():
+        died.touch()
+        os._exit(0)
     if cell.kills:
         os.kill(os.getpid(), signal.SIGKILL)
     value = float(cell.draw**2)

@@ -6,6 +6,7 @@ from tests.made_records import attempted, measured
 from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
+from wordsens.experiments.sensitivity import measure_sensitivity
 from wordsens.experiments.sweep import experiment_named, parse_sweep
 from wordsens.seeds import derive_seed
 
@@ -83,3 +84,39 @@ grids: [{{map: model, model_layer: [0, 1, 3]}}]
     # The mean of the rows themselves: one row moves by its own norm, sqrt(d).
     rows = ws.gaussian_text(4, 16, derive_seed(0, "text", 4, 16, 0)).rows
     assert records[0].value == pytest.approx(float(4 / 4 / torch.linalg.vector_norm(rows.mean(dim=0))), rel=1e-3)
+
+
+def little_memory(n, d, seed):
+    """RF that remembers the answers for three words in four of a text of 20 words in 16 coordinates."""
+    return ws.RandomFeatures(n, d, gaussian="lazy", gaussian_bytes=2 << 20, seed=seed)
+
+
+def much_memory(n, d, seed):
+    """The same matrix."""
+    return ws.RandomFeatures(n, d, gaussian="lazy", seed=seed)
+
+
+@pytest.mark.parametrize("kind", ["sensitivity", "correlations", "departures"])
+def test_a_matrix_that_forgets_searched_words_gives_every_column(kind):
+    keys = {"text": "gaussian", "n": 20, "d": 16, **({"measures": "sensitivity"} if kind == "departures" else {})}
+    little, much = (
+        measured(experiment_named(kind).Cell.parse({**keys, "map": f"{__name__}:{made.__name__}"}))
+        for made in (little_memory, much_memory)
+    )
+    assert little.value == pytest.approx(much.value, rel=1e-6)
+    if kind != "departures":
+        assert little.average == pytest.approx(much.average, rel=1e-9)
+        assert little.average < little.value
+
+
+def test_the_average_is_the_mean_change_by_random_perturbations():
+    cell = experiment_named("sensitivity").Cell.parse({"map": "rf", "text": "gaussian", "n": 6, "d": 40})
+    columns = measure_sensitivity(cell)
+    phi, rows, generator = cell.build(), columns["arrays"]["rows"], torch.Generator().manual_seed(1)
+    changes = []
+    for word in range(6):
+        for delta in torch.randn(200, 40, generator=generator, dtype=torch.float64):
+            moved = rows.clone()
+            moved[word] += 40**0.5 * delta / delta.norm()
+            changes.append(float((phi(moved) - phi(rows)).norm() / phi(rows).norm()))
+    assert columns["average"] == pytest.approx(sum(changes) / len(changes), rel=0.05)

@@ -44,6 +44,13 @@ def test_cells_are_measured_once_and_failures_again(tmp_path):
         assert unfinished(cells, store, witnesses=True) == cells[3:]
 
 
+@pytest.mark.parametrize("workers", [None, 1])
+def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
+    with Store(tmp_path) as store:
+        records = list(run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers))
+    assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
+
+
 def test_an_interrupt_leaves_what_was_yielded(tmp_path):
     cells = squares(5)
     with Store(tmp_path) as store:
@@ -57,7 +64,7 @@ def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
     with Store(tmp_path) as store:
         list(run(squares(2), store))
         for module in ("spec", "run"):
-            monkeypatch.setattr(f"wordsens.experiments.{module}.code_version", lambda: "newer")
+            monkeypatch.setattr(f"wordsens.experiments.{module}.code_version", lambda cell: "newer")
         assert len(unfinished(squares(2), store)) == 2
         list(run(squares(1), store))
         assert [record.code for record in store.records()] == ["newer"]
@@ -182,15 +189,17 @@ def test_a_scheduler_whose_worker_is_killed_gives_all_cells(here, tmp_path):
             assert results(store) == results(whole)
 
 
-def test_a_cell_that_kills_its_workers_is_given_up_and_the_others_come(tmp_path):
-    cells = [SquareCell.parse({"draw": 1, "kills": True}), *squares(2)]
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_cell_that_kills_its_workers_is_given_up_and_the_others_come(tmp_path, workers):
+    kills = [SquareCell.parse({"draw": draw, "kills": True}) for draw in (5, 6)]
+    once = SquareCell.parse({"draw": 3, "kills_once": str(tmp_path / "died")})
     with Store(tmp_path) as store:
-        records = {
-            record.draw: record for record in run(cells, store, workers=1) if not record.kills or not record.done
-        }
-        assert "its worker died each time it was run" in store.records([cells[0].key()])[0].error
-        assert records[0].done
-        assert len(store.records()) == 3
+        records = list(run([kills[0], *squares(2), once, kills[1]], store, workers=workers))
+        assert len(records) == len(store.records()) == 5
+    failed = [record for record in records if not record.done]
+    assert sorted(record.draw for record in failed) == [5, 6]
+    assert all("its worker died each time it was run" in record.error for record in failed)
+    assert sorted(record.value for record in records if record.done) == [0, 1, 9]
 
 
 @pytest.mark.parametrize("name", ["generalization", "departures"])

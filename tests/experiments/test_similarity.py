@@ -161,6 +161,8 @@ def test_sentences_say_what_the_intervals_allow():
     told = _told(study(0.7, 0.5, 0.1))
     assert "RF, swaps in movie reviews: AUC 0.720 ± 0.007 in passages of 8 words, better than a coin" in told[0]
     assert "0.520 ± 0.007 in passages of 16, better than a coin, less by 0.2" in told[0]
+    whole = summarize(study(0.7, 0.5, 0.1))
+    assert [name in str(whole) for name in ("RF, swaps", "RAF (softmax), swaps", "ReLU-RAF, swaps")] == [True] * 3
     assert "worse than a coin, no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
     assert any("over the random maps and the lengths measured AUC rises with S" in one for one in told)
     assert any("AUC falls with S" in one for one in _told(study(0.7, 0.5, -0.15)))

@@ -20,7 +20,7 @@ from wordsens.report.findings import (
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
-from wordsens.statistics.trend import BOOTSTRAP, TWO_ERRORS, Trend
+from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
@@ -55,9 +55,13 @@ def test_a_trend_claims_no_more_than_its_interval(low, high, claim):
     assert (law.behaviour, law.how) == (claim, BOOTSTRAP)
 
 
-def test_without_an_interval_two_standard_errors_speak():
-    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0), None)
-    assert (law.low, law.high, law.how) == (-0.7, pytest.approx(-0.3), TWO_ERRORS)
+def test_without_a_bootstrap_students_interval_speaks():
+    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0, freedom=2), None)  # t(2) is 4.303
+    assert (law.low, law.high, law.how) == (
+        pytest.approx(-0.93027, rel=1e-4),
+        pytest.approx(-0.06973, rel=1e-3),
+        STUDENT,
+    )
     assert Trend.of(None, None) is None
 
 
@@ -71,6 +75,37 @@ def test_shares_have_exact_intervals(generalization_record):
     assert found.number == "75%"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
     assert "predicted" in theory.kinds
+
+
+def test_a_maps_finding_speaks_of_every_row(generalization_record):
+    made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
+    records = [
+        generalization_record(map=name, n=n, texts=texts, sample=at, least_errors=(error,), **made)
+        for name, n, texts, error in (
+            ("raf", 40, 300, 0.1), ("raf", 40, 100, 1.2), ("raf", 120, 300, 1.6), ("rf", 40, 300, 2.5),
+        )
+        for at in range(3)
+    ]  # fmt: skip
+    summary = generalization.summarize(records)
+    assert summary.leading == 2
+    attention, layer = sorted(summary.claims[:2], key=lambda claim: "connected" in claim.sentence)
+    assert attention.number == layer.number == "0%"
+    assert "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words" in attention.sentence
+    assert "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300" in attention.sentence
+    assert all(claim.sentence in str(summary) for claim in (attention, layer))
+
+
+def test_the_contrast_names_texts_that_speak_against_it(make_record):
+    records = [
+        make_record(map=name, n=n, d=384, text=text, value=value, source=f"{text}-{n}-{draw}", draw=draw)
+        for text, attention in (("reviews", 3.0), ("gaussian", 0.2))
+        for name, value in (("raf", attention), ("rf", 0.4))
+        for n in (10, 20)
+        for draw in range(2)
+    ]
+    sentence = sensitivity.summarize(records).claims[0].sentence
+    assert sentence.startswith("One word moves attention 7.5 times as far")
+    assert sentence.endswith("On Gaussian texts of 20 words, d = 384: 0.5 times.")
 
 
 def findings_of(records):
@@ -153,6 +188,6 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
         )
     runs = load_runs([tmp_path / name for name in "abc"])
     first, second, third = comparison(runs)
-    assert "b is higher by 1 ± 0.091" in first.sentence
-    assert "no difference can be told (+0.02 ± 0.091)" in second.sentence
+    assert "b is higher by 1 ± 0.11" in first.sentence
+    assert "no difference can be told (+0.02 ± 0.11)" in second.sentence
     assert "c is lower by 0.98" in third.sentence

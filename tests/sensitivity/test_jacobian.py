@@ -1,9 +1,14 @@
 """The small-radius limit: the structured Jacobian against autograd's full one, and against measured sensitivities."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from wordsens.errors import InputError
 from wordsens.seeds import generator
 
 SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
@@ -73,3 +78,46 @@ def test_the_directions_are_right_singular_vectors_of_autograds_jacobian(score: 
         assert abs(float(top @ direction)) == pytest.approx(1, abs=1e-6)
         assert float((jacobian[:, word] @ direction).norm() / phi(rows).norm()) == pytest.approx(float(value), rel=1e-9)
         assert float(direction[direction.abs().argmax()]) > 0
+
+
+def encoder_layer() -> Callable[[torch.Tensor], torch.Tensor]:
+    layer = torch.nn.TransformerEncoderLayer(6, 2, 8, batch_first=True).double().eval()
+    return lambda X: layer(X.unsqueeze(0))[0]
+
+
+def causal_attention() -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda X: torch.nn.functional.scaled_dot_product_attention(*[X.view(1, 1, 4, 6)] * 3, is_causal=True)[0, 0]
+
+
+@pytest.mark.parametrize("made", [encoder_layer, causal_attention])
+def test_fused_attention_is_differentiated_twice(made) -> None:
+    phi, rows = made(), rows_of(4, 6, 5)
+    assert torch.allclose(ws.jacobian_sensitivity(phi, rows), full(phi, rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_transformers_with_fused_attention(kind: str) -> None:
+    model = model_of(kind, dtype=torch.float64)
+    model.set_attn_implementation("sdpa")
+    phi = ws.TransformerFeatures.from_pretrained((model, tokenizer()))
+    X = phi.embed("the film was good")[0]
+    assert torch.allclose(ws.jacobian_sensitivity(phi, X), full(phi, X.rows.double()), rtol=1e-6)
+
+
+class OnceDifferentiable(torch.autograd.Function):
+    """The sine, whose derivative has none."""
+
+    @staticmethod
+    def forward(ctx: Any, X: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(X)
+        return X.sin()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
+        return slope * ctx.saved_tensors[0].cos()
+
+
+def test_a_map_that_cannot_be_differentiated_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="needs derivatives of its gradient"):
+        ws.jacobian_sensitivity(OnceDifferentiable.apply, rows_of(4, 6))

@@ -75,26 +75,56 @@ def test_blocks_see_what_no_single_word_changes():
     plan = SubstitutionPlan(draws=64, longest_block=3)
     found = substitution_sensitivity(boolean(all), [as_text([0, 0, 0]), as_text([1, 1, 1])], either, plan=plan)
     none, every = found.texts
-    assert (none.average, none.block, none.blocks) == (0, pytest.approx(4 / 8 * 7 / 8), ((0, 3),))
+    assert (none.average, none.block, none.blocks) == (0, pytest.approx(4 / 8 * 7 / 8), ((0, 1, 2),))
     assert (every.average, every.block) == (3, 3)
 
 
+def partitions(places):
+    """All ways to cut a set into disjoint blocks."""
+    if not places:
+        yield []
+        return
+    first, *others = places
+    for size in range(len(places)):
+        for more in itertools.combinations(others, size):
+            for blocks in partitions([place for place in others if place not in more]):
+                yield [(first, *more), *blocks]
+
+
+@pytest.mark.parametrize("neighbours", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_block_sensitivity_is_the_best_of_all_ways_to_cut_the_text(seed):
+def test_block_sensitivity_is_the_best_of_all_disjoint_blocks(seed, neighbours):
     table = np.random.default_rng(seed).integers(2, size=2**5)
 
     def function(bits):
         return table[int("".join(map(str, bits)), 2)]
 
     bits = np.random.default_rng(100 + seed).integers(2, size=5).tolist()
-    best = 0.0
-    for cuts in itertools.product((False, True), repeat=4):
-        ends = [0, *(at + 1 for at, cut in enumerate(cuts) if cut), 5]
-        best = max(best, sum(by_hand(function, bits, range(*span)) for span in itertools.pairwise(ends)))
-    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, plan=WHOLE).texts
+    best = max(
+        sum(by_hand(function, bits, block) for block in blocks)
+        for blocks in partitions(range(5))
+        if not neighbours or all(block[-1] - block[0] < len(block) for block in blocks)
+    )
+    plan = SubstitutionPlan(draws=32, longest_block=5, enumerated=0 if neighbours else 32)
+    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, plan=plan).texts
+    assert text.every_block != neighbours
     assert text.block == pytest.approx(best)
-    assert text.block == pytest.approx(sum(by_hand(function, bits, range(*block)) for block in text.blocks))
+    assert text.block == pytest.approx(sum(by_hand(function, bits, block) for block in text.blocks))
     assert text.per_word == pytest.approx([by_hand(function, bits, [at]) for at in range(5)])
+
+
+def distant(texts):
+    """1 + 4 where the first and the fourth word are b, + 1 where the third is."""
+    return [[1.0 + 4 * (w[:1] == w[3:4] == ["b"]) + (w[2:3] == ["b"])] for w in map(str.split, texts)]
+
+
+@pytest.mark.parametrize("more", [0, 1, 5, 6])
+def test_blocks_of_words_that_are_no_neighbours(more):
+    """4² times 3/16 for the first and the fourth word, 1/4 for the third; further words count for nothing."""
+    text = " ".join("a" * (5 + more))
+    (found,) = substitution_sensitivity(distant, [text], lambda _: ("a", "b")).texts
+    assert found.every_block == (more < 6)
+    assert found.block == pytest.approx(3.25 if found.every_block else 0.25)
 
 
 WEIGHTS = {"low": 0.5, "mid": 1.0, "high": 3.0}

@@ -78,3 +78,13 @@ def test_the_standard_error_by_text_covers_where_words_taken_as_independent_do_n
 def test_points_that_cannot_be_fitted(sizes, values, message):
     with pytest.raises(InputError, match=message):
         fit_power_law(sizes, values)
+
+
+@pytest.mark.parametrize("sizes", [(10, 20, 40), (10, 20, 40, 80), (10, 10, 40, 40)])
+def test_the_interval_of_few_points_covers_the_exponent(sizes):
+    """2,000 laws with normal errors: .95 covered, less five standard errors of .0049. Two standard errors cover .70 of
+    three points, .82 of four."""
+    errors = np.random.default_rng(0).normal(scale=0.1, size=(2000, len(sizes)))
+    laws = [fit_power_law(sizes, [n**-0.5 * math.exp(e) for n, e in zip(sizes, row, strict=True)]) for row in errors]
+    covered = np.mean([law.interval[0] <= -0.5 <= law.interval[1] for law in laws])
+    assert abs(covered - 0.95) < 0.0245

@@ -53,3 +53,29 @@ def test_rows_of_another_length_get_none():
 def test_a_bad_number_of_words_is_refused():
     with pytest.raises(InputError, match="`words`"):
         ws.theory.predict(ws.RandomFeatures(3, 4), torch.ones(3, 4, dtype=torch.float64), words=0)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "size"),
+    [
+        (lambda: ws.theory.rf_sensitivity(20, 16, depth=8), "d = 16"),
+        (lambda: ws.theory.rf_sensitivity(20, 96, width=96), r"k / \(n d\) = 0.05"),
+        (lambda: ws.theory.rf_sensitivity(20, 96, activation="tanh"), "activation tanh"),
+        (lambda: ws.theory.rf_sensitivity(20, 64, depth=16), "depth = 16"),
+        (lambda: ws.theory.raf_sensitivity(8, 192), "n = 8"),
+        (lambda: ws.theory.raf_sensitivity(20, 192, mean_cosine=0.9), "mean cosine = 0.9"),
+        (lambda: ws.theory.raf_sensitivity(20, 192, score="relu", spread=0.0), "spread of cosines = 0"),
+        (lambda: ws.theory.raf_sensitivity_of_text(ws.gaussian_text(20, 48, seed=0)), "d = 48"),
+    ],
+)
+def test_a_number_outside_the_measured_sizes_is_warned_of(predicted, size):
+    with pytest.warns(ws.theory.PredictionWarning, match=f"error of this prediction is not known.*{size}"):
+        assert isinstance(predicted(), float)
+
+
+@pytest.mark.filterwarnings("error")
+def test_inside_them_and_from_predict_there_is_no_warning():
+    assert ws.theory.rf_sensitivity(20, 96) > 0
+    assert ws.theory.rf_sensitivity(20, 64, depth=8) > 0
+    assert ws.theory.raf_sensitivity(20, 192) > 0
+    assert not ws.theory.predict(ws.DeepRandomFeatures(20, 16, 8), ws.gaussian_text(20, 16, seed=0)).in_range

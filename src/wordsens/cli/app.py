@@ -15,7 +15,7 @@ from wordsens.cli.page import page
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
-from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, shown
+from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, first_line, shown
 from wordsens.version import __version__
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
@@ -97,11 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(stop) or "terminated", TERMINATED)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):
+    except (BrokenPipeError, SystemExit) as error:
         # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
-        # SystemExit.
-        abandon_stdout()
-        return DONE
+        # SystemExit. Without that, either is of code that the command ran.
+        if isinstance(error.__context__, BrokenPipeError) if isinstance(error, SystemExit) else _reader_has_gone():
+            abandon_stdout()
+            return DONE
+        return _ended(error)
     except (InputError, MissingExtraError) as error:
         # A spec has the key `device` where a command has the option.
         options = options_of(typer.main.get_command(app), given, keep=("device",) if given[0] == "sweep" else ())
@@ -123,7 +125,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _unexpected(error)
     except Exception as error:
         return _unexpected(error)
+    except BaseException as error:
+        return _ended(error)
     return DONE
+
+
+def _reader_has_gone() -> bool:
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        return True
+    return False
+
+
+def _ended(error: BaseException) -> int:
+    kind = type(error).__name__
+    return _say(f"code that the command ran ended it with {kind}: {first_line(error)}; mend it there", FAILURE)
 
 
 def _unexpected(error: Exception) -> int:

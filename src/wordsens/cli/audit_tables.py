@@ -182,8 +182,9 @@ def _substitution(result: SubstitutionSensitivity) -> Section:
     ]
     fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in result.profile)
     about = (
-        "average: the variance that one random word makes, summed over words; block: the most that disjoint "
-        "neighbouring words make together; random: the mean change by one. In parentheses: 95 % over texts."
+        "average: the variance that one random word makes, summed over words; block: the most that disjoint blocks "
+        f"of words make together{'' if result.every_block else ', of neighbouring words alone: a lower bound'}; "
+        "random: the mean change by one. In parentheses: 95 % over texts."
     )
     title = f"Random words of the same kind ({texts} text{'s' * (texts != 1)})"
     return Section(title, (*lines, f"profile, first to last fifth of a text: {fifths}", about))
@@ -220,7 +221,7 @@ def exponents_text(exponents: dict[str, Exponent]) -> str:
     """The exponents of one kind of word, each with its standard error by text, or why there is none."""
     shown = [
         f"{name} ~ n^{one.fit.exponent:.2f} ± {one.fit.standard_error:.2f} ({one.texts} texts)"
-        if abs(one.fit.exponent) > 2 * one.fit.standard_error
+        if not one.fit.interval[0] <= 0 <= one.fit.interval[1]
         else f"{name}: neither rises nor falls beyond chance ({one.texts} texts)"
         for name, one in exponents.items()
         if one.fit is not None

@@ -96,7 +96,7 @@ def run_missing(
     if not options.quiet:
         if finished_before:
             notice(f"{finished_before} of {len(cells)} {called} are in {store.folder} already")
-        if left and (others := store.other_versions(left[0].experiment, code_version())):
+        if left and (others := store.other_versions(left[0].experiment, code_version(type(left[0])))):
             notice(f"{others} {called} there are of another version of the code, and are not mixed with this one's")
     if not left:
         return

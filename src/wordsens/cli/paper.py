@@ -266,7 +266,7 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
 def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
     """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
     console = stdout()
-    for claim in summary.claims[: None if verbose else 1]:
+    for claim in summary.claims[: None if verbose else summary.leading]:
         console.print(claim.sentence, style=None if verbose else "bold")
     if not summary.claims:
         console.print(

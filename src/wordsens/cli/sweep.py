@@ -181,11 +181,13 @@ def plot(options: PlotOptions) -> None:
             f"{one.points[0].x}-{one.points[-1].x}",
             str(one.texts),
             "" if one.fit is None else f"{one.fit.exponent:.3f} ± {one.fit.standard_error:.3f}",
-            "" if one.interval is None else f"{one.interval[0]:.3f} to {one.interval[1]:.3f}",
+            "" if one.fit is None else "{:.3f} to {:.3f}".format(*(one.interval or one.fit.interval)),
         )
     console.print(f"{column_title(records, options.y)} ~ {options.x}^exponent", style="bold")
     console.print(exponents)
-    console.print("± is the standard error of least squares; the CI is a bootstrap over texts (five or more).")
+    console.print(
+        "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer than five Student's t."
+    )
     console.print(f"figure   {path}", soft_wrap=True)
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -19,7 +20,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.replacements import Replacements
 from wordsens.experiments.experiment import Experiment
 from wordsens.experiments.sensitivity import json_text
-from wordsens.experiments.spec import Cell, ModelName, Strict, code_version
+from wordsens.experiments.spec import Cell, ModelName, Strict
 from wordsens.experiments.store import Record
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
@@ -27,6 +28,7 @@ from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
 from wordsens.results import Saved
 from wordsens.sensitivity.removals import WAYS
+from wordsens.sources import source_digest
 from wordsens.text.document import Document
 from wordsens.text.model_files import model_digest
 from wordsens.text.shipped_data import shipped_reviews
@@ -296,9 +298,11 @@ def load_or_compute(
         folder: of the audit.
         kind: of the result.
         key: everything that decides it: the model's content, the texts, the options.
-        compute: measures it.
+        compute: measures it; its module, and what that imports, are the code.
     """
-    path = folder / "kept" / f"{_hash({**key, 'kind': kind.__name__, 'code': code_version()})}.safetensors"
+    module = compute.__module__
+    code = source_digest({module: Path(str(sys.modules[module].__file__))})
+    path = folder / "kept" / f"{_hash({**key, 'kind': kind.__name__, 'code': code})}.safetensors"
     if path.exists():
         try:
             return kind.load(path)

@@ -587,17 +587,23 @@ def summarize(records: Sequence[Record]) -> Summary:
         table("S behind the layers", stacked(records), weights, {**layers, "a layer": growth}),
         table("Along the training", _looks(records), {**network, "control": control_title, "step": "step"}, ALONG),
     )
+    along = [
+        claim
+        for (name, task), group in grouped(uncontrolled(records), network_title, task_title).items()
+        for claim in _along_length(f"{name}, {task}", grouped(group, "n"))
+    ]
     return Summary(
         tuple(one for one in sections if one.rows),
         "Means over draws, ± one standard error. S: attained by the full search. Robust: right while a word of a few "
         "moves by sqrt(d).",
-        tuple(_claims(records)),
+        (*along, *_claims(records)),
         "S: on held-out texts, over random words and the deciding one. Robust: by short ascent, an upper bound. At "
         "most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
         "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
         "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
         "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
         "a one-word task of another vocabulary.",
+        leading=max(1, len(along)),
     )
 
 
@@ -624,9 +630,7 @@ FOLLOWS = 0.9
 
 
 def _claims(records: Sequence[Record]) -> Iterator[Claim]:
-    """Every sentence that the records support: where the 95 % interval of a change, draw by draw, leaves out 0."""
-    for (name, task), group in grouped(uncontrolled(records), network_title, task_title).items():
-        yield from _along_length(f"{name}, {task}", grouped(group, "n"))
+    """The other sentences that the records support: where the 95 % interval of a change leaves out 0, draw by draw."""
     plain = grouped(uncontrolled(records), network_title, task_title, "n")
     for key, group in grouped(held(records), network_title, task_title, "n").items():
         yield from _held(", ".join(key[:2]), grouped(group, "target"), plain.get(key, []))

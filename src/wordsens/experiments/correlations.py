@@ -106,18 +106,24 @@ def by_cosine(records: Any) -> list[Record]:
 def summarize(records: Sequence[Record]) -> Summary:
     """A row a map and kind of text; what the mean cosine does, and where real texts lie."""
     ordered = by_cosine(records)
-    claims = []
-    for group in grouped(ordered, "map").values():
+    along, beside, untold = [], [], []
+    for (name,), group in grouped(ordered, "map").items():
         curve = list(grouped([one for one in group if one.text == CORRELATED], texts_title).values())
         if len(curve) > 1:
-            claims += _along(curve[0], curve[-1])
+            told = _along(curve[0], curve[-1])
+            along += told
+            untold += [] if told else [map_title(name)]
             others = grouped([one for one in group if one.text != CORRELATED], texts_title)
-            claims += [claim for other in others.values() for claim in _beside(other, curve)]
+            beside += [claim for other in others.values() for claim in _beside(other, curve)]
+    if along and untold:
+        sentence = f"Of {', '.join(untold)} these texts tell no change."
+        along.append(Claim(str(len(untold)), sentence, "Its 95 % interval holds the factor 1."))
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": texts_title, "n": "n", "d": "d"}
     return Summary(
         (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
         "S: attained, means over draws with standard errors. Mean cosine: of two different rows, measured.",
-        tuple(claims),
+        (*along, *beside),
+        leading=max(1, len(along)),
     )
 
 
@@ -149,7 +155,8 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Cl
             share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
             expected, error = a.mean + share * (b.mean - a.mean), max(a.error, b.error)
             low, high = value.interval
-            if low - 2 * error <= expected <= high + 2 * error:
+            reach = max(one.interval[1] - one.mean for one in (a, b))
+            if low - reach <= expected <= high + reach:
                 return []
             sentence = (
                 f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) has S = {value}, "

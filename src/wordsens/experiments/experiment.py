@@ -80,14 +80,16 @@ class Summary:
     Attributes:
         sections: tables; the first is what a terminal prints.
         note: what its numbers mean, in two lines.
-        claims: sentences; the first is the answer.
+        claims: sentences, the answer first.
         details: what else is to be known of the numbers.
+        leading: how many of the claims are the answer: one a map, so that none is left out of it.
     """
 
     sections: tuple[Section, ...]
     note: str
     claims: tuple[Claim, ...]
     details: str = ""
+    leading: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
@@ -120,7 +122,7 @@ class Summary:
 
     def show(self) -> str:
         """The answer, the first table and the note."""
-        answer = [one.sentence for one in self.claims[:1]]
+        answer = [one.sentence for one in self.claims[: self.leading]]
         title = [one.title for one in self.sections[:1]]
         shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
         return "\n".join([*answer, *title, shown, self.note])
@@ -129,7 +131,7 @@ class Summary:
 
     def display(self) -> Display:
         """The answer and the first table, for a notebook."""
-        answer = tuple(one.sentence for one in self.claims[:1])
+        answer = tuple(one.sentence for one in self.claims[: self.leading])
         first = self.sections[:1]
         rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
         parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
@@ -447,7 +447,7 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """The least errors of each map and training set; a sentence a map, text and n at the largest N."""
+    """The least errors of each map and training set; a sentence a map, about all of its rows."""
     series = generalization_series(records)
     headings = ("map", "texts", "n", "N", "training", "samples", "accuracy", "least F", "Err", "Err < 1")
     rows = tuple(
@@ -461,28 +461,49 @@ def summarize(records: Sequence[Record]) -> Summary:
     note = f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. " + (
         f"{below} errors lie below their finite-sample bound." if below else "None lies below its finite-sample bound."
     )
-    largest = {(one.text, one.map, one.n, one.training): one for one in series if one.errors}
-    groups = list(grouped(largest.values(), "text", "map", "n").values())
-    groups.sort(key=lambda group: -min(one.noticed or 0.0 for one in group))
-    groups.sort(key=lambda group: group[0].text in SYNTHETIC)
+    measured = sorted((one for one in series if one.errors), key=lambda one: one.text in SYNTHETIC)
+    groups = sorted(grouped(measured, "map").values(), key=lambda group: -min(one.noticed or 0.0 for one in group))
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
-    return Summary((Section("One word changed, the label flipped", headings, rows),), note, claims)
+    table = Section("One word changed, the label flipped", headings, rows)
+    return Summary((table,), note, claims, leading=max(1, len(groups)))
 
 
 def _about(series: Sequence[GeneralizationSeries]) -> Claim:
-    """One map and length, with each training."""
-    first = series[0]
-    shares = [f"in {one.hits(NOTICED)} of {len(one.errors)} texts {one.training} ({_interval(one)})" for one in series]
+    """One map: every kind of text, length, training and N."""
     sentence = (
-        f"With {plain_name(first.map)}, one word could be changed so that a model that had just learned the text "
-        f"notices, and gives the new label, {' and '.join(shares)}: {text_title(first.text)} of {first.n} words."
+        f"With {plain_name(series[0].map)}, one word could be changed so that a model that had just learned the text "
+        "notices, and gives the new label, "
     )
-    medians = ", ".join(f"{times(one.median() or 0.0)} {one.training}" for one in series)
+    parts = [
+        f"{' and '.join(map(_shares, grouped(part, 'training').values()))}: {text_title(text)} of {n} words, "
+        f"N = {max(one.texts for one in part):,}"
+        for (text, n), part in grouped(series, "text", "n").items()
+    ]
+    medians = [
+        ", ".join(f"{times(one.median() or 0.0)} {one.training}" for one in part)
+        + (f" ({n} words, N = {texts:,}, {text_title(text)})" if len(parts) > 1 else "")
+        for (text, n, texts), part in grouped(series, "text", "n", "texts").items()
+    ]
     known = (
-        f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. N = {first.texts:,}; "
-        f"median least errors {medians}. In brackets: 95 % intervals, exact binomial."
+        f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. "
+        f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact binomial."
     )
-    return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", sentence, known)
+    return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", f"{sentence}{'; '.join(parts)}.", known)
+
+
+def _shares(series: Sequence[GeneralizationSeries]) -> str:
+    """How often one training notices at the largest N, and between what shares at the others where these differ."""
+    *fewer, one = series
+    share = f"in {one.hits(NOTICED)} of {len(one.errors)} texts {one.training} ({_interval(one)}"
+    if any(other.noticed != one.noticed for other in fewer):
+        shares = _from_to([other.noticed or 0.0 for other in fewer], "{:.0%}".format)
+        share += f"; {shares} with N = {_from_to([other.texts for other in fewer], '{:,}'.format)}"
+    return f"{share})"
+
+
+def _from_to(values: Sequence[Any], shown: Callable[[Any], str]) -> str:
+    low, high = shown(min(values)), shown(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def _interval(one: GeneralizationSeries) -> str:
@@ -494,10 +515,10 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     """What the theorems leave random features, and who keeps or breaks it in most samples, where an interval says
     so.
     """
-    obeyed, broken = [], []
-    for one in (one for group in groups for one in group):
+    obeyed, broken, rows = [], [], [one for group in groups for one in group]
+    for one in rows:
         low, high = share_interval(one.hits(THEOREM), len(one.errors))
-        name = f"{map_title(one.map)} (n = {one.n}, {text_title(one.text)}, {one.training})"
+        name = f"{map_title(one.map)} (n = {one.n}, N = {one.texts:,}, {text_title(one.text)}, {one.training})"
         obeyed += [name] if high < 0.5 else []
         broken += [name] if low > 0.5 else []
     sentence = (
@@ -506,6 +527,8 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     )
     sentence += f" In most samples this is kept by {'; '.join(obeyed)}." if obeyed else ""
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
+    if left := len(rows) - len(obeyed) - len(broken):
+        sentence += f" Of {left} of the {len(rows)} rows the samples tell neither."
     return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
 
 

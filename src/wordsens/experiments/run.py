@@ -3,13 +3,20 @@ before the next cell counts as begun."""
 
 import json
 import logging
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +39,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _CONNECT_SECONDS = 20.0
+_LOOK_SECONDS = 1.0
+"""How often the number of a scheduler's workers is asked for."""
+
 _AHEAD = 2
 """Tasks under way a worker: a million cells do not fill the scheduler."""
-
-_IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""A terminal sends SIGINT to every process of the group; the driver ends its workers itself."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """Cells of one process share fits and torch's number of threads: on a worker with several threads they take turns."""
@@ -131,8 +138,8 @@ def run(
         outcomes = (_measured(experiment, cell, threads, witnesses) for cell in left)
         yield from _written(outcomes, store)
         return
-    with _connected(workers, scheduler, threads or 1) as client:
-        yield from _written(_on_workers(client, experiment, left, threads, witnesses), store)
+    with _processes(workers or 1, threads or 1) if scheduler is None else _cluster(scheduler) as somewhere:
+        yield from _written(_on_workers(somewhere, experiment, left, threads, witnesses), store)
 
 
 def _written(outcomes: Iterable[Outcome], store: Store) -> Iterator[Record]:
@@ -159,7 +166,10 @@ def failed(cell: Any, error: str, *, seconds: float = 0.0) -> Record:
     return record_of(cell, "failed", {}, started=now, seconds=seconds, error=error)
 
 
-def _measured(experiment: Experiment, cell: Any, threads: int | None, witnesses: bool) -> Outcome:
+def _measured(
+    experiment: Experiment, cell: Any, threads: int | None, witnesses: bool, *, on_worker: bool = False
+) -> Outcome:
+    """The outcome of a cell. Ctrl-C goes through, but on a worker, where only the cell itself can raise it."""
     if threads is not None:
         import torch
 
@@ -168,7 +178,9 @@ def _measured(experiment: Experiment, cell: Any, threads: int | None, witnesses:
     begin = time.perf_counter()
     try:
         record, arrays = measure(experiment, cell)
-    except Exception as error:
+    except BaseException as error:  # a cell that calls sys.exit fails like any other
+        if isinstance(error, KeyboardInterrupt) and not on_worker:
+            raise
         return failed(cell, error_line(error), seconds=time.perf_counter() - begin), None
     return record, packed(arrays) if witnesses and arrays else None
 
@@ -181,51 +193,55 @@ def measure_cells(
     Raises:
         WordsensError: the worker has another version of the code, whose values could differ.
     """
-    if code_version() != code:
-        raise WordsensError(f"a worker has another version of wordsens (code {code_version()}, here {code})")
+    if (own := code_version(experiment.Cell)) != code:
+        raise WordsensError(f"a worker has another version of the code ({own}, here {code})")
     with _ONE_AT_A_TIME:
-        return [_measured(experiment, cell, threads, witnesses) for cell in cells]
+        return [_measured(experiment, cell, threads, witnesses, on_worker=True) for cell in cells]
 
 
-def _on_workers(client: Any, experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool) -> Any:
-    """The outcomes of the cells, as they finish. A cell whose workers die again and again becomes a failed record."""
-    from distributed import KilledWorker, as_completed
-
-    waiting = deque(_groups(experiment, cells))
-    under_way: dict[Any, list[Any]] = {}
-    finished = as_completed()
-    suspects: deque[Any] = deque()
-    slots, looked, alone = 1, 0.0, False
+def _on_workers(
+    workers: "_Workers", experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool
+) -> Iterator[Outcome]:
+    """The outcomes of the cells, as they finish. A cell whose worker dies is run again by itself at the end, so that it
+    takes no other with it; it becomes a failed record where its worker dies again."""
+    waiting, suspects = deque(_groups(experiment, cells)), deque[Any]()
+    under_way: dict[Future[list[Outcome]], list[Any]] = {}
+    executor, alone = workers.start(), False
+    arguments = (code_version(experiment.Cell), threads, witnesses)
     try:
         while waiting or under_way or suspects:
             if not waiting and not under_way:
                 waiting.append([suspects.popleft()])
                 alone = True
-            if time.monotonic() - looked > 1.0:
-                slots, looked = max(1, len(client.nthreads())), time.monotonic()
-            while waiting and len(under_way) <= _AHEAD * slots:
-                group = waiting.popleft()
-                future = client.submit(measure_cells, experiment, group, code_version(), threads, witnesses, pure=False)
-                under_way[future] = group
-                finished.add(future)
-            future = next(finished)
-            group = under_way.pop(future)
-            if future.status == "finished":
-                for cell, (record, arrays) in zip(group, future.result(), strict=True):
+            most = _AHEAD * max(1, workers.count())
+            while waiting and len(under_way) <= most:
+                try:
+                    future = executor.submit(measure_cells, experiment, waiting[0], *arguments)
+                except workers.died:
+                    executor = workers.start()
+                    continue
+                under_way[future] = waiting.popleft()
+            for future in wait(under_way, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED).done:
+                group = under_way.pop(future)
+                try:
+                    outcomes = future.result()
+                except workers.died:
+                    if alone:
+                        yield failed(group[0], "its worker died each time it was run; does it need more memory?"), None
+                    else:
+                        suspects.extend(group)
+                    continue
+                except CancelledError as error:
+                    raise WordsensError("the scheduler went away") from error
+                except Exception as error:
+                    raise WordsensError(
+                        f"a worker failed ({error_line(error)}); install there the same wordsens, and your own files"
+                    ) from error
+                for cell, (record, arrays) in zip(group, outcomes, strict=True):
                     yield _of_cell(cell, record), arrays
-            elif future.status != "error":
-                raise WordsensError("the scheduler went away")
-            elif not isinstance(error := future.exception(), KilledWorker):
-                raise WordsensError(
-                    f"a worker failed ({error_line(error)}); install the same version of wordsens there"
-                )
-            elif not alone:  # each by itself at the end, so that a cell that kills its worker takes no other with it
-                suspects.extend(group)
-            else:
-                yield failed(group[0], "its worker died each time it was run; does it need more memory?"), None
     finally:
-        with suppress(Exception):
-            client.cancel(list(under_way), force=True)
+        for future in under_way:
+            future.cancel()
 
 
 def _groups(experiment: Experiment, cells: Sequence[Any]) -> Iterator[list[Any]]:
@@ -248,49 +264,92 @@ def _of_cell(cell: Any, record: Record) -> Record:
     return failed(cell, "what came back is of another cell: the dataset differs where it was measured")
 
 
+@dataclass(frozen=True)
+class _Workers:
+    """Where cells run.
+
+    Attributes:
+        start: gives an executor; again, after its workers died, another one.
+        count: how many workers there are.
+        died: what a future raises whose worker died.
+    """
+
+    start: Callable[[], Executor]
+    count: Callable[[], int]
+    died: type[Exception]
+
+
 @contextmanager
-def _connected(workers: int | None, scheduler: str | None, threads: int) -> Iterator[Any]:
-    """A Dask client: of the scheduler that is named, or of so many new processes on the loopback interface."""
+def _processes(count: int, threads: int) -> Iterator[_Workers]:
+    """So many processes of this machine, which end with the block, or with this process."""
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    executors: list[ProcessPoolExecutor] = []
+
+    def start() -> Executor:
+        executors.append(ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(reader,)))
+        return executors[-1]
+
+    settings = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    # The C library hands every freed block back to the system, a third of the CPU time of attention.
+    settings |= {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
-        import dask.config
-        from distributed import Client, LocalCluster
+        yield _Workers(start, lambda: count, BrokenProcessPool)
+    finally:
+        writer.close()
+        for executor in executors:
+            executor.shutdown(cancel_futures=True)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _begin_worker(reader: Connection) -> None:
+    """In a new worker: ignore Ctrl-C, which a terminal sends to every process of the group, and end with the driver,
+    whose end of the pipe closes then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end() -> None:
+        with suppress(EOFError, OSError):
+            reader.recv()
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+@contextmanager
+def _cluster(scheduler: str) -> Iterator[_Workers]:
+    """The workers of a Dask scheduler, which restarts those that die."""
+    try:
+        from distributed import Client, KilledWorker
     except ImportError as error:
-        raise MissingExtraError("distributed", "cluster", "running cells on workers") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if scheduler is not None:
+        raise MissingExtraError("distributed", "cluster", "running cells on a cluster") from error
+    for name in ("distributed", "distributed.client"):  # its client has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        client = Client(_address(scheduler), timeout=_CONNECT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(
+            f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: dask scheduler"
+        ) from error
+    warned = False
+
+    def count() -> int:
+        nonlocal warned
         try:
-            client = Client(_address(scheduler), timeout=_CONNECT_SECONDS)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise InputError(
-                f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: dask scheduler"
-            ) from error
-        if not client.nthreads():
-            logging.getLogger("wordsens").warning("no worker of %s yet; waiting for one", scheduler)
-        with client:
-            yield client
-        return
-    settings = {
-        # Dask's own setting hands every freed block back to the system, a third of the CPU time of attention.
-        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 30,
-        "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 32 << 20,
-        "distributed.worker.profile.enabled": False,
-        "distributed.scheduler.allowed-failures": 1,
-    }
-    environment = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            env=environment,
-            preload=[_IGNORE_CTRL_C],
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+            workers = len(client.nthreads())  # pyright: ignore[reportArgumentType] - no coroutine here
+        except OSError:  # the futures will tell
+            return 1
+        if not workers and not warned:
+            logging.getLogger("wordsens").warning("no worker of %s; waiting for one", scheduler)
+        warned = not workers
+        return workers
+
+    with client:
+        yield _Workers(lambda: client.get_executor(pure=False), count, KilledWorker)
 
 
 def _address(scheduler: str) -> str:

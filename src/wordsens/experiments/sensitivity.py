@@ -32,14 +32,16 @@ from wordsens.experiments.map_cell import MapCell
 from wordsens.experiments.spec import Strict
 from wordsens.experiments.store import Record, Store, as_records, record_of, spec_columns
 from wordsens.experiments.texts import Embedded, GivenText, load_text, texts_at_least
+from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import base_name, map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
+from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
-from wordsens.statistics.trend import BOOTSTRAP, Trend
+from wordsens.statistics.trend import Trend
 from wordsens.text import load_encoder
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict
@@ -113,10 +115,13 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     phi = cell.build()
     model = phi if cell.reads_texts_itself else None
     text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
+    words = _searched_words(cell)
+    # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
+    average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
     result = word_sensitivity(
         phi,
         text,
-        words=_searched_words(cell),
+        words=words,
         radius=cell.radius,
         seed=cell.seed_of("search"),
         search=cell.search_plan,
@@ -124,7 +129,7 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     )
     return {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
-        "average": average_change(phi, text, result, seed=cell.seed_of("average")),
+        "average": average,
         "arrays": {
             "rows": text.rows,
             **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
@@ -132,17 +137,20 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     }
 
 
-def average_change(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, seed: int) -> float:
+def average_change(
+    phi: FeatureMap, text: TextMatrix, words: Sequence[int] | None, radius: float | None, *, seed: int
+) -> float:
     """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few searched words i,
     evenly spaced, and Deltas uniform on the sphere of the word's radius.
     """
     rows = phi.accept(text.rows)
-    places = torch.linspace(0, len(result.words) - 1, min(len(result.words), _AVERAGE_WORDS)).long()
+    searched = word_indices(words, len(rows)).to(rows.device)
+    places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
     places = places.repeat_interleave(_AVERAGE_DELTAS)
     directions = torch.randn(len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64)
-    lengths = result.radius.cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
+    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
     deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    return float(attained(phi, rows, result.words[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
+    return float(attained(phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:
@@ -610,22 +618,27 @@ def _kinds(series: Series) -> tuple[str, ...]:
         "attained": True,
         "certified": point.upper is not None and series.rigor == CERTIFIED,
         "predicted": point.predicted is not None,
-        "95 % interval": law is not None and law.how == BOOTSTRAP,
+        "95 % interval": law is not None,
     }
     return tuple(name for name, known in there.items() if known)
 
 
 def _contrast(series: Sequence[Series]) -> list[Claim]:
-    """Softmax attention against one fully connected layer, at one d and the longest length that both have."""
+    """Softmax attention against one fully connected layer, at the longest length that both have: on the first kind of
+    text and d in full, on the others by the factor."""
     plain = [one for one in series if not one.varied]
     dense = {(one.text, one.d): one for one in plain if one.map == "rf"}
-    pairs = [(one, dense[one.text, one.d]) for one in plain if one.map == "raf" and (one.text, one.d) in dense]
-    for attention, other in pairs:
+    pairs = []
+    for attention in plain:
+        other = dense.get((attention.text, attention.d)) if attention.map == "raf" else None
         at = {point.n: point for point in attention.points}
-        common = [(at[point.n], point) for point in other.points if point.n in at]
-        if not common or common[-1][0].mean <= common[-1][1].mean:
-            continue
-        more, less = common[-1]
+        common = [(at[point.n], point) for point in other.points if point.n in at] if other is not None else []
+        pairs += [(attention, other, *common[-1])] if common else []
+    elsewhere = "".join(
+        f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: {times(more.mean / less.mean)} times."
+        for attention, _, more, less in pairs[1:]
+    )
+    for attention, other, more, less in pairs[:1]:
         sentence = (
             f"One word moves attention {times(more.mean / less.mean)} times as far as a fully connected layer: by "
             f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
@@ -637,7 +650,7 @@ def _contrast(series: Sequence[Series]) -> list[Claim]:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
-        return [Claim(f"{times(more.mean / less.mean)}×", sentence, f"{known}.", kinds)]
+        return [Claim(f"{times(more.mean / less.mean)}×", sentence + elsewhere, f"{known}.", kinds)]
     return []
 
 
@@ -651,7 +664,8 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
             continue
         gap = other.exponent - one.fit.exponent
         error = (other.standard_error**2 + one.fit.standard_error**2) ** 0.5
-        how = "no faster" if gap <= 2 * error else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
+        reach = student(min(other.freedom, one.fit.freedom)) * error
+        how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
         gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
         largest = max(largest, gap)
     sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."

@@ -151,16 +151,24 @@ def summarize(records: Sequence[Record]) -> Summary:
     ordered = [one for part in _series(records) for one in part]
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
     keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
-    claims = []
+    claims, untold = [], []
     for part in _series(records):
         counts = {count: part for (count,), part in grouped(part, "count").items()}
         subject = f"{map_title(part[0].map)} on {text_title(part[0].text)} of {part[0].n} words"
-        claims += _claims(subject, part[0].n, counts)
+        claims.append(_claims(subject, part[0].n, counts))
+        if not claims[-1]:
+            fewest = min(counts)
+            untold.append(f"{subject}, S of {fewest}: {Estimate.of([one.value for one in counts[fewest]])}")
+    first, others = [claim for part in claims for claim in part[:1]], [claim for part in claims for claim in part[1:]]
+    if first and untold:
+        sentence = f"Without an interval that tells when the others notice: {'; '.join(untold)}."
+        first.append(Claim(str(len(untold)), sentence, "Means over draws, ± one standard error.", ("attained",)))
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
         "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
-        tuple(claims),
+        (*first, *others),
         "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        leading=max(1, len(first)),
     )
 
 

@@ -378,14 +378,22 @@ def summarize(records: Sequence[Record]) -> Summary:
         _by_kind("Check kind by kind: AUC against paraphrases", check, of_check, "auc_by_kind"),
         _by_kind("Check kind by kind: AUC against one-word synonyms", check, of_check, "auc_synonym_by_kind"),
     )
+    along = [
+        claim
+        for group in grouped(swaps, "text").values()
+        for curve in grouped(group, features_title).values()
+        for claim in _along(list(grouped(curve, "n").values()))
+    ]
+    claims = [*along, *_claims(swaps, check)]
     return Summary(
         tuple(one for one in sections if one.rows),
         "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same; .5 "
         "is a coin. Moved: median relative change.",
-        tuple(_claims(swaps, check)),
+        tuple(claims),
         "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. Means over "
         "draws of weights and passages with standard errors; in check the pairs are the same in each draw, and from "
         "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of one text.",
+        leading=max(1, len(along)),
     )
 
 
@@ -404,10 +412,8 @@ COIN = 0.5
 
 
 def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Claim]:
-    """Along the length, map by map; flips beside synonyms; AUC beside S; and the pairs of check."""
+    """AUC beside S, and the pairs of check."""
     for group in grouped(swaps, "text").values():
-        for curve in grouped(group, features_title).values():
-            yield from _along(list(grouped(curve, "n").values()))
         yield from _beside_s(group)
     for group in grouped(check, "length").values():
         yield from _check(group)

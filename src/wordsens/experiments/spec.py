@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from wordsens.errors import InputError, MissingExtraError, require_characters, require_choice, shown
 from wordsens.files import named_path
+from wordsens.sources import source_digest
 from wordsens.version import __version__, commit
 
 try:
@@ -93,7 +94,7 @@ class Cell(Strict, frozen=True):
         """The name of the record: a hash of the spec and of the code (None: this one), so that no two versions share a
         record.
         """
-        identity = {"experiment": self.experiment, "code": code or code_version(), **self.spec()}
+        identity = {"experiment": self.experiment, "code": code or code_version(type(self)), **self.spec()}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -129,33 +130,27 @@ def _one_line(error: ValidationError) -> str:
     return f"`{key}` (={shown(value)}) {rule[0].lower()}{rule[1:]}{several}"
 
 
-_SHOWING = ("app", "cli", "figures", "integrations", "plotting", "report")
-"""Parts of the package that show values and compute none."""
-
 _LIBRARIES = ("torch", "numpy", "scipy", "transformers", "tokenizers")
 
 
 @cache
-def code_version() -> str:
-    """SHA-256 of the package's files that a value can depend on, the first 12 hexadecimal digits: equal for
-    equal code, in a wheel, a checkout or a checkout with uncommitted changes.
+def code_version(cell: type[Cell]) -> str:
+    """The digest of the code that a cell's value can depend on (`source_digest`), its first 12 hexadecimal digits: the
+    file of its experiment and what that imports. Equal for equal code, in a wheel, a checkout or one with uncommitted
+    changes.
     """
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*")):
-        place = path.relative_to(package)
-        if path.is_file() and path.suffix != ".pyc" and place.parts[0] not in _SHOWING:
-            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+    modules = {cell.__module__, *([cell.experiment.partition(":")[0]] if ":" in cell.experiment else [])}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules}
+    return source_digest({name: Path(file) for name, file in files.items() if file is not None})[:12]
 
 
-def provenance() -> dict[str, Any]:
-    """The columns that say how a record was made, at the end of its cell."""
+def provenance(cell: Cell) -> dict[str, Any]:
+    """The columns that say how a record was made, at the end of the cell."""
     torch = sys.modules.get("torch")
     return {
         "wordsens_version": __version__,
         "commit": commit(),
-        "code": code_version(),
+        "code": code_version(type(cell)),
         "libraries": _libraries(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "threads": None if torch is None else torch.get_num_threads(),

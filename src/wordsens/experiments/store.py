@@ -110,7 +110,7 @@ def record_of(
     from wordsens.experiments.spec import provenance
 
     head = {"cell": cell.key(), "experiment": cell.experiment, "status": status, "error": error, "value": None}
-    spec, origin = cell.spec(), provenance()
+    spec, origin = cell.spec(), provenance(cell)
     fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
     unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
     result = {**unused, **spec_columns(spec), **cell.described(), **columns}

@@ -1,7 +1,6 @@
 """Maps of one's own by `module:Name`: imported from where Python looks, and from the current folder."""
 
 import copy
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -15,9 +14,10 @@ from typing import Any, cast
 
 from torch import nn
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, running
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
+from wordsens.sources import source_digest
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
 """Arguments for a class or function that makes a map, as far as it has parameters of these names."""
@@ -57,7 +57,8 @@ def build_custom(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
-        thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
+        with running(f"`map` (={name!r}) ended"):
+            thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
     elif parameters:
         raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
     if not callable(thing):
@@ -71,7 +72,7 @@ def build_custom(
 
 
 def custom_content(name: str) -> str:
-    """SHA-256 of the module's file, as it was when this process first looked: what the file imports is not in it."""
+    """SHA-256 of the module's file and of those beside it that it imports, as this process first saw them."""
     return _source(name.partition(":")[0])
 
 
@@ -94,27 +95,19 @@ def _named(name: str) -> Any:
 
 def _module(module: str) -> ModuleType:
     _source(module)
-    try:
-        with _current_folder():
-            return importlib.import_module(module)
-    except Exception as error:
-        raise InputError(
-            f"`map` (={module!r}) cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
-        ) from error
+    with running(f"`map` (={module!r}): the import ended"), _current_folder():
+        return importlib.import_module(module)
 
 
 @cache
 def _source(module: str) -> str:
-    try:
-        with _current_folder():
-            result = importlib.util.find_spec(module)
-    except (ImportError, ValueError) as error:
-        raise InputError(f"`map` names the module {module!r}, which cannot be found ({error})") from error
+    with running(f"`map` names the module {module!r}: the search for it ended"), _current_folder():
+        result = importlib.util.find_spec(module)
     if result is None or result.origin is None or not Path(result.origin).is_file():
         raise InputError(
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
         )
-    return hashlib.sha256(Path(result.origin).read_bytes()).hexdigest()
+    return source_digest({module: Path(result.origin)}, package=False)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, WordsensError, first_line, require_characters
+from wordsens.errors import InputError, WordsensError, first_line, require_characters, running
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.text.loaded_models import is_instance
 from wordsens.text.whole_words import Span
@@ -179,18 +179,10 @@ class FunctionModel(Model):
         return torch.cat([self._answers.rows(batch, self._called(batch), zero=zero) for batch in batches])
 
     def _called(self, batch: list[str]) -> Any:
-        try:
+        whose = "sentences on which wordsens tries every function, not your texts" if batch[0] in PROBES else "texts"
+        called = f"it was called with one list of {whose}, the first {_shown(batch[0])}"
+        with running(f"{self.name} failed on {len(batch)} texts", raises=self._error, remedy=called):
             return self._function(batch)
-        except WordsensError:
-            raise
-        except Exception as error:  # anything can go wrong in a stranger's function
-            whose = (
-                "sentences on which wordsens tries every function, not your texts" if batch[0] in PROBES else "texts"
-            )
-            raise self._error(
-                f"{self.name} failed on {len(batch)} texts with {type(error).__name__}: {first_line(error)}; it was "
-                f"called with one list of {whose}, the first {_shown(batch[0])}"
-            ) from error
 
 
 class Answers:
@@ -334,13 +326,9 @@ def load_named(place: str, option: str = "encode") -> Any:
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
-    try:
+    importing = f"`{option}` (={place!r}): the import of the module {module_name!r} ended"
+    with running(importing, remedy="run in its folder, or install it"):
         named: Any = importlib.import_module(module_name)
-    except Exception as error:  # a stranger's module
-        raise InputError(
-            f"`{option}` (={place!r}): the module {module_name!r} cannot be imported "
-            f"({type(error).__name__}: {first_line(error)}); run in its folder, or install it"
-        ) from error
     for part in path.split("."):
         if not hasattr(named, part):
             raise InputError(f"`{option}` (={place!r}): {module_name!r} has no {path!r}; name what it defines")

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, WordsensError, first_line, require_choice
+from wordsens.errors import InputError, require_choice, running
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.loaded import SIDES
 from wordsens.models.black_box import (
@@ -99,15 +99,9 @@ class FunctionPairModel(PairModel):
         return torch.cat([self._answers.scores(batch[0], self._called(*batch)) for batch in batches])
 
     def _called(self, first: list[str], second: list[str]) -> Any:
-        try:
+        called = f"it was called with two lists of texts, the first pair {first[0]!r} and {second[0]!r}"
+        with running(f"{self.name} failed on {len(first)} pairs", remedy=called):
             return self._function(first, second)
-        except WordsensError:
-            raise
-        except Exception as error:  # anything can go wrong in a stranger's function
-            raise InputError(
-                f"{self.name} failed on {len(first)} pairs with {type(error).__name__}: {first_line(error)}; it was "
-                f"called with two lists of texts, the first pair {first[0]!r} and {second[0]!r}"
-            ) from error
 
 
 class MultiVectorModel(FunctionPairModel):

@@ -32,7 +32,7 @@ from wordsens.plotting.style import (
 )
 from wordsens.statistics.mean import Estimate
 from wordsens.statistics.power_law import PowerLaw
-from wordsens.theory import rf_sensitivity
+from wordsens.theory.random_features import finite_width_sensitivity
 
 try:
     from matplotlib.axes import Axes
@@ -122,14 +122,11 @@ def _key(series: Series, *, by_d: bool) -> _Key:
 
 
 def exponent_text(fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2) -> str:
-    """The exponent with its 95 % interval, or with its standard error where there are too few texts for one."""
+    """The exponent with its 95 % interval: the one that is given, or Student's of the fit."""
     if fit is None:
         return ""
-    exponent, error, low, high = (
-        f"{value:.{digits}f}" for value in (fit.exponent, fit.standard_error, *(interval or (0.0, 0.0)))
-    )
-    shown = f"{exponent} ± {error}" if interval is None else f"{exponent} ({low} to {high})"
-    return shown.replace("-", "\N{MINUS SIGN}")
+    exponent, low, high = (f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval)))
+    return f"{exponent} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _label(series: Series, *, with_d: bool) -> str:
@@ -156,7 +153,9 @@ def _theory(series: Series) -> Sequence[tuple[float, float]]:
         return known
     depth = int(series.map.removeprefix(base) or 1)
     sizes = sorted({round(n) for n in np.geomspace(known[0][0], known[-1][0], 25)} | {n for n, _ in known})
-    law = {n: rf_sensitivity(n, series.d, depth=depth, words=min(n, series.searched)) for n in sizes}
+    law = {
+        n: finite_width_sensitivity(n, series.d, n * series.d, depth, "relu", min(n, series.searched)) for n in sizes
+    }
     same = all(abs(law[n] - value) <= _SAME_LAW * value for n, value in known)
     return list(law.items()) if same else known
 
@@ -291,7 +290,7 @@ def along(
         x, y: columns.
         by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
         logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
-            exponents stand in the legend, with 95 % intervals, or standard errors where there is none.
+            exponents stand in the legend, with 95 % intervals.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:

@@ -26,8 +26,9 @@ from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.sensitivity.result import contrast
+from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
-from wordsens.statistics.trend import BOOTSTRAP, Trend
+from wordsens.statistics.trend import Trend
 from wordsens.text.english import KINDS, kind_of
 
 FEWEST_DRAWS = 3
@@ -143,7 +144,7 @@ def _of_many(records: Sequence[Record]) -> Finding:
         sizes = [record.n for record in records]
         sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
         known += f"; exponent: {law.how}"
-        surety += [INTERVAL] if law.how == BOOTSTRAP else []
+        surety += [INTERVAL]
     return Finding(f"{times(middle)}×", sentence, f"{known}.", tuple(surety))
 
 
@@ -182,7 +183,10 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
         return None
     a, b = common[-1]
     gap = b.mean - a.mean
-    error = 2 * math.sqrt(sum(point.standard_deviation**2 / point.draws for point in (a, b)))
+    squares = [point.standard_deviation**2 / point.draws for point in (a, b)]
+    # Welch and Satterthwaite's degrees of freedom.
+    parts = sum(square**2 / (point.draws - 1) for square, point in zip(squares, (a, b), strict=True))
+    error = student(sum(squares) ** 2 / parts) * math.sqrt(sum(squares)) if parts else 0.0
     if gap == 0:
         verdict = "they are equal"
     elif abs(gap) <= error:
@@ -193,7 +197,7 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
         f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: {times(a.mean)} in {first}, {times(b.mean)} in "
         f"{second}; {verdict}."
     )
-    known = f"Means of {a.draws} and {b.draws} draws; ± 2 standard errors of the difference."
+    known = f"Means of {a.draws} and {b.draws} draws; ±: 95 % interval of the difference, Student's t."
     return Finding(f"{gap:+.2g}", sentence, known, (ATTAINED, INTERVAL))
 
 
@@ -393,15 +397,15 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
 def _lengths(summary: AuditSummary) -> Iterator[Finding]:
     for kind, measures in summary.exponents.items():
         fit = measures["removal"].fit
-        if fit is None or abs(fit.exponent) <= 2 * fit.standard_error:
+        if fit is None or fit.interval[0] <= 0 <= fit.interval[1]:
             continue
-        low, high = fit.exponent - 2 * fit.standard_error, fit.exponent + 2 * fit.standard_error
+        low, high = fit.interval
         do = "Shorter passages tell texts apart by single words." if fit.exponent < 0 else "Longer passages do no harm."
         sentence = (
             f"In a text twice as long {_NAMES[kind]} counts for {'less' if fit.exponent < 0 else 'more'}: "
             f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). {do}"
         )
-        known = f"Exponent {fit.exponent:.2f}, ± 2 standard errors, jackknife over {measures['removal'].texts} texts."
+        known = f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over {measures['removal'].texts} texts."
         yield Finding(f"{times(2**fit.exponent)}×", sentence, known, (INTERVAL,))
 
 

@@ -57,7 +57,7 @@ def _exponents(runs: Sequence[Run]) -> Table | None:
         for run in runs:
             cells += _of_series(by_run.get(run.name))
         rows.append(tuple(cells))
-    note = "S is attained: a lower bound. Intervals: bootstrap over texts; with fewer than five, two standard errors."
+    note = "S is attained: a lower bound. Intervals: bootstrap over texts; with fewer than five, Student's t."
     return Table("Word sensitivity against length", tuple(headings), tuple(rows), note, ROWS, folded=True)
 
 

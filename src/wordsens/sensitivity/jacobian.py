@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, first_line
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.arguments import as_text, word_indices
 from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
@@ -33,16 +34,18 @@ Product = Callable[[Float[Tensor, "b d"]], Float[Tensor, "b d"]]
 def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
     """y -> J^T J y, row by row: J^T v is a gradient, and J y the gradient in v of (J^T v) . y.
 
+    The fused kernels of scaled dot product attention cannot be differentiated twice: it runs by plain products here.
+
     Args:
         features: from b perturbations to b rows of features, each of its own perturbation.
         name: of the map, for errors.
 
     Raises:
-        InputError: from the product, where the features change and carry no gradient.
+        InputError: from the product, where the features change and carry no gradient, or one that has none itself.
     """
 
     def product(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-        with torch.enable_grad():
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             delta = torch.zeros_like(vectors).requires_grad_(True)
             here = features(delta)
             if not here.requires_grad:
@@ -54,7 +57,13 @@ def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
                 return torch.zeros_like(vectors)
             probe = torch.zeros_like(here).requires_grad_(True)
             (pulled,) = torch.autograd.grad(here, delta, probe, create_graph=True)
-            (pushed,) = torch.autograd.grad(pulled, probe, vectors)
+            try:
+                (pushed,) = torch.autograd.grad(pulled, probe, vectors)
+            except RuntimeError as error:
+                raise InputError(
+                    f"the Jacobian of {name} needs derivatives of its gradient ({first_line(error)}); write it with "
+                    "operations that torch differentiates twice"
+                ) from error
             (result,) = torch.autograd.grad(here, delta, pushed)
         return result
 

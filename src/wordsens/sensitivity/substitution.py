@@ -5,7 +5,7 @@ that it replaces, all equally likely, independent of the others. In units of the
 
     s_P(x) = E ‖f(X_P) - E f(X_P)‖² / ‖f(x)‖²                       the subset sensitivity of P,
     average sensitivity  as(x) = sum over words i of s_{i}(x),
-    block sensitivity    bs(x) = max over disjoint blocks P of sum of s_P(x),
+    block sensitivity    bs(x) = max over disjoint sets of words P, the blocks, of sum of s_P(x),
     random sensitivity   rs(x) = mean over words i and alternatives v != x_i of ‖f(x with v for x_i) - f(x)‖ / ‖f(x)‖.
 
 s_P and bs are those of Hahn, Jurafsky and Futrell (2021) for outputs of several numbers (theirs is one number between
@@ -49,8 +49,10 @@ class TextSubstitution:
     Attributes:
         words: its words.
         per_word: (n,), s_{i}; their sum is `average`.
-        average, block, random: as(x); bs(x), over blocks of neighbouring words; rs(x).
-        blocks: the words of each block that `block` is the sum over, as (first, one past the last).
+        average, block, random: as(x); bs(x); rs(x).
+        blocks: the places of the words of each block that `block` is the sum over.
+        every_block: whether blocks may be any words, so that `block` is bs(x), exactly. If not, they are of a few
+            neighbouring words, and `block` is a lower bound of bs(x).
         flips: the share of random words that change the label; None without one.
         exact: whether every alternative was tried; if not, alternatives were drawn.
         encoded: texts that the model was given.
@@ -61,7 +63,8 @@ class TextSubstitution:
     average: float
     block: float
     random: float
-    blocks: tuple[tuple[int, int], ...]
+    blocks: tuple[tuple[int, ...], ...]
+    every_block: bool
     flips: float | None
     exact: bool
     encoded: int
@@ -73,12 +76,14 @@ class SubstitutionSensitivity:
 
     Attributes:
         average, block, random, flips: the means of the texts' numbers; `flips` is None without a label.
+        every_block: whether `block` is over all blocks in every text; if not, it is a lower bound.
         profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has a word.
         texts: one entry a text.
     """
 
     average: Mean
     block: Mean
+    every_block: bool
     random: Mean
     flips: Mean | None
     profile: tuple[Mean | None, ...]
@@ -87,20 +92,24 @@ class SubstitutionSensitivity:
 
 @dataclass(frozen=True, kw_only=True)
 class SubstitutionPlan:
-    """The effort for each text: at most `draws` encodings for each of about n * longest_block blocks.
+    """The effort for each text: at most `draws` encodings for each of about n * longest_block blocks, or `enumerated`.
 
     Attributes:
         draws: random words a block, four at least; where it has no more alternatives than that, all are tried, once.
-        longest_block: neighbouring words that a block may have.
+        enumerated: where the alternatives of a text of ten words at most make no more texts than this, all are tried,
+            and blocks may be any words.
+        longest_block: neighbouring words that a block may have elsewhere.
         most_words: a longer text keeps its first words.
     """
 
     draws: int = 16
+    enumerated: int = 4096
     longest_block: int = 3
     most_words: int = 60
 
     def __post_init__(self) -> None:
         require_count("draws", self.draws, least=4)
+        require_count("enumerated", self.enumerated, least=0)
         require_count("longest_block", self.longest_block)
         require_count("most_words", self.most_words)
 
@@ -119,7 +128,8 @@ def substitution_sensitivity(
 
     Attained on these alternatives. Where they are drawn, as, rs and every s_P are unbiased; the blocks are chosen on
     one half of the draws and measured on the other, both ways, so that bs is on average no more than the best blocks
-    of neighbouring words have, and that is a lower bound of bs over all blocks.
+    of neighbouring words have: a lower bound of bs over all blocks. Where every text that the alternatives can make is
+    tried, up to about ten words of two alternatives each, bs is over all blocks, and exact; `every_block` says which.
 
     Args:
         model: whatever `as_model` takes.
@@ -151,6 +161,7 @@ def substitution_sensitivity(
     return SubstitutionSensitivity(
         average=mean_interval([one.average for one in result]),
         block=mean_interval([one.block for one in result]),
+        every_block=all(one.every_block for one in result),
         random=mean_interval([one.random for one in result]),
         flips=None if label is None else mean_interval([one.flips or 0.0 for one in result]),
         profile=_profile(result),
@@ -168,7 +179,11 @@ def _profile(texts: Sequence[TextSubstitution]) -> tuple[Mean | None, ...]:
     return tuple(mean_interval(values) if values else None for values in parts)
 
 
-Block = tuple[int, int]
+_MOST_ENUMERATED = 10
+"""Words of a text all of whose 2^n - 1 blocks are tried; they are combined in 4^n / 3 steps."""
+
+Block = tuple[int, ...]
+"""The places of its words, in order."""
 
 
 class _Text:
@@ -185,8 +200,18 @@ class _Text:
             if not offered:
                 raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
         count = len(spans)
-        lengths = range(1, min(plan.longest_block, count) + 1)
-        self._blocks = [(first, first + length) for length in lengths for first in range(count - length + 1)]
+        texts = math.prod(len({word, *offered}) for word, offered in zip(self._words, self._offered, strict=True))
+        self._every_block = count <= _MOST_ENUMERATED and texts <= plan.enumerated
+        longest = count if self._every_block else min(plan.longest_block, count)
+        self._blocks: list[Block] = [
+            block
+            for length in range(1, longest + 1)
+            for block in (
+                itertools.combinations(range(count), length)
+                if self._every_block
+                else (tuple(range(first, first + length)) for first in range(count - length + 1))
+            )
+        ]
         self._drawn = {block: self._replacements(block, plan.draws, chance) for block in self._blocks}
 
     def measured(self, label: Label | None) -> TextSubstitution:
@@ -195,18 +220,22 @@ class _Text:
         rows = self._model.encode(ordered)
         place = {text: at for at, text in enumerate(ordered)}
         own = rows[place[self._text]]
-        vectors = {block: rows[[place[text] for text in built]] / own.norm() for block, built in texts.items()}
-        per_word = [self._variance(vectors, (at, at + 1)) for at in range(len(self._words))]
-        block, blocks = self._best_blocks(vectors)
+        rows_of = {block: [place[text] for text in built] for block, built in texts.items()}
+        scaled = rows / own.norm()
+        per_word = [self._variance(scaled[rows_of[at,]], (at,)) for at in range(len(self._words))]
+        halves = [
+            {block: self._variance(scaled[built], block, half) for block, built in rows_of.items()} for half in (0, 1)
+        ]
+        block, blocks = self._best_blocks(halves)
         labels = None if label is None else list(label(rows))
         moved, flipped = [], []
         for at in range(len(self._words)):
-            drawn, changed = self._drawn[at, at + 1][0], vectors[at, at + 1] - own / own.norm()
+            drawn, changed = self._drawn[at,][0], scaled[rows_of[at,]] - own / own.norm()
             others = [index for index, (word,) in enumerate(drawn) if word != self._words[at]]
             if others:
                 moved.append(float(changed[others].norm(dim=1).mean()))
             if others and labels is not None:
-                built = texts[at, at + 1]
+                built = texts[at,]
                 flips = [labels[place[built[index]]] != labels[place[self._text]] for index in others]
                 flipped.append(sum(flips) / len(flips))
         return TextSubstitution(
@@ -216,6 +245,7 @@ class _Text:
             block=block,
             random=math.fsum(moved) / max(len(moved), 1),
             blocks=blocks,
+            every_block=self._every_block,
             flips=None if labels is None else math.fsum(flipped) / max(len(flipped), 1),
             exact=all(whole for _, whole in self._drawn.values()),
             encoded=len(ordered),
@@ -223,34 +253,48 @@ class _Text:
 
     def _replacements(self, block: Block, draws: int, chance: Any) -> tuple[list[tuple[str, ...]], bool]:
         """Words for the block's places: all combinations, or as many as there are draws; and whether they are all."""
-        offered = self._offered[slice(*block)]
-        if math.prod(map(len, offered)) <= draws:
+        offered = [self._offered[place] for place in block]
+        if self._every_block or math.prod(map(len, offered)) <= draws:
             return list(itertools.product(*offered)), True
         return [tuple(chance.choice(words) for words in offered) for _ in range(draws)], False
 
     def _with(self, block: Block, words: Sequence[str]) -> str:
         text = self._text
-        for (start, stop), word in reversed(list(zip(self._spans[slice(*block)], words, strict=True))):
-            text = with_word(text, (start, stop), word)
+        for place, word in reversed(list(zip(block, words, strict=True))):
+            text = with_word(text, self._spans[place], word)
         return text
 
-    def _variance(self, vectors: dict[Block, Tensor], block: Block, half: int | None = None) -> float:
+    def _variance(self, rows: Float[Tensor, "draws d"], block: Block, half: int | None = None) -> float:
         """s_P of a block; from half of the draws where not every combination is there."""
-        rows, whole = vectors[block], self._drawn[block][1]
+        whole = self._drawn[block][1]
         if half is not None and not whole:
             rows = rows[half::2]
         return float((rows - rows.mean(dim=0)).square().sum()) / (len(rows) - (not whole))
 
-    def _best_blocks(self, vectors: dict[Block, Tensor]) -> tuple[float, tuple[Block, ...]]:
-        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one half's blocks."""
+    def _best_blocks(self, halves: Sequence[dict[Block, float]]) -> tuple[float, tuple[Block, ...]]:
+        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one half's blocks.
+
+        By dynamic programming over sets of words, as bits of a number: the best blocks of a set are one that ends with
+        its last word and the best of the others. Where blocks are of neighbours, the sets are the text's beginnings.
+        """
+        count = len(self._words)
+        ending: list[list[tuple[int, Block]]] = [[] for _ in range(count)]
+        for block in self._blocks:
+            ending[block[-1]].append((sum(1 << place for place in block), block))
+        sets = range(1, 1 << count) if self._every_block else [(1 << size) - 1 for size in range(1, count + 1)]
         totals, chosen = [], ()
-        for choosing, measuring in ((0, 1), (1, 0)):
-            best: list[tuple[float, tuple[Block, ...]]] = [(0.0, ())]
-            gains = {block: self._variance(vectors, block, choosing) for block in self._blocks}
-            for stop in range(1, len(self._words) + 1):
-                ending = [(best[first], (first, end)) for first, end in self._blocks if end == stop]
-                sums = [(total + gains[block], (*before, block)) for (total, before), block in ending]
-                best.append(max(sums, key=lambda result: result[0]))
-            chosen = best[-1][1]
-            totals.append(math.fsum(self._variance(vectors, block, measuring) for block in chosen))
+        for choosing, measuring in (halves, halves[::-1]):
+            most, last = {0: 0.0}, dict[int, tuple[int, Block]]()
+            for words in sets:
+                most[words], bits, block = max(
+                    (most[words ^ bits] + choosing[block], bits, block)
+                    for bits, block in ending[words.bit_length() - 1]
+                    if bits & words == bits
+                )
+                last[words] = bits, block
+            chosen, left = (), (1 << count) - 1
+            while left:
+                bits, block = last[left]
+                chosen, left = (block, *chosen), left ^ bits
+            totals.append(math.fsum(measuring[block] for block in chosen))
         return math.fsum(totals) / 2, chosen

@@ -81,8 +81,9 @@ def mean_interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - reach, mean + reach)
 
 
-def student(freedom: int) -> float:
-    """The upper quantile of Student's law with so many degrees of freedom.
+def student(freedom: float) -> float:
+    """Half the width of a 95 % interval in standard errors: the quantile of Student's law with so many degrees of
+    freedom.
 
     >>> round(student(4), 3)
     2.776

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wordsens.errors import InputError
+from wordsens.statistics.mean import student
 
 LEAST_RANGE = 2.0
 """The least ratio of the longest text's words to the shortest's: log n then spreads over log 2. Texts that were cut to
@@ -32,11 +33,24 @@ class PowerLaw:
         exponent: b.
         standard_error: of b.
         constant: exp(a).
+        freedom: the degrees of freedom of the standard error; infinite where it is as good as known.
     """
 
     exponent: float
     standard_error: float
     constant: float
+    freedom: float = math.inf
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the exponent, Student's.
+
+        >>> low, high = PowerLaw(-0.5, 0.1, 1.0, freedom=2).interval
+        >>> round(low, 3), round(high, 3)
+        (-0.93, -0.07)
+        """
+        reach = student(self.freedom) * self.standard_error
+        return self.exponent - reach, self.exponent + reach
 
     def at(self, n: int | float) -> float:
         """constant * n^exponent."""
@@ -52,12 +66,15 @@ def fit_power_law(
 
         b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x.
 
-    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)².
+    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)², with m - 2
+    degrees of freedom.
 
     Points of one text are not: they share its length and whatever else it has. With `texts`, the standard error is the
     jackknife over the G texts, each left out with all its points, b_g being the slope without text g:
 
-        s.e.(b)² = (G - 1) / G sum_g (b_g - mean of b_g)²       (Efron and Stein 1981: too large on average).
+        s.e.(b)² = (G - 1) / G sum_g (b_g - mean of b_g)²       (Efron and Stein 1981: too large on average),
+
+    with G - 1 degrees of freedom.
 
     Both cover the scatter of the points, not a departure of the mean from a power law.
 
@@ -84,12 +101,14 @@ def fit_power_law(
     slope = float(least_squares_slope(u, v))
     if texts is None:
         residual = v - slope * u
-        error = math.sqrt(float(residual @ residual) / (len(u) - 2) / float(u @ u))
+        freedom = len(u) - 2
+        error = math.sqrt(float(residual @ residual) / freedom / float(u @ u))
     else:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
+        freedom = len(set(texts)) - 1
         error = _jackknife_error(u, v, texts)
-    return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())))
+    return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())), freedom)
 
 
 def centred(values: np.ndarray) -> np.ndarray:

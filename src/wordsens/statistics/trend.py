@@ -10,7 +10,7 @@ ROOT = -0.5
 NEAR = 0.02
 """Exponents so near to each other differ by less than 5 % when a text becomes ten times as long."""
 
-BOOTSTRAP, TWO_ERRORS = "95 % interval, bootstrap over texts", "± 2 standard errors of the fit"
+BOOTSTRAP, STUDENT = "95 % interval, bootstrap over texts", "95 % interval, Student's t of the fit"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Trend:
 
     Attributes:
         exponent, low, high: of n.
-        how: BOOTSTRAP where there are five texts or more, else TWO_ERRORS.
+        how: BOOTSTRAP where there are five texts or more, else STUDENT.
     """
 
     exponent: float
@@ -34,8 +34,7 @@ class Trend:
             return None
         if interval is not None:
             return cls(law.exponent, *interval, BOOTSTRAP)
-        spread = 2 * law.standard_error
-        return cls(law.exponent, law.exponent - spread, law.exponent + spread, TWO_ERRORS)
+        return cls(law.exponent, *law.interval, STUDENT)
 
     @property
     def behaviour(self) -> str:
@@ -59,6 +58,5 @@ class Trend:
     @property
     def text(self) -> str:
         """The exponent with its interval."""
-        how = "95 % CI" if self.how == BOOTSTRAP else "± 2 SE:"
-        text = f"exponent {self.exponent:.2f} ({how} {self.low:.2f} to {self.high:.2f})"
+        text = f"exponent {self.exponent:.2f} (95 % CI {self.low:.2f} to {self.high:.2f})"
         return text.replace("-", "\N{MINUS SIGN}")

@@ -10,3 +10,4 @@ from wordsens.theory.prediction import Prediction as Prediction
 from wordsens.theory.prediction import predict as predict
 from wordsens.theory.random_features import rf_sensitivity as rf_sensitivity
 from wordsens.theory.random_features import rf_sensitivity_infinite_width as rf_sensitivity_infinite_width
+from wordsens.theory.ranges import PredictionWarning as PredictionWarning

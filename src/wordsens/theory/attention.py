@@ -15,6 +15,7 @@ from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Solution
 from wordsens.theory.conditions import rows_are_scaled
+from wordsens.theory.ranges import outside_of_attention, warn_of
 from wordsens.theory.rows import (
     Rows,
     exchangeable_rows,
@@ -60,19 +61,30 @@ def raf_sensitivity(
             independent rows; more where rows repeat.
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
 
+    Warns (PredictionWarning) of sizes at which it was not compared with measurements.
+
     >>> round(raf_sensitivity(20, 192, words=1), 2)
     3.17
     >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
     1.56
     """
-    layer = _LAYERS[require_choice("score", score, _LAYERS)]
+    require_choice("score", score, _LAYERS)
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
     if not 0 <= mean_cosine < 1:
         raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
     if spread is not None and not 0 <= spread < math.inf:
         raise InputError(f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows")
-    rows = layer.rows(n, d, float(mean_cosine), 1.0 if spread is None else float(spread))
+    cosine, spread = float(mean_cosine), 1.0 if spread is None else float(spread)
+    value = exchangeable_sensitivity(n, d, score, cosine, spread, words)
+    warn_of(outside_of_attention(n, d, score, cosine, spread))
+    return value
+
+
+def exchangeable_sensitivity(n: int, d: int, score: str, cosine: float, spread: float, words: int) -> float:
+    """`raf_sensitivity`, whatever the sizes."""
+    layer = _LAYERS[score]
+    rows = layer.rows(n, d, cosine, spread)
     value = _quantile(_over_words(layer, rows), words)
     if layer.lowers and words > 1:
         value = max(value, _max_over_words(layer, rows, words))
@@ -90,7 +102,7 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
         X: the text, (n, d), rows of length sqrt(d).
         words: as for `raf_sensitivity`.
 
-    Raises InputError for rows of another length.
+    Raises InputError for rows of another length; warns as `raf_sensitivity` does.
     """
     rows = as_text_matrix(X).rows.double()
     n, d = rows.shape
@@ -98,14 +110,17 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
     if not rows_are_scaled(rows):
         raise InputError("`X` must have rows of length sqrt(d), which the prediction is about; rescale them")
     gram = rows @ rows.T / d
-    return sensitivity_of_gram(gram, d, gram_moments(gram, d), words)
+    moments = gram_moments(gram, d)
+    value = sensitivity_of_gram(gram, d, moments, words)
+    warn_of(outside_of_attention(n, d, "softmax", *moments))
+    return value
 
 
 def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int) -> float:
     """The prediction for a text with this Gram matrix X X^T / d, whose `gram_moments` are these."""
     n, (cosine, spread) = len(gram), moments
     if cosine == 0:
-        return raf_sensitivity(n, d, spread=spread, words=words)
+        return exchangeable_sensitivity(n, d, "softmax", 0.0, spread, words)
     typical, *others = text_rows(gram, d)
     law = _over_words(_SOFTMAX, typical)
     values = torch.tensor([_SOFTMAX.problem(one, 0.0).least(law.direction, law.price)[0] for one in others])

@@ -13,21 +13,13 @@ from wordsens.maps.attention.scores.softmax import Softmax
 from wordsens.maps.base import FeatureMap, map_row
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.attention import raf_sensitivity, sensitivity_of_gram
+from wordsens.theory.attention import exchangeable_sensitivity, sensitivity_of_gram
 from wordsens.theory.conditions import rows_are_scaled
-from wordsens.theory.random_features import rf_sensitivity
+from wordsens.theory.random_features import finite_width_sensitivity
+from wordsens.theory.ranges import outside_of_attention, outside_of_dense
 from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"
-
-Range = dict[str, tuple[float | int, float | int]]
-"""The least and the largest of each size at which a prediction was compared with measurements."""
-
-# From the tables of docs/theory/predictions.md; all of random features are of ReLU.
-RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
-DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
-RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}
-RELU_RANGE: Range = {"n": (20, 250), "d": (192, 768), "spread of cosines": (1, 1)}
 
 PREDICTED = "prediction"
 IN_THE_LIMIT = "upper in the limit, for idealised rows"
@@ -83,11 +75,8 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
 
 def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction:
     n, d = rows.shape
-    value = rf_sensitivity(n, d, phi.width, phi.depth, activation=phi.activation.name, words=count)
-    sizes = {"n": n, "d": d, "k / (n d)": phi.width / (n * d), "depth": phi.depth}
-    outside = _outside(sizes, RF_RANGE if phi.depth == 1 else DRF_RANGE)
-    if phi.activation.name != "relu":
-        outside += (f"activation {phi.activation.name} (measured: relu)",)
+    value = finite_width_sensitivity(n, d, phi.width, phi.depth, phi.activation.name, count)
+    outside = outside_of_dense(n, d, phi.width, phi.depth, phi.activation.name)
     return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
 
 
@@ -101,11 +90,11 @@ def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], coun
     if isinstance(phi.score, DividedRelu):
         if cosine:
             return None
-        outside = _outside({"n": n, "d": d, "spread of cosines": spread}, RELU_RANGE)
-        return Prediction(raf_sensitivity(n, d, score="relu", spread=spread, words=count), of, "comparison", outside)
+        outside = outside_of_attention(n, d, "relu", cosine, spread)
+        return Prediction(exchangeable_sensitivity(n, d, "relu", 0.0, spread, count), of, "comparison", outside)
     if phi.temperature != 1:
         return None
-    outside = _outside({"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}, RAF_RANGE)
+    outside = outside_of_attention(n, d, "softmax", cosine, spread)
     value = sensitivity_of_gram(gram, d, (cosine, spread), count)
     # The proof's rows: orthogonal, or independent, and no word in particular.
     proved = count == 1 and cosine == 0 and spread in (0, 1)
@@ -117,11 +106,3 @@ _PREDICTIONS: dict[type[FeatureMap], Callable[..., Prediction | None]] = {
     RandomAttentionFeatures: _of_attention,
 }
 """A map's prediction: function of (phi, rows, words), for a class and those derived from it."""
-
-
-def _outside(sizes: dict[str, float | int], measured: Range) -> tuple[str, ...]:
-    return tuple(
-        f"{name} = {sizes[name]:.3g} (measured: {low:g} to {high:g})"
-        for name, (low, high) in measured.items()
-        if not low <= sizes[name] <= high
-    )

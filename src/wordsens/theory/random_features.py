@@ -16,6 +16,7 @@ from torch import Tensor
 
 from wordsens.activations import LEAK, Activation, activation_named
 from wordsens.errors import require_count
+from wordsens.theory.ranges import outside_of_dense, warn_of
 
 _NODES = 64
 
@@ -81,12 +82,21 @@ def rf_sensitivity(
         activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
 
+    Warns (PredictionWarning) of sizes at which it was not compared with measurements.
+
     >>> round(rf_sensitivity(50, 192, words=1) * 50 ** 0.5, 2)
     1.18
     """
     n, d, depth = require_count("n", n, least=2), require_count("d", d), require_count("depth", depth)
     width = n * d if width is None else require_count("width", width)
     words = n if words is None else require_count("words", words)
+    value = finite_width_sensitivity(n, d, width, depth, activation, words)
+    warn_of(outside_of_dense(n, d, width, depth, activation))
+    return value
+
+
+def finite_width_sensitivity(n: int, d: int, width: int, depth: int, activation: str, words: int) -> float:
+    """`rf_sensitivity`, whatever the sizes."""
     law = activation_named(activation)
     edge = jacobian_edge(law, depth=depth, dimension=d, width=width)
     steepness = linear_gain(law) ** depth
