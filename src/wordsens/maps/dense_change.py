@@ -27,7 +27,7 @@ in 768 coordinates, 46 steps in all, means of 12 texts: .14864 with 8 Lanczos st
 _QUANTILES = 16
 """Of a Gaussian change, over which the slope of a unit is averaged."""
 
-_MOST_SMALL = 1 << 18
+_MOST_SMALL = 1 << 20
 """Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: evaluations cost less than the calls that
 make them."""
 

@@ -32,7 +32,7 @@ BALLS = ("each", "joint")
 MOST_SETS = 300
 """Sets of k words up to which all of them are searched, and that a round of exchanges tries at most."""
 
-_RANKING = SearchPlan("quick")
+_RANKING = SearchPlan("quick", starts=6, steps=10)
 """Enough to tell which words or sets are the most sensitive: their values need not be the largest."""
 
 _ROUNDS, _FINALISTS = 3, 4
