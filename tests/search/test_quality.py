@@ -4,19 +4,21 @@ import math
 
 import pytest
 import torch
+from tests.maps.tiny_models import model_of
 
 import wordsens as ws
 
 
-def plain_ascent(phi, X, groups=None, *, starts=16, steps=100, seed=0):
+def plain_ascent(phi, X, groups=None, *, radius=None, starts=16, steps=100, seed=0):
     """The largest relative change of any word, or group: many random starts, steps of falling length along the
     gradient."""
     n, d = X.shape
+    radius = math.sqrt(d) if radius is None else radius
     groups = torch.arange(n).unsqueeze(1) if groups is None else torch.tensor(groups)
     members = groups.repeat(starts, 1)
     base, each = phi(X), torch.arange(len(members)).unsqueeze(1)
     x = torch.randn(*members.shape, d, dtype=X.dtype, generator=torch.Generator().manual_seed(seed))
-    x = x * math.sqrt(d) / x.norm(dim=-1, keepdim=True)
+    x = x * radius / x.norm(dim=-1, keepdim=True)
     best = 0.0
     for step in range(steps):
         x = x.detach().requires_grad_()
@@ -26,9 +28,9 @@ def plain_ascent(phi, X, groups=None, *, starts=16, steps=100, seed=0):
         best = max(best, float(squared.detach().max()))
         (slope,) = torch.autograd.grad(squared.sum(), x)
         slope = torch.nn.functional.normalize(slope.flatten(start_dim=1), dim=1).view_as(x)
-        length = 0.3 * math.sqrt(d * members.shape[1]) * (1 - step / steps)
+        length = 0.3 * radius * math.sqrt(members.shape[1]) * (1 - step / steps)
         x = x.detach() + length * slope
-        x = x * (math.sqrt(d) / x.norm(dim=-1, keepdim=True)).clamp(max=1)
+        x = x * (radius / x.norm(dim=-1, keepdim=True)).clamp(max=1)
     return math.sqrt(best) / float(base.norm())
 
 
@@ -76,6 +78,26 @@ def test_groups_are_no_worse_than_a_plain_ascent():
         if share < 0.97:
             behind[f"{name}, seed {seed}"] = share, bool(result.converged[0])
     assert len(behind) <= 1 and not any(converged for _, converged in behind.values()), behind
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_trained_model_is_searched_no_worse_than_by_a_plain_ascent():
+    """A word of MiniLM, a vector a text: .97 of 480 evaluations from four random starts."""
+    phi = ws.TransformerFeatures.from_pretrained("minilm", layer=3, pool="mean")
+    (text,) = phi.embed("The kettle is not hot yet.")
+    radius = float(text.rows[3].norm())
+    result = ws.word_sensitivity(phi, text, words=[3])
+    assert result.value >= 0.97 * plain_ascent(phi, text.rows, [(3,)], radius=radius, starts=4, steps=120)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_the_small_radius_limit_of_a_transformer(kind):
+    """At a small radius the largest singular value of the Jacobian is reached to 1 %."""
+    phi = ws.TransformerFeatures(model_of(kind, dtype=torch.float64))
+    X = torch.randn(6, phi.stack.dimension, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    small = ws.word_sensitivity(phi, X, radius=0.01).per_word / 0.01
+    assert bool((small >= 0.99 * ws.jacobian_sensitivity(phi, X)).all())
 
 
 @pytest.mark.usefixtures("unchecked_types")
