@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
+from tests.models.zoo import zoo_model
 
 import wordsens as ws
 from wordsens.app.request import EXAMPLES, MeasureRequest
@@ -15,6 +16,7 @@ from wordsens.app.tasks import TASKS
 from wordsens.app.tasks.measure import FIRST_SECONDS
 from wordsens.app.worker import CancelledError, TaskContext
 from wordsens.files import packaged_text
+from wordsens.text.pairs import LENGTHS
 
 TEXT = "Two keys open the wooden door."
 
@@ -117,6 +119,27 @@ def test_identical_sentences_have_the_same_attention():
     answer = run("attention", None, TEXT, TEXT, 1, None)
     assert answer["share"] == 0
     assert run("attention", None, TEXT, TEXT.replace("wooden", "iron"), 1, None)["share"] > 0
+
+
+def test_a_check_draws_the_models_own_similarity(tmp_path):
+    """A dot product may be larger than 1, and is not called a cosine."""
+    library = pytest.importorskip("sentence_transformers")
+    modules = library.sentence_transformer.modules
+    words, model = zoo_model("bert")
+    for part in (words, model):
+        part.save_pretrained(tmp_path / "bert")
+    for similarity, name, most in (("dot", "dot product", None), ("cosine", "cosine", 1)):
+        sentence = library.SentenceTransformer(
+            modules=[modules.Transformer(str(tmp_path / "bert")), modules.Pooling(32)],
+            device="cpu",
+            similarity_fn_name=similarity,
+        )
+        sentence.save_pretrained(str(tmp_path / similarity))
+        answer = run("check", str(tmp_path / similarity), LENGTHS[0])
+        assert (answer["similarity"], answer["most"]) == (name, most)
+        for drawn in answer["values"].values():
+            assert sum(share for _, share in drawn["points"]) == pytest.approx(1)
+            assert (drawn["points"][-1][0] > 2) == (similarity == "dot")
 
 
 def test_the_page_itself_never_loads_torch():

@@ -24,6 +24,7 @@ from wordsens.audit.text import (
     chosen_words,
 )
 from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.models.black_box import FunctionModel
 from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.shipped_data import MinimalPair
@@ -189,6 +190,25 @@ def test_removals_and_swaps_are_those_of_plain_encoding():
         assert word.swapped_for != word.word
     assert found.value == max(word.removal for word in found.measured)
     assert found.evaluations <= 1 + 4 * (1 + MOST)
+
+
+class ReadsTheEnd(FunctionModel):
+    """A model that cuts texts in front, as one whose tokenizer has truncation_side="left" does."""
+
+    def read_span(self, text):
+        return max(0, len(text) - 24), len(text)
+
+
+def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
+    model = ReadsTheEnd(lambda texts: letters([text[-24:] for text in texts]), name="end")
+    found = audit_black_box(model, REVIEW, AuditPlan(max_words=50, words_per_text=20))
+    read = "nobody liked its end"
+    assert [word.word for word in found.measured][:4] == read.split()
+    assert (found.words_lost, found.negations_lost) == (7, 1)
+    whole = torch.tensor(letters([read])[0])
+    for word in found.measured[:4]:
+        moved = torch.tensor(letters([read.replace(word.word, "", 1)])[0]) - whole
+        assert word.removal == pytest.approx(float(moved.norm() / whole.norm()), rel=1e-6)
 
 
 def audited(source, *words):

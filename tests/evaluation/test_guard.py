@@ -280,6 +280,13 @@ def test_letters_capitals_and_voices_that_change_the_meaning_are_not_the_same(fi
         ("A line of 100 Mb/s", "A line of 100 MB/s"),
         ("It draws 5 mW", "It draws 5 MW"),
         ("A 5mW laser", "A 5MW laser"),
+        ("A leak of 5 pA", "A leak of 5 Pa"),
+        ("A torque of 5 Nm", "A gap of 5 nm"),
+        ("10 MΩ in series", "10 mΩ in series"),
+        ("A ladder of 6'", 'A ladder of 6"'),
+        ("A ladder of 6′", "A ladder of 6″"),
+        ("Read part 1", "Read part"),
+        ("git reset HEAD~1", "git reset HEAD"),
         ("git branch -d old", "git branch -D old"),
         ("curl -k url", "curl -K url"),
         ("Match [a-z] or \\s", "Match [A-Z] or \\S"),
@@ -300,6 +307,20 @@ def test_letters_capitals_and_voices_that_change_the_meaning_are_not_the_same(fi
 def test_a_sign_a_letter_or_a_small_word_that_changes_the_meaning_is_not_the_same(first, second):
     assert ws.guard(first, second).verdict != "same"
     assert ws.guard(second, first).verdict == ws.guard(first, second).verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ('He said "call at 5"', "He said 'call at 5'"),
+        ("He said “call at 5”", "He said: call at 5."),
+        ("* milk\n* eggs", "- milk\n- eggs"),
+        ("We sent 1 copy", "We sent a copy"),
+        ("One ticket", "A ticket"),
+    ],
+)
+def test_marks_of_prose_and_lists_are_still_no_signs(first, second):
+    assert ws.guard(first, second).verdict == ws.guard(second, first).verdict == "same", ws.guard(first, second).reason
 
 
 def test_a_judgement_has_no_truth_value():

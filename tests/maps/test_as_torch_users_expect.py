@@ -150,7 +150,7 @@ def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
     pair = "TransformerFeatures.from_pretrained((model, tokenizer))"
     loaded = "TransformerFeatures.from_pretrained(model)"
     for given, remedy in (
-        (bert, pair), (words, pair), ((bert, words), loaded),
+        (bert, pair), (words, pair), ((bert, words), loaded), (torch.nn.DataParallel(bert), pair),
         (pipeline("feature-extraction", bert, tokenizer=words), loaded),
         (as_model((bert, words)), "model.features()"), ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
     ):  # fmt: skip

@@ -60,17 +60,17 @@ def test_pickled_weights_only_when_asked(saved, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "modules",
+    ("module", "remedy"),
     [
-        [{"idx": 1, "name": "1", "type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}],
-        [{"idx": 1, "name": "1", "type": "os.path", "path": "2_Dense"}],
+        ({"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}, r"; use pool='mean'"),
+        ({"type": "os.path", "path": "2_Dense"}, r"code of its own, .* trust_remote_code=True and pass the object"),
     ],
 )
-def test_a_pooling_that_the_library_cannot_load_is_refused(saved, tmp_path, modules):
+def test_a_pooling_that_the_library_cannot_load_is_refused(saved, tmp_path, module, remedy):
     folder = saved()
     first = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
-    (tmp_path / "modules.json").write_text(json.dumps([first, *modules]))
-    with pytest.raises(ws.InputError, match=r"sentence-transformers cannot load the model .*; use pool='mean'"):
+    (tmp_path / "modules.json").write_text(json.dumps([first, {"idx": 1, "name": "1", **module}]))
+    with pytest.raises(ws.InputError, match=rf"sentence-transformers cannot load the model .*{remedy}"):
         ws.TransformerFeatures.from_pretrained(folder, pool="own")
 
 

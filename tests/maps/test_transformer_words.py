@@ -11,6 +11,7 @@ import wordsens as ws
 from wordsens.evaluation.flips import label_flips
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
+from wordsens.models.load import as_model
 from wordsens.text.whole_words import reading_words
 
 NAMES = {
@@ -28,6 +29,23 @@ def test_tokens_of_bytes_are_offered_as_the_words_that_they_spell(name):
         assert not any("\ufffd" in word for word in spelled.values())
     offered = "".join(whole_word_tokens(words).values())
     assert set(offered.lower()) <= LETTERS and not offered.isascii()
+
+
+@pytest.mark.parametrize("name", ["roberta", "gpt2", "qwen2"])
+def test_tokens_of_bytes_are_shown_as_what_they_spell(name):
+    """Whole characters: a piece of one has no letter to show."""
+    words, model = zoo_model(name)
+    text = "the lift, שלום עולם זה לא טוב"
+    for X in (ws.embed([text], (model, words))[0], ws.TransformerFeatures(model, words).embed([text])[0]):
+        shown = [X.word(row).removeprefix("Ġ") for row in range(len(X))]
+        assert {"lift", "זה"} <= set(shown)
+
+
+def test_words_with_marks_on_their_letters_are_words():
+    inner = Tokenizer(models.WordPiece({"[UNK]": 0, "नहीं": 1, "है": 2, "##ी": 3, "ं": 4, "न!": 5}, unk_token="[UNK]"))
+    words = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]")
+    assert whole_word_tokens(words) == {1: "नहीं", 2: "है"}
+    assert whole_word_tokens(words, rows=2) == {1: "नहीं"}
 
 
 @pytest.mark.parametrize("name", ["roberta", "qwen2"])
@@ -66,6 +84,8 @@ def test_offsets_without_width_reach_to_the_next_token():
     found = ws.explain((bert, narrow), text)
     assert all(word.raises is None for word in found.words)
     assert found.notes == ("No vectors: the tokenizer does not tell which tokens belong to which word.",)
+    long = "the film was not good " * 9
+    assert as_model((bert, narrow)).read_span(long)[1] == as_model((bert, tokenizer())).read_span(long)[1] < len(long)
 
 
 @pytest.fixture(scope="module")

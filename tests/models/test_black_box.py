@@ -134,6 +134,22 @@ def test_sparse_answers_are_taken(sparse):
     np.testing.assert_array_equal(as_model(lambda texts: sparse(letters(texts))).encode(TEXTS), letters(TEXTS))
 
 
+def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
+    """JSON tells no type: the bits of 64 numbers come as eight integers from 0 to 255."""
+    bits = np.random.default_rng(0).random((len(TEXTS), 64)) > 0.5
+
+    def packed(texts):
+        rows = np.packbits([bits[TEXTS.index(text)] if text in TEXTS else bits[0] for text in texts], axis=1)
+        return rows.tolist()
+
+    with pytest.raises(InputError, match=r"gave int64, which may be bits packed .* np\.unpackbits"):
+        as_model(packed)
+    unpacked = as_model(lambda texts: 2.0 * np.unpackbits(np.array(packed(texts)).astype("uint8"), axis=1) - 1)
+    np.testing.assert_array_equal(unpacked.encode(TEXTS), 2.0 * bits - 1)
+    counts = as_model(lambda texts: [[len(text), *(text.count(letter) for letter in "aeiou")] for text in texts])
+    assert counts.encode([TEXTS[0]])[0, 0] == len(TEXTS[0])
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 @pytest.mark.parametrize("wrapped", [np.asarray, torch.from_numpy, list])
 def test_integers_of_one_byte_may_be_packed_bits(kind, wrapped):

@@ -20,7 +20,7 @@ from wordsens.models.load import as_model, is_pair_model
 
 library = pytest.importorskip("sentence_transformers")
 from sentence_transformers.base.modules import Normalize, Router, Transformer  # noqa: E402
-from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling  # noqa: E402
 
 OPPOSITES = [("the film was good", "the film was not good"), ("bad and long", "bad and short")]
 SAME = [
@@ -145,6 +145,17 @@ def test_a_router_reads_queries_and_documents_each_by_its_own_encoder(folder, tm
         assert found == pytest.approx(own_similarities(model, "encode_query", "encode_document"), abs=1e-5)
 
 
+def test_a_router_behind_the_pooling_is_followed(dense, tmp_path):
+    """One transformer, and a dense layer for queries and another for documents."""
+    model = dense(Router.for_query_document([Dense(16, 8)], [Dense(16, 8)]))
+    texts = [pair[0] for pair in OPPOSITES]
+    assert not np.allclose(model.encode_query(texts), model.encode_document(texts), atol=0.1)
+    for given in (model, saved(model, tmp_path)):
+        for name, own in (("query", model.encode_query(texts)), ("document", model.encode_document(texts))):
+            assert np.abs(as_model(given, prompt_name=name).encode(texts).numpy() - own).max() < 1e-5
+        assert np.abs(as_model(given).encode(texts).numpy() - model.encode(texts)).max() < 1e-5
+
+
 def test_a_length_of_queries_cuts_them(dense, tmp_path):
     model = dense(transformer={"query_length": 8, "document_length": 12})
     for given in (model, saved(model, tmp_path)):
@@ -213,6 +224,25 @@ def test_an_identity_is_shared_by_no_model_that_differs(dense, tmp_path):
         identities = [as_model(model).identity() for model in models]
         assert len({*identities, UNKNOWN}) == len(seen) + 1
     assert as_model(dense()).identity() == as_model(seen[0]).identity()
+    nudged = dense()
+    nudged[0].auto_model.embeddings.LayerNorm.eps = 1.0  # neither a weight nor in the configuration
+    assert as_model(nudged).identity() != as_model(seen[0]).identity()
+
+
+def test_two_cross_encoders_share_no_identity_where_their_activation_is_out_of_sight(folder):
+    class Times(torch.nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, logits):
+            return logits * self.factor
+
+    place = folder("AutoModelForSequenceClassification", num_labels=1)
+    activations = (torch.nn.Identity(), torch.nn.Sigmoid(), Times(2.0), torch.tanh)
+    models = [library.CrossEncoder(place, activation_fn=activation, device="cpu") for activation in activations]
+    identities = [as_pair_model(model).identity() for model in models]
+    assert len(set(identities)) == 3 and identities[2:] == [UNKNOWN] * 2
 
 
 def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, folder, tmp_path):
@@ -254,6 +284,19 @@ def test_a_token_of_the_tokenizer_alone_is_named(dense, tmp_path):
     with pytest.raises(InputError, match=message):
         classifier = model_of("bert", "AutoModelForSequenceClassification")
         as_classifier((classifier, model.tokenizer)).probabilities(["good covid film"])
+    # Of the other texts all is measured, and it is no word that another is exchanged for.
+    assert "covid" not in [word.swapped_for for word in ws.explain(model, "good film", "bad film").words]
+
+
+@pytest.mark.parametrize("kind", ["CrossEncoder", "MultiVectorEncoder"])
+def test_a_token_of_the_tokenizer_alone_is_named_by_a_model_of_pairs(folder, kind):
+    if not hasattr(library, kind):
+        pytest.skip("sentence-transformers before 6 has none")
+    model = getattr(library, kind)(folder("AutoModelForSequenceClassification", num_labels=1), device="cpu")
+    model.tokenizer.add_tokens(["covid"])
+    for pair in (("good film", "good covid film"), ("good covid film", "good film")):
+        with pytest.raises(InputError, match=r"the token 'covid' has the number 20, but the model's table has 20 rows"):
+            as_pair_model(model).score(*([text] for text in pair))
 
 
 def test_code_of_a_folder_is_not_run_and_the_remedy_is_named(dense, tmp_path):
@@ -263,5 +306,17 @@ def test_code_of_a_folder_is_not_run_and_the_remedy_is_named(dense, tmp_path):
     modules[1]["type"] = "mine.Own"
     (tmp_path / "modules.json").write_text(json.dumps(modules))
     for load in (as_model, ws.check, lambda name: ws.TransformerFeatures.from_pretrained(name, pool="own")):
-        with pytest.raises(InputError, match="load it with trust_remote_code=True, such as SentenceTransformer"):
+        with pytest.raises(
+            InputError, match=r"trust_remote_code=True and pass the object; on the command line, [^;]*$"
+        ):
             load(place)
+
+
+def test_code_of_a_cross_encoder_is_not_run_either(folder):
+    place = Path(folder("AutoModelForSequenceClassification", num_labels=1))
+    config = json.loads((place / "config.json").read_text())
+    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", config["architectures"][0]: "own.Model"}}
+    (place / "config.json").write_text(json.dumps({**config, **own}))
+    (place / "own.py").write_text("raise RuntimeError('the code was run')")
+    with pytest.raises(InputError, match=r"load the model yourself with trust_remote_code=True and pass the object$"):
+        as_pair_model(str(place))

@@ -158,6 +158,13 @@ def test_every_deciding_file_counts(model_folder, name):
     assert model_digest(str(model_folder)) != before
 
 
+def test_pickled_weights_of_a_module_count(model_folder):
+    """sentence-transformers reads those of a dense layer behind the pooling."""
+    before = model_digest(str(model_folder))
+    (model_folder / "1_Pooling" / "pytorch_model.bin").write_text("pickled")
+    assert model_digest(str(model_folder)) != before
+
+
 def test_other_files_and_other_places_do_not_count(model_folder, tmp_path_factory):
     before = model_digest(str(model_folder))
     (model_folder / "README.md").write_text("other")

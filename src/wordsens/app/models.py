@@ -193,8 +193,7 @@ class CheckScreen(_Form):
         )
         with self.result:
             self._chart = Chart(
-                "Cosines of opposites and of near-duplicates", "cosine of the two texts", "share of the pairs",
-                x_max=1, x_scale=True,
+                "Similarities of opposites and of near-duplicates", "", "share of the pairs", x_scale=True
             )  # fmt: skip
             self._html = Markup()
         example = shipped()["check"]
@@ -216,13 +215,15 @@ class CheckScreen(_Form):
             "label": {"formatter": f"threshold {answer['threshold']:.2f}", "color": "var(--ink)"},
         }  # fmt: skip
         colours = {"opposites": "raf", "the same meaning": "rf"}
+        name = f"{answer['similarity']} of the two texts"
+        self._chart.options["xAxis"] |= {"name": name, "max": answer["most"]}
         self._chart.draw(
             [
                 curve(
                     f"{name} ({one['count']})", colours[name], one["points"], step="middle", symbol="none",
                     areaStyle={"opacity": 0.25}, markLine=threshold if name == "opposites" else {},
                 )
-                for name, one in answer["cosines"].items()
+                for name, one in answer["values"].items()
             ]
         )  # fmt: skip
         self._html.show(

@@ -257,21 +257,24 @@ def audit_black_box(
 
     Args:
         model: gives vectors.
-        document: the text; its words are counted as a reader counts them.
+        document: the text; its words are counted as a reader counts them. Those that the model does not read are lost,
+            as those past `max_words` are.
         plan: words in the place of tokens; removal is by deletion, and there is no search.
         alternatives: the words that are tried in the place of one; None: no swaps.
 
     Raises:
         InputError: fewer than two words, or the model's answer is no vector a text.
     """
-    spans = word_spans(document.text)
-    words = [document.text[start:stop] for start, stop in spans]
-    read = words[: plan.max_words]
+    every, (begin, end) = word_spans(document.text), model.read_span(document.text)
+    spans = [span for span in every if begin <= span[0] and span[1] <= end][: plan.max_words]
+    read = [document.text[start:stop] for start, stop in spans]
     if len(read) < 2:
         raise InputError(f"{document.source} has {len(read)} words among those that are read; an audit compares words")
-    text = document.text if len(read) == len(words) else document.text[: spans[len(read) - 1][1]]
+    # Without a word, no other may come in from behind what is read.
+    begin, end = (0, len(document.text)) if len(spans) == len(every) else (spans[0][0], spans[-1][1])
+    text = document.text[begin:end]
     chosen = drawn_words(read, plan.words_per_text, seed=plan.seed, content=document.text)
-    spans_of = {at: spans[at] for at in chosen}
+    spans_of = {at: (spans[at][0] - begin, spans[at][1] - begin) for at in chosen}
     rows = model.encode([text, *(without(text, span) for span in spans_of.values())])
     evaluations = len(rows)
 
@@ -291,7 +294,7 @@ def audit_black_box(
                 removal=removal, swap=swap, swapped_for=swapped_for,
             )
         )  # fmt: skip
-    lost = words[len(read) :]
+    lost = [document.text[start:stop] for start, stop in every if (start, stop) not in spans]
     return AuditedText(
         source=document.source,
         tokens=len(read),

@@ -59,7 +59,7 @@ def neighbours(phi: TransformerFeatures | None, words: Sequence[str]) -> dict[st
     if embeddings is None:
         return {}
     table = embeddings.weight.detach().float()
-    tokens = whole_word_tokens(phi.reader.tokenizer)
+    tokens = whole_word_tokens(phi.reader.tokenizer, rows=len(table))
     spelled = list(tokens.values())
     units = normalize(table[list(tokens)], dim=1)
     near: dict[str, list[str]] = {}

@@ -86,12 +86,17 @@ def gives_cosines(model: Model | PairModel | tuple[Model, Model]) -> bool:
     return not isinstance(model, PairModel) and similarity_of(model) == COSINE
 
 
+def similarity_name(model: Model | PairModel | tuple[Model, Model]) -> str:
+    """What `similarities` gives, in words."""
+    return "score" if isinstance(model, PairModel) else SIMILARITIES[similarity_of(model)]
+
+
 def similarity_notes(model: Model | PairModel | tuple[Model, Model]) -> list[str]:
     """What a reader must know of similarities that are no cosines."""
     if isinstance(model, PairModel) or similarity_of(model) == COSINE:
         return []
-    name = SIMILARITIES[similarity_of(model)]
-    return [f"similarities, and the threshold, are the model's own (similarity_fn_name): the {name}, not the cosine"]
+    own = f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
+    return [f"similarities, and the threshold, are {own}"]
 
 
 def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:

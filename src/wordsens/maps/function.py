@@ -81,6 +81,8 @@ def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
 
 def _map_of_texts(phi: Any) -> str | None:
     """The expression that makes a map of a model of texts; None of anything else."""
+    if isinstance(phi, nn.Module) and type(phi).__module__.startswith("torch."):
+        phi = getattr(phi, "_orig_mod", getattr(phi, "module", phi))  # of torch.compile, DataParallel
     if isinstance(phi, str | Path):
         return f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's name,"
     if is_loaded_model(phi):

@@ -33,8 +33,8 @@ COSINE = "cosine"
 SIMILARITIES = {
     COSINE: "cosine",
     "dot": "dot product",
-    "euclidean": "minus Euclidean distance",
-    "manhattan": "minus Manhattan distance",
+    "euclidean": "negative Euclidean distance",
+    "manhattan": "negative Manhattan distance",
 }
 """What two vectors are compared by: the names that sentence-transformers has, in words."""
 
@@ -249,17 +249,26 @@ class Answers:
                 f"gave a {type(answer).__name__} that is no array of numbers ({first_line(error)})", "(texts, d)"
             ) from error
         numbers = numbers.to("cpu", torch.float64)
-        # Bits that are unpacked are 0 and 1, or -1 and 1.
-        if kind in ("int8", "uint8") and bool((numbers.abs() > 1).any()):
+        if _may_be_packed(kind, numbers):
             raise self._wrong(
                 f"gave {kind}, which may be bits packed eight in a byte (precision 'binary' or 'ubinary')",
-                "floats: unpack bits with 2.0 * np.unpackbits(array.view('uint8'), axis=1) - 1, and turn integers that "
-                "are numbers into floats with .astype('float32')",
+                "floats: 2.0 * np.unpackbits(np.array(answer).astype('uint8'), axis=1) - 1 of bits, and "
+                "np.array(answer, dtype='float32') of integers that are numbers",
             )
         return numbers
 
     def _wrong(self, answer: str, rule: str) -> WordsensError:
         return self._error(f"{self._name} {answer}; its answer must be {rule}")
+
+
+def _may_be_packed(kind: str, numbers: Tensor) -> bool:
+    """True for bytes, and for integers that look like bytes: answers in JSON tell no type. Bits that are unpacked are 0
+    and 1, or -1 and 1; counts of words or letters are small."""
+    if kind in ("int8", "uint8"):
+        return bool((numbers.abs() > 1).any())
+    columns = numbers.shape[1] if numbers.ndim == 2 else 0
+    within = bool(((numbers >= -128) & (numbers <= 255)).all())
+    return "int" in kind and columns >= 4 and within and bool((numbers.abs() >= 64).double().mean() > 0.25)
 
 
 def _dense(answer: Any) -> Any:
@@ -349,10 +358,12 @@ def content_digest(*parts: nn.Module) -> str | None:
         configured: list[Any] = [module for module in inner if hasattr(module, "get_config_dict")]
         configs = [(type(module).__name__, module.get_config_dict()) for module in configured]
         tokenizers = [tokenizer_settings(words) for each in configured if (words := getattr(each, "tokenizer", None))]
+        plain = [(type(module).__name__, module.extra_repr()) for module in inner]
         pretrained = [module.config for module in inner if is_instance(module, "transformers", "PreTrainedModel")]
     except (AttributeError, NotImplementedError, TypeError):
         return None
-    return joined_digest(list(map(weights_digest, parts)), configs, tokenizers, list(map(settings_of, pretrained)))
+    weights = list(map(weights_digest, parts))
+    return joined_digest(weights, plain, configs, tokenizers, list(map(settings_of, pretrained)))
 
 
 def _shows_all(module: nn.Module) -> bool:

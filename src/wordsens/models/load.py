@@ -23,7 +23,7 @@ from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel,
 from wordsens.text import pretrained
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.model_files import model_folder
-from wordsens.text.pretrained import Access, encoder_kind, find_model, quiet_transformers, read_object
+from wordsens.text.pretrained import OWN_CODE, Access, encoder_kind, find_model, quiet_transformers, read_object
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
@@ -272,7 +272,11 @@ def _pair_encoder(name: str, revision: str | None, device: str, local_files_only
                 place, device=device, revision=revision, local_files_only=local
             )
     except Exception as error:  # the library raises what its modules raise
-        raise InputError(f"no {kind} {name!r}: it cannot be loaded: {first_line(error)}") from error
+        # The library's messages of a module and of a model differ.
+        own_code = any(words in str(error) for words in ("trust_remote_code", "custom code", "third-party code"))
+        remedy = OWN_CODE.partition("; on the command line")[0]  # which has no models of pairs but by their names
+        reason = f" without code of its own, {remedy}" if own_code else f": {first_line(error)}"
+        raise InputError(f"no {kind} {name!r}: it cannot be loaded{reason}") from error
     # Of any other model the library makes a classifier with random weights.
     if not is_pair_model(name, revision):
         raise InputError(f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts")

@@ -23,7 +23,7 @@ from wordsens.models.black_box import (
     tokenizer_settings,
 )
 from wordsens.text.loaded_models import most_tokens, reading_module
-from wordsens.text.transformer_encoder import span_within
+from wordsens.text.transformer_encoder import require_rows_of, span_within
 from wordsens.text.whole_words import Span
 
 # Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
@@ -133,6 +133,10 @@ class MultiVectorModel(FunctionPairModel):
         return joined_digest(content, self._model.similarity_fn_name, *_prompts(self._model))
 
     def _compared(self, first: list[str], second: list[str]) -> Any:
+        for texts, task in ((first, "query"), (second, "document")):
+            reader, prompt = reading_module(self._model, task), self._model.prompts.get(task) or ""
+            limit, model = most_tokens(reader, task), getattr(reader, "auto_model", None)
+            require_rows_of(texts, reader.tokenizer, model, self.name, most_tokens=limit, prompt=prompt)
         training = self._model.training
         options = {"batch_size": self._batch_size, "show_progress_bar": False}
         try:
@@ -162,11 +166,12 @@ class CrossEncoderModel(FunctionPairModel):
         self._model = model
 
     def identity(self) -> str:
-        model, content = self._model, content_digest(self._model)
+        model, activation = self._model, self._model.activation_fn
+        content = content_digest(model, activation) if isinstance(activation, nn.Module) else None
         if content is None:
             return UNKNOWN
         words = tokenizer_settings(model.tokenizer)
-        return joined_digest(content, model.max_seq_length, repr(model.activation_fn), words, *_prompts(model))
+        return joined_digest(content, model.max_seq_length, words, *_prompts(model))
 
     def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
         tokenizer, length = self._model.tokenizer, self._model.max_seq_length
@@ -201,6 +206,8 @@ class CrossEncoderModel(FunctionPairModel):
         return phi
 
     def _predicted(self, first: list[str], second: list[str]) -> Any:
+        model, limit = self._model, self._model.max_seq_length
+        require_rows_of([*first, *second], model.tokenizer, model.model, self.name, most_tokens=limit)
         training = self._model.training
         try:
             return self._model.predict(

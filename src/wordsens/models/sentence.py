@@ -23,7 +23,14 @@ from wordsens.models.black_box import (
 )
 from wordsens.text.hooks import call
 from wordsens.text.loaded_models import TASKS, most_tokens, reading_module
-from wordsens.text.transformer_encoder import context_of, embedding_rows, encoder_part, require_rows, span_within
+from wordsens.text.transformer_encoder import (
+    context_of,
+    embedding_rows,
+    encoder_part,
+    require_rows,
+    require_rows_of,
+    span_within,
+)
 from wordsens.text.whole_words import Span
 
 _WORDS = 9
@@ -126,14 +133,8 @@ class SentenceTransformerModel(Model):
     def _require_rows(self, texts: Sequence[str]) -> None:
         """InputError for a text with a token that was added to the tokenizer alone, for which the model has no row."""
         reader = reading_module(self._model, self._task)
-        rows, tokenizer = embedding_rows(getattr(reader, "auto_model", None)), self._tokenizer
-        if rows is None or tokenizer is None or len(tokenizer.get_vocab()) <= rows:
-            return
-        limit = most_tokens(reader, self._task)
-        cut = {"truncation": limit is not None, "max_length": limit, "verbose": False}
-        for text in texts:
-            ids = tokenizer(self._prompt + text, **cut)["input_ids"]
-            require_rows(ids, rows, tokenizer, f"the text {text[:40]!r} in {self.name}")
+        limit, model = most_tokens(reader, self._task), getattr(reader, "auto_model", None)
+        require_rows_of(texts, self._tokenizer, model, self.name, most_tokens=limit, prompt=self._prompt)
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:
@@ -155,7 +156,7 @@ class SentenceTransformerModel(Model):
 
 def _readable(phi: TransformerFeatures) -> list[str]:
     """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
-    words = list(whole_word_tokens(phi.reading().tokenizer).values())
+    words = list(whole_word_tokens(phi.reading().tokenizer, rows=embedding_rows(phi.stack.base)).values())
     spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
     return [" ".join(spread[:2]), " ".join(spread)]
 

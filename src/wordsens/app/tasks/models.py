@@ -13,14 +13,14 @@ from wordsens.errors import InputError
 from wordsens.evaluation.check import CheckOptions, KindTable, choose_pairs, evaluate
 from wordsens.evaluation.explain import ExplainPlan
 from wordsens.evaluation.explain import explain as explanation_of
-from wordsens.evaluation.similarities import readable, similarities
+from wordsens.evaluation.similarities import gives_cosines, readable, similarities, similarity_name
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
 from wordsens.text.embedding import embed
 
-BIN = 0.02
+BIN, BINS = 0.02, 40
 SAME = 5e-4
 """Attention that moves less than this share is the same."""
 
@@ -65,19 +65,22 @@ def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
     result = evaluate(loaded, pairs, values, CheckOptions(), [*notes, *unread])
     result = replace(result, kinds=KindTable(sorted(result.kinds, key=lambda row: row.auc)))
     opposite = np.logical_or.reduce(list(result.measured.opposites.values()))
+    cosines, start = gives_cosines(loaded), np.floor(values.min() / BIN) * BIN
+    edges = np.arange(start, 1 + BIN, BIN) if cosines else np.histogram_bin_edges(values, BINS)
     return {
         "html": html_part(result.display()),
         "threshold": result.threshold,
-        "cosines": {
-            name: _histogram(values[members], float(values.min()))
+        "similarity": similarity_name(loaded),
+        "most": 1 if cosines else None,
+        "values": {
+            name: _histogram(values[members], edges)
             for name, members in (("opposites", opposite), ("the same meaning", result.measured.near))
         },
     }
 
 
-def _histogram(values: np.ndarray, least: float) -> dict[str, Any]:
-    """The share of the values in each bin from `least` to 1, at the bins' middles."""
-    edges = np.arange(np.floor(least / BIN) * BIN, 1 + BIN, BIN)
+def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
+    """The share of the values in each bin, at the bins' middles."""
     counts, _ = np.histogram(values, edges)
     middles = (edges[:-1] + edges[1:]) / 2
     points = [[round(float(at), 4), count / len(values)] for at, count in zip(middles, counts.tolist(), strict=True)]

@@ -109,17 +109,24 @@ def read(text: str, language: Language) -> Reading:
 _OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
 """Gb counts bits and Mg is a million grams; "gb" and "MG" are taken for GB and mg."""
 
-_CAPITAL_UNIT = re.compile(r"(?:[MP][A-Z]|[kKGT]B)[a-z]*")
-"""MW is no mW, MHz no mHz and kBps no kbps."""
+_CAPITAL_UNIT = re.compile(r"(?:[MPp][A-ZΩ]|[kKGT]B)[a-z]*|Nm|Ms")
+"""MW is no mW, MHz no mHz, kBps no kbps, pA no Pa and Nm no nm."""
 
-_CAPITAL_UNIT_AFTER_DIGIT = re.compile(rf"\d{_CAPITAL_UNIT.pattern}$")
+_CAPITAL_UNIT_AFTER_DIGIT = re.compile(rf"\d(?:{_CAPITAL_UNIT.pattern})$")
+
+_QUOTATION_MARKS = {"'": "'‘’‚`´", '"': '"“”„«»'}
 
 _PARTED_COMMA = re.compile(r"(?<!\S),(?!\S)")
 
 
 def _is_prose(token: Token, text: str) -> bool:
     """Whether a sign is punctuation after all: of "pre- and postwar", not of "rated AA-"; of "It works.Thanks"; marks
-    with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep x" and "git add ."."""
+    with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep x" and "git add ."; a quotation mark
+    behind a number, as in "He said 'at 5'", not in "6' long"; an asterisk before the entry of a list."""
+    if token.word in _QUOTATION_MARKS and text[token.start - 1 : token.start].isdigit():
+        return any(mark in _QUOTATION_MARKS[token.word] for mark in text[: token.start])
+    if token.word == "*" and text[token.end : token.end + 1].isspace():
+        return not text[: token.start].rpartition("\n")[2].strip()
     before, after = text[token.start - 1 : token.start], text[token.end : token.end + 2]
     if token.key == "- ":
         return not before.isupper()
@@ -143,8 +150,8 @@ def _case_counts(before: Token, token: Token, text: str) -> bool:
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
 _SAME_SIGN = {
     **str.maketrans(
-        "\u2019\u2018\u02bc`\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2212\u2044\u00ba",
-        "'" * 5 + '"' * 5 + "-----/°",
+        "\u2019\u2018\u02bc`\u00b4\u2032\u201c\u201d\u201e\u00ab\u00bb\u2033\u2010\u2011\u2012\u2013\u2212\u2044\u00ba",
+        "'" * 6 + '"' * 6 + "-----/°",
         _INVISIBLE,
     ),
     **str.maketrans({"\u2014": " - ", "\u2015": " - ", "\u2116": " number "}),
@@ -186,11 +193,12 @@ _SIGN = rf"""°[cf]
     |(?<![:;!?])[:;!?]++(?![-.,"')]*(?:\s|$))|(?<!\S)!(?=\s+\w)|,(?=[)\]}}])
     |\((?:(?<=[^\s"'(\[{{,;:-]\()|(?<=[\w)\]]-\()|(?<=[+*/^=<>|]\s\()|(?<=\b\w\s-\s\()|(?<=[\d)\]]\s-\s\())
     |\)(?=[\w(\[{{]|\s?(?:[+*/^=<>|]|&&)|\s?-\s?(?:\w\b|\d|\())
-    |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))(?=[^\s.,:;!?)])|(?<=\w)'(?=\()
+    |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))(?=[^\s.,:;!?)])|(?<=\w)'(?=\()|(?<=\d)["'](?!\w)
     |(?<={_LETTER})--?(?=[.,:;!?"')]*(?:\s|$))|-(?=>)|(?<=<)-"""
 """A sign that counts. Line by line: every sign that prose has no use for; about 5 is ~5, and no other tilde; dots of
 paths, patterns and names; marks not at the end of a word; brackets beside what they are not parted from by a blank, or
-beside an operator; quotation marks after an operator or an opening bracket; hyphens after a grade and in arrows."""
+beside an operator; quotation marks after an operator or an opening bracket, or of feet and inches; hyphens after a
+grade and in arrows."""
 
 
 @cache
@@ -265,9 +273,10 @@ _GOES_ON = re.compile(r"""[.,:;!?"')\]}]{0,9}[^\s.,:;!?"')\]}]""")
 
 def _placed(plain: str, start: int, end: int) -> str:
     """A sign, with a blank on the side where it ends what it belongs to: " -" and "- ", but "=" in "x = 5"."""
-    sign = plain[start:end].replace('"', "'")
-    if not sign.isascii():
+    sign = plain[start:end]
+    if not sign.isascii() or (sign in _QUOTATION_MARKS and plain[start - 1].isdigit()):
         return sign
+    sign = sign.replace('"', "'")
     before = start > 0 and not plain[start - 1].isspace() and plain[start - 1] not in "([{\"'"
     after = _GOES_ON.match(plain, end) is not None
     return sign if before == after else f"{sign} " if before else f" {sign}"

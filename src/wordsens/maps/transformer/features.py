@@ -20,6 +20,7 @@ from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.model_files import model_digest
 from wordsens.text.pretrained import TASKS, Access
+from wordsens.text.transformer_encoder import embedding_rows
 from wordsens.text.vocabulary import Vocabulary
 
 OWN = "own"
@@ -373,7 +374,14 @@ class TransformerFeatures(FeatureMap):
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
         reader = self.reading()
-        tokens = whole_word_tokens(reader.tokenizer, pieces=pieces, special=special, signs=signs, case=case)
+        tokens = whole_word_tokens(
+            reader.tokenizer,
+            rows=embedding_rows(self.stack.base),
+            pieces=pieces,
+            special=special,
+            signs=signs,
+            case=case,
+        )
         first = 0 if special_tokens else reader.leading_tokens
         return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
 

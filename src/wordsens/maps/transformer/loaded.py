@@ -21,6 +21,7 @@ from wordsens.text.transformer_encoder import (
     cuts_on_the_left,
     embedding_rows,
     span_within,
+    spelled,
     tokenized,
     wide_offsets,
 )
@@ -134,8 +135,8 @@ class Reader:
         return span_within(text, self.tokenizer, self.context, prompt=self.prompt)
 
     def spelled(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """The tokens as the vocabulary spells them."""
-        return tuple(self.tokenizer.convert_ids_to_tokens(list(ids)))
+        """The tokens as the vocabulary spells them, those of bytes decoded."""
+        return spelled(self.tokenizer, ids)
 
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float64)
@@ -167,7 +168,10 @@ class SentenceModules:
 
     @classmethod
     def of(cls, model: Any, modules: Sequence[nn.Module]) -> "SentenceModules":
-        """The settings of a SentenceTransformer, with modules that may be frozen copies of its own."""
+        """The settings of a SentenceTransformer, with modules that may be frozen copies of its own; InputError for a
+        Router, which has other modules for queries than for documents."""
+        if any(hasattr(module, "sub_modules") for module in modules):
+            raise InputError("its modules are others for queries than for documents (Router)")
         prompt = model.prompts.get(model.default_prompt_name) or ""
         length, dimensions = model.max_seq_length, model.truncate_dim
         prompts, similarity = dict(model.prompts), model.similarity_fn_name

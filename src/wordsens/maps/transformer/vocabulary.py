@@ -1,5 +1,6 @@
 """A transformer's own vocabulary as entries for real swaps."""
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -17,15 +18,22 @@ _BYTES_BEGIN, _PIECE_BEGINS, _GOES_ON = "Ġ", "▁", "##"
 
 
 def whole_word_tokens(
-    tokenizer: Any, *, pieces: bool = False, special: bool = False, signs: bool = False, case: str = "any"
+    tokenizer: Any,
+    *,
+    rows: int | None = None,
+    pieces: bool = False,
+    special: bool = False,
+    signs: bool = False,
+    case: str = "any",
 ) -> dict[int, str]:
     """Number and spelling, without the tokenizer's marks, of the tokens that may stand for a word.
 
     Args:
         tokenizer: of the Hugging Face library.
+        rows: of the model's table; tokens past it, which were added to the tokenizer alone, are left out.
         pieces: let through tokens that only continue a word.
         special: let through special tokens.
-        signs: let through tokens with anything but letters.
+        signs: let through tokens with anything but letters and the marks on them.
         case: "any", "lower" (no capital letter) or "capital" (begins with one).
 
     Raises:
@@ -45,16 +53,23 @@ def whole_word_tokens(
         if marked and mark == _BYTES_BEGIN:
             # Each letter of such a token stands for a byte; a piece of a character is no word.
             bare = ByteLevel().decode([bare])
+        if rows is not None and number >= rows:
+            continue
         if number in reserved:
             if special:
                 allowed[number] = token
             continue
         fits = case == "any" or (bare == bare.lower() if case == "lower" else bare[:1].isupper())
-        if (begins or pieces) and (bare.isalpha() or signs) and fits and "\ufffd" not in bare:
+        if (begins or pieces) and (signs or _is_word(bare)) and fits and "\ufffd" not in bare:
             allowed[number] = bare
     if not allowed:
         raise InputError("the filters leave no token of the vocabulary; let pieces, signs or another case through")
     return dict(sorted(allowed.items()))
+
+
+def _is_word(text: str) -> bool:
+    """Letters and, from the second character on, the vowel signs that many scripts put on them."""
+    return text[:1].isalpha() and all(sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in text)
 
 
 def transformer_vocabulary(
