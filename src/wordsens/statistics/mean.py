@@ -82,8 +82,8 @@ def mean_interval(values: Sequence[float]) -> Mean:
 
 
 def student(freedom: float, level: float = LEVEL) -> float:
-    """Half the width of an interval, of 95 % unless a level is given, in standard errors: the quantile of Student's law with so many degrees of
-    freedom.
+    """Half the width of an interval in standard errors, of 95 % unless a level is given: the quantile of Student's law
+    with so many degrees of freedom.
 
     >>> round(student(4), 3)
     2.776
