@@ -46,7 +46,15 @@ def test_a_shipped_experiment_depends_on_what_it_imports(package, experiment, ch
 
 
 @pytest.mark.parametrize(
-    "line", ["import own.helper", "from own import helper", "from . import helper", "from .helper import f"]
+    "line",
+    [
+        "import own.helper",
+        "from own import helper",
+        "from . import helper",
+        "from .helper import f",
+        "import importlib; importlib.import_module('own.helper')",
+        "import importlib; importlib.import_module('.helper', __package__)",
+    ],
 )
 @pytest.mark.parametrize("inside", ["", "def measure(cell):\n    "])
 def test_a_file_of_ones_own_depends_on_the_files_that_it_imports(tmp_path, line, inside):
@@ -57,11 +65,11 @@ def test_a_file_of_ones_own_depends_on_the_files_that_it_imports(tmp_path, line,
     (tmp_path / "further.py").write_text("FURTHER = 1")
     files = {"own.study": folder / "study.py"}
     digests = [source_digest(files)]
-    for path in ("own/unused.py", "own/study.py", "own/helper.py", "further.py"):
+    for path in ("own/unused.py", "own/study.py", "own/helper.py", "own/__init__.py", "further.py"):
         (tmp_path / path).write_text((tmp_path / path).read_text() + "\n")
         digests.append(source_digest(files))
     assert digests[0] == digests[1]
-    assert len(set(digests)) == 4
+    assert len(set(digests)) == 5
 
 
 def test_installed_packages_are_not_read(tmp_path):

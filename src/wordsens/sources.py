@@ -3,7 +3,9 @@
 import ast
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -31,10 +33,12 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
         roots[name.partition(".")[0]] = path.absolute().parents[name.count(".") + (path.stem == "__init__")]
     # Among installed packages only a module's own counts.
     folders = {root for root in roots.values() if not any(root.glob("*.dist-info"))}
-    found, waiting = dict(files), [name for path in files.items() for name in _imported(*path)]
+    found, waiting = dict(files), [*files, *(name for path in files.items() for name in _imported(*path))]
     while waiting:
         name = waiting.pop()
         top, _, rest = name.partition(".")
+        if top != "wordsens":  # the packages around a module run too; those of this package only name their modules
+            waiting += [name[:at] for at, character in enumerate(name) if character == "."]
         if name in found or (top == "wordsens" and (not package or rest.partition(".")[0] in _SHOWING)):
             continue
         for root in [roots[top]] if top in roots else folders:
@@ -68,3 +72,8 @@ def _of_file(path: Path, home: str) -> Iterator[str]:
             module = ".".join([*above, *([node.module] if node.module else [])])
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name, called = node.args[0].value, getattr(node.func, "attr", getattr(node.func, "id", None))
+            if called in ("import_module", "__import__") and isinstance(name, str):
+                with suppress(ImportError):  # a relative name that leads out of the package
+                    yield resolve_name(name, home)

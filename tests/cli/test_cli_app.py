@@ -26,7 +26,6 @@ def test_help_and_version(wordsens):
     [
         (BudgetError("too large"), 1, "wordsens: too large\n"),
         (KeyboardInterrupt(), 130, "wordsens: interrupted\n"),
-        (RuntimeError("odd\nthing"), 1, "wordsens: unexpected RuntimeError: odd thing; please report it"),
     ],
 )
 def test_failures(wordsens, monkeypatch, error, code, said):
@@ -38,6 +37,13 @@ def test_failures(wordsens, monkeypatch, error, code, said):
     assert run.code == code
     assert run.out == ""
     assert said in run.err
+
+
+def test_a_fault_of_the_package_asks_for_a_report(wordsens, monkeypatch):
+    monkeypatch.setattr(measure_run, "run_measure", None)
+    run = wordsens("measure", "a b")
+    assert (run.code, run.out) == (1, "")
+    assert "wordsens: unexpected TypeError: 'NoneType' object is not callable; please report it" in run.err
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -86,12 +86,35 @@ def test_a_function_that_ends_the_process_passes_no_gate(wordsens, folder, monke
     assert ("API_KEY is not set" in run.err) == (ending == "says_why")
 
 
-@pytest.mark.parametrize("ending", ["quits", "says_why", "cancels", "loses_its_pipe"])
-def test_a_map_that_ends_the_process_is_a_failure(wordsens, folder, monkeypatch, ending):
-    code = f"import torch\nclass Net(torch.nn.Module):\n    def forward(self, rows):\n        {ENDINGS[ending]}\n"
+MISTAKES = {
+    "stops_typer": "import typer; raise typer.Exit(0)",
+    "finds_no_file": "open('no-such-file')",
+    "mixes_shapes": "return rows @ torch.ones(3, 3)",
+    "calls_itself": "return self.forward(rows)",
+}
+
+
+@pytest.mark.parametrize("ending", [*sorted(set(ENDINGS) - {"interrupts"}), *MISTAKES])
+def test_a_map_that_ends_or_fails_is_named_in_one_line(wordsens, folder, monkeypatch, ending):
+    mistake = {**ENDINGS, **MISTAKES}[ending]
+    code = f"import torch\nclass Net(torch.nn.Module):\n    def forward(self, rows):\n        {mistake}\n"
     (folder / f"net_{ending}.py").write_text(code)
     monkeypatch.syspath_prepend(folder)
     run = wordsens("measure", "I love her much", "--map", f"net_{ending}:Net")
+    assert (run.code, run.out) == (1, "")
+    assert f"net_{ending}.py, line 4, in forward: " in run.err
+    assert run.err.splitlines()[-1].startswith("wordsens: ")
+
+
+def test_a_gradient_that_stops_typer_is_a_failure(wordsens, folder, monkeypatch):
+    (folder / "hard_stop.py").write_text(
+        "import torch, typer\n"
+        "class Stop(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, rows):\n        return rows * 1\n"
+        "    @staticmethod\n    def backward(ctx, slope):\n        raise typer.Exit(0)\n"
+        "def stop(rows):\n    return Stop.apply(rows)\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    run = wordsens("measure", "I love her much", "--map", "hard_stop:stop")
     assert run.code == 1
-    assert "code that the command ran ended it with" in run.err
-    assert run.err.count("\n") == 1
+    assert "hard_stop.py" in run.err

@@ -46,6 +46,7 @@ def test_any_axis_has_its_series(heated):
         assert one.points[1].mean == pytest.approx(dict(one.keys)["n"] ** 0.5 / 2 * 1.1)
         assert one.points[0].standard_deviation == pytest.approx(0.1 * dict(one.keys)["n"] ** 0.5)
         assert (one.texts, one.along, one.interval) == (3, (), None)
+        assert one.to_dict()["interval"] == one.fit.interval
     fit = series_along(heated, "n", by=["map", "temperature"])[0].fit
     assert fit is not None
     assert fit.exponent == pytest.approx(0.5)

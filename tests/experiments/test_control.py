@@ -149,10 +149,18 @@ def test_sentences_about_the_length():
     assert any("fully connected, one word decides: accuracy falls from 0.950" in one for one in told)
     assert any("to 0.500 ± 0.007 at 256, which is not told from chance" in one for one in told)
     assert any("softmax attention, one word decides: accuracy stays from 8 words (1) to 256 (1)" in one for one in told)
+    rising = [_record(v + j, 0.5, at, n=n) for n, v in ((8, 0.5), (256, 0.9)) for at, j in enumerate(JITTER)]
+    assert any("accuracy rises from 0.500 ± 0.007 at 8 words to 0.900" in one for one in _told(rising))
     unsure = [_record((at + n) % 2 / 2, 0.5, at, n=n) for n in (8, 9) for at in range(5)]
     unsure += [_record(0.9, 0.5, 0, n=10, layer="relu"), _record(0.4, 0.5, 1, n=20, layer="relu")]
     assert not _told(unsure)
     assert not _told([one for one in falling if one.draw < 3])  # so few draws have no interval
+
+
+def test_a_control_without_a_sure_effect_is_told_as_such():
+    plain = [_record(0.9, 1.0 + j, at) for at, j in enumerate(JITTER)]
+    same = [_record(0.9, 1.0 - j, at, control="spectral") for at, j in enumerate(JITTER)]
+    assert any("whether S changes, the draws do not tell of the spectral penalty" in one for one in _told(plain + same))
 
 
 def test_dead_networks_are_in_no_mean_and_are_told():

@@ -105,3 +105,15 @@ def test_a_difference_is_called_one_only_beyond_its_error():
     assert "differs by -0.500" in summary(lambda n: 4.0 * n**-0.5)[0]
     assert "cannot be told apart" in summary(lambda n: 4.0)[0]
     assert summarize([]).claims == ()
+
+
+@pytest.mark.parametrize(("draws", "told"), [(1, False), (2, False), (6, True)])
+def test_errors_of_few_draws_are_not_called_different(draws, told):
+    """Of two draws Student's t at 99 % is 63.7 standard errors."""
+    records = [
+        _record(protocol, draw, 8, value + 0.1 * draw, measures=ERROR if what else SENSITIVITY, gamma=0.1)
+        for protocol, value in (("defined", 1.0), ("published", 3.0))
+        for draw in range(draws)
+        for what in (0, 1)
+    ]
+    assert any("Err is" in claim.sentence for claim in summarize(records).claims) == told

@@ -1,6 +1,7 @@
 """Exponents, and what is said of them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -101,6 +102,8 @@ def test_theory_stands_beside_the_exponent():
     one = Series("rf", "gaussian", 8, points, PowerLaw(-0.6, 0.001, 1.0), 6, 10, True, predicted_of="a typical word")
     (claim,) = claims([one])
     assert claim.sentence.endswith("falls faster than 1/√n, exponent −0.60 (theory at these lengths: −0.55).")
+    short = replace(one, points=(replace(points[0], in_range=False), points[1]))
+    assert "−0.55, not compared with measurements at all of these sizes)." in claims([short])[0].sentence
 
 
 def test_given_texts_are_draws_of_one_series(make_record):

@@ -1,6 +1,7 @@
 """OneWordEvaluator inside sentence-transformers' own training run."""
 
 import csv
+import sys
 
 import pytest
 from tests.models.zoo import tiny_sentence_transformer
@@ -32,6 +33,13 @@ def test_the_metrics_are_those_of_check(model):
     assert metrics["dev_recall"] == result.recall
     assert evaluator.result.kinds["role"].false_hits == metrics["dev_role_false_hits"]
     assert evaluator(model) == metrics
+
+
+def test_a_model_that_ends_the_process_is_an_error(tmp_path):
+    broken = tiny_sentence_transformer(tmp_path / "broken")
+    broken[0].register_forward_hook(lambda *_: sys.exit(0))
+    with pytest.raises(ws.InputError, match="SystemExit"):
+        OneWordEvaluator(kinds=["negation"])(broken)
 
 
 def test_a_training_run_watches_it_and_writes_rows_and_a_card(model, tmp_path):

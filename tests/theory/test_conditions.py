@@ -20,7 +20,7 @@ def test_rows_that_are_not_rescaled_are_found():
 def test_unknown_constants_stay_open():
     found = by_name(ws.DeepRandomFeatures(4, 9, 3), ws.gaussian_text(4, 9, seed=0).rows)
     assert found["width"].holds is None
-    assert "not known to us" in found["width"].detail
+    assert "see Theorem 2 of the paper" in found["width"].detail
     assert "L = 3" in found["fixed depth"].detail
     assert found["Lipschitz activation"].holds is True
 

@@ -271,8 +271,8 @@ class PaperScreen:
         )
         self._steps[1].say(
             f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to {last:.2f}. "
-            "Measured: the farthest movement among 4 words of a random text, in 96 dimensions. Dashed: what theory "
-            "predicts at these lengths."
+            "Measured: the farthest movement among 4 words of a random text, in 192 dimensions. Dashed: what theory "
+            "predicts, at the lengths at which it was compared with measurements."
         )
 
     async def theorem(self) -> None:

@@ -3,8 +3,11 @@
 import errno
 import io
 import sys
+import sysconfig
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -87,10 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
     try:
-        require_once(typer.main.get_command(app), given)
-        with typer.main.get_command(app).make_context("wordsens", given) as context:
-            context.command.invoke(context)
-        sys.stdout.flush()
+        with _code_of_the_user():
+            require_once(typer.main.get_command(app), given)
+            with typer.main.get_command(app).make_context("wordsens", given) as context:
+                context.command.invoke(context)
+            sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
     except Terminated as stop:
@@ -128,6 +132,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:
         return _ended(error)
     return DONE
+
+
+@contextmanager
+def _code_of_the_user() -> Iterator[None]:
+    """Inside, an exception that went through a file of the user's, such as a map of one's own, becomes one line that
+    names the file: typer.Exit too, which would end the command as if its work were done."""
+    try:
+        yield
+    except (WordsensError, KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        for frame in reversed(frames):
+            if _is_the_users(Path(frame.filename)):
+                raise WordsensError(
+                    f"{frame.filename}, line {frame.lineno}, in {frame.name}: {type(error).__name__}: "
+                    f"{first_line(error)}; mend it there"
+                ) from error
+        raise
+
+
+def _is_the_users(file: Path) -> bool:
+    """Whether a file belongs neither to this package, nor to an installed one, nor to Python."""
+    own = (Path(__file__).parents[1], Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")))
+    installed = {"site-packages", "dist-packages"} & set(file.parts)
+    return file.is_file() and not installed and not any(file.is_relative_to(folder) for folder in own)
 
 
 def _reader_has_gone() -> bool:

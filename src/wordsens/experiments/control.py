@@ -681,6 +681,8 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Claim]:
         sentence_text = f"falls from {before} at {first} words to {after} at {last}{also}"
     elif low > -NEAR and high < NEAR:
         sentence_text = f"stays from {first} words ({before}) to {last} ({after})"
+    elif low > 0:
+        sentence_text = f"rises from {before} at {first} words to {after} at {last}"
     else:
         return
     beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
@@ -720,13 +722,20 @@ def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> I
 
 
 def _controls(place: str, controls: Groups) -> Iterator[Claim]:
-    plain = controls.pop(("none",), [])
+    plain, untold = controls.pop(("none",), []), []
     for group in controls.values():
         subject, change = f"{place}: {control_title(group[0])}", ratio(group, plain, "sensitivity")
         if change is not None and (sign := _sign(change, 1.0)):
             sentence_text = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
             yield Claim(f"×{change.mean:.2g}", sentence_text, _paired(change))
+        elif change is not None:
+            untold.append(f"{control_title(group[0])} ({change})")
         yield from _cost(subject, group, plain)
+    if untold:
+        sentence_text = f"{place}: whether S changes, the draws do not tell of {'; '.join(untold)}."
+        yield Claim(
+            str(len(untold)), sentence_text, "In brackets: the factor of S, paired over draws; its interval holds 1."
+        )
 
 
 def _layers(subject: str, records: Sequence[Record]) -> Iterator[Claim]:

@@ -37,7 +37,7 @@ from wordsens.search.maximize import maximize
 from wordsens.search.objective import Objective
 from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
-from wordsens.statistics.mean import Estimate, with_error
+from wordsens.statistics.mean import Estimate, student, with_error
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.text import load_encoder
 from wordsens.text.matrix import TextMatrix
@@ -414,8 +414,8 @@ def _protocols_of(measures: str) -> list[str]:
     return [name for name, one in PROTOCOLS.items() if measures in one.of]
 
 
-SURE = 2.6
-"""Standard errors that a difference must exceed before it is called one: 99 %, for there are several."""
+SURE = 0.99
+"""The level of the Student's interval outside which a difference is called one: there are several."""
 
 
 @dataclass(frozen=True)
@@ -514,7 +514,7 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
         whole = ratio(published.by_size.get(last, ()), defined.by_size[last])
         differ = (
             f"differs by {with_error(gap, error)}"
-            if abs(gap) > SURE * error
+            if abs(gap) > student(min(law.freedom, other.freedom), SURE) * error
             else f"cannot be told apart ({with_error(gap, error)})"
         )
         sentence = (
@@ -534,7 +534,8 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
         claims.append(Claim(f"×{change.mean:.2g}", sentence, _draws(change)))
     if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
         gamma = estimate(published.errors, "gamma")
-        if abs(err.mean - least.mean) > SURE * (err.error**2 + least.error**2) ** 0.5:
+        reach = student(min(err.draws, least.draws) - 1, SURE)  # not a number, and nothing told, for one draw
+        if abs(err.mean - least.mean) > reach * (err.error**2 + least.error**2) ** 0.5:
             sentence = (
                 f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
                 "with gamma below 0.5."

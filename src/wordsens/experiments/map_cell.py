@@ -1,5 +1,6 @@
 """The keys of a cell that searches texts for perturbations under a map, and what follows from them."""
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -12,6 +13,7 @@ from wordsens.maps.registry import (
     DEFAULTS,
     OPTION_NAMES,
     MapOptions,
+    base_name,
     build_map,
     map_content,
     map_entry,
@@ -124,6 +126,16 @@ class MapCell(Cell, frozen=True):
         if isinstance(self.text, GivenText):
             return self.seed
         return derive_seed(self.seed, purpose, self.text.kind, self.n, self.d, self.draw)
+
+    def require_answers_fit(self, words: int) -> None:
+        """InputError where the map's matrices, sampled on demand, cannot remember a search of so many words."""
+        if base_name(self.map) != "drf":
+            return
+        from wordsens.maps.dense import require_answers_fit
+
+        chosen = replace(self.map_options, **map_entry(self.map).parameters)
+        sizes = self.n, self.d, chosen.depth, chosen.width, chosen.gaussian, getattr(torch, self.dtype)
+        require_answers_fit(*sizes, words=words, plan=self.search_plan)
 
     def build(self) -> Any:
         """The map."""

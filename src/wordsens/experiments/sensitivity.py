@@ -99,6 +99,8 @@ class SensitivityCell(MapCell, frozen=True):
         for word in self.words.indices or ():
             if not -self.n <= word < self.n:
                 raise InputError(f"`words` has {word}, but the text has n = {self.n} words: 0 to {self.n - 1}")
+        indices = self.words.indices
+        self.require_answers_fit(len(set(indices)) if indices else min(self.n, self.words.sample or self.n))
         return self
 
     def described(self) -> dict[str, Any]:
@@ -577,7 +579,8 @@ def _about(series: Sequence[Series]) -> Claim:
     trend, theory = first.trend, first.theory_exponent
     if trend is not None:
         sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
-        sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f})"
+        doubt = "" if first.in_range else ", not compared with measurements at all of these sizes"
+        sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f}{doubt})"
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
     return Claim(f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, _kinds(first))
 

@@ -53,7 +53,8 @@ class AxisSeries:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`."""
-        return {**asdict(self), "keys": dict(self.keys), "label": self.label}
+        interval = self.interval or (self.fit and self.fit.interval)
+        return {**asdict(self), "interval": interval, "keys": dict(self.keys), "label": self.label}
 
 
 def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | None = None) -> list[AxisSeries]:

@@ -47,8 +47,8 @@ class TheoremConditions:
             is, up to a small constant, how far rounding moves a solution by Cholesky, relative (Higham 2002, section
             10.1); a matrix that took a jitter is always past it.
 
-    Theorem 5 requires a small N against k and D and a well-conditioned kernel; how small, and how well, is not known to
-    us, so the numbers stand here and `hold` checks only what is necessary.
+    Theorem 5 requires a small N against k and D and a well-conditioned kernel; for how small, and how well, see the
+    paper: the numbers stand here, and `hold` checks only what is necessary.
     """
 
     theorem: int

@@ -10,15 +10,53 @@ from torch import Tensor
 from wordsens.activations import Activation, Elementwise, as_activation
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype
 from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
+from wordsens.gaussian.matrix import DENSE_BYTES
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.maps.mapping import feature_norm
+from wordsens.search.plan import SearchPlan
 from wordsens.seeds import Seed
 
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
 
 AUTO_DENSE_BYTES = 128 << 20
 """With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are sampled on demand."""
+
+_OTHER_QUERIES = 64
+"""Products with a layer, at most, for the text itself and its average case, and room that is not filled."""
+
+
+def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> str:
+    """How the matrices are kept: "dense" or "lazy"."""
+    if gaussian != "auto":
+        return gaussian
+    size = sum(dense_bytes(width, fan_in, dtype) for fan_in in fan_ins)
+    return "dense" if size <= AUTO_DENSE_BYTES else "lazy"
+
+
+def require_answers_fit(
+    n: int, d: int, depth: int, width: int | None, gaussian: str, dtype: torch.dtype, *, words: int, plan: SearchPlan
+) -> None:
+    """InputError, before any work, where layers on demand could be asked more by a search of so many words than they
+    may remember. One layer may forget the words that are searched (`OneLayerChange.release`); the matrices between
+    layers have no columns of one word alone.
+    """
+    width = n * d if width is None else width
+    if depth == 1 or _kept(gaussian, width, [n * d] + [width] * (depth - 1), dtype) == "dense":
+        return
+    # A query and its answer; no more queries than span the space, from either side.
+    per_query, queries = 2 * dense_bytes(width, 1, dtype), DenseChange.queries(plan)
+    room = ON_DEMAND_BYTES // depth // per_query
+    most = (room // 2 - _OTHER_QUERIES) // queries
+    if 2 * width > room and words > most:
+        dense = dense_bytes(width, max(width, n * d), dtype) <= DENSE_BYTES
+        raise InputError(
+            f"`words` (={words}) is more than {depth} layers of {width} features sampled on demand can be searched "
+            f"for in {ON_DEMAND_BYTES >> 30} GiB: at most {max(0, most)} under this search; "
+            + ("take gaussian: dense, " if dense else "")
+            + (f"search fewer words, such as words: {{sample: {most}}}, " if most > 0 else "")
+            + "or take float32, fewer layers, a smaller width or shorter texts"
+        )
 
 
 class DeepRandomFeatures(FeatureMap):
@@ -78,10 +116,7 @@ class DeepRandomFeatures(FeatureMap):
         self.name = f"drf{depth}"
         fan_ins = [n * d] + [self.width] * (depth - 1)
         variances = [1.0] + [self.activation.he_variance] * (depth - 1)
-        if gaussian == "auto":
-            size = sum(dense_bytes(self.width, fan_in, dtype) for fan_in in fan_ins)
-            gaussian = "dense" if size <= AUTO_DENSE_BYTES else "lazy"
-        self.gaussian = gaussian
+        self.gaussian = gaussian = _kept(gaussian, self.width, fan_ins, dtype)
         kind = DenseGaussian if gaussian == "dense" else OnDemandGaussian
         limit = {} if gaussian == "dense" else {"gaussian_bytes": max(1, gaussian_bytes // depth)}
         self.layers: list[GaussianMatrix] = [

@@ -16,13 +16,16 @@ from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.search.ball import unit
 from wordsens.search.objective import LinearEntryObjective
-from wordsens.search.plan import Stages
+from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
 """Of the starting directions; the second where matrices are sampled on demand and steps are few. Eight layers, 80 words
 in 768 coordinates, 46 steps in all, means of 12 texts: .14864 with 8 Lanczos steps, .14893 with 10, .14915 with 14,
 .14934 with 18, .14936 with 22, .14893 with 26."""
+
+_NAMED_STARTS, _CHECKS = 4, 8
+"""Starts that are named for a word, and products, at most, by which what its search found is checked."""
 
 _QUANTILES = 16
 """Of a Gaussian change, over which the slope of a unit is averaged."""
@@ -82,6 +85,12 @@ class DenseChange(WordChange):
         width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
         if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
             self._search_widely(activation)
+
+    @classmethod
+    def queries(cls, plan: SearchPlan) -> int:
+        """The products with each matrix sampled on demand, and as many with its transpose, of one word, at most."""
+        own = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
+        return _CHECKS + sum(own + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
 
     def _search_widely(self, activation: Activation) -> None:
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked

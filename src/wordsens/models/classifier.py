@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, first_line, require_choice
+from wordsens.errors import InputError, require_choice, running
 from wordsens.maps.transformer.features import TransformerFeatures, by_length
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.models.black_box import PROBES, FunctionModel
@@ -202,10 +202,8 @@ def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callabl
             raise InputError(f"{loaded.name} has no token for an empty text; leave it out")
         for text, each in zip(texts, ids, strict=True):
             require_rows(each, embedding_rows(model), tokenizer, f"the text {text[:40]!r} in {loaded.name}")
-        try:
+        with running(f"{loaded.name} failed on {len(texts)} texts"):
             rows = by_length(ids, together, lambda batch: logits(batch)[None])[0]
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise InputError(f"{loaded.name} failed on {len(texts)} texts: {first_line(error)}") from error
         return {SOFTMAX: rows.softmax(dim=1), SIGMOID: rows.sigmoid(), REGRESSION: rows}[kind]
 
     return run

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, first_line
+from wordsens.errors import InputError, running
 from wordsens.maps.transformer.features import POOLS, TransformerFeatures, by_length
 from wordsens.maps.transformer.loaded import LoadedModel
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
@@ -66,9 +66,8 @@ class SentenceTransformerModel(Model):
         # A task finds its own prompt.
         named = {} if self._prompt_name in (None, self._task) else {"prompt_name": self._prompt_name}
         try:
-            rows = encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
-        except (ValueError, RuntimeError) as error:
-            raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
+            with running(f"{self.name} failed on {len(listed)} texts"):
+                rows = encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
         finally:
             self._model.train(training)
         return self._answers.rows(listed, rows)
@@ -249,10 +248,8 @@ class PlainTransformer(Model):
         for text, each in zip(listed, ids, strict=True):
             require_rows(each, embedding_rows(self._model), self._tokenizer, f"the text {text[:40]!r} in {self.name}")
         device = next((tensor.device for tensor in self._model.parameters()), torch.device("cpu"))
-        try:
+        with running(f"{self.name} failed on {len(listed)} texts"):
             rows = by_length(ids, self._batch_size, lambda batch: self._pooled(batch.to(device))[None])[0]
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise InputError(f"{self.name} failed on {len(listed)} texts: {first_line(error)}") from error
         return self._answers.rows(listed, rows)
 
     def _pooled(self, ids: Tensor) -> Float[Tensor, "b d"]:

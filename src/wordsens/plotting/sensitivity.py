@@ -218,7 +218,8 @@ def _note(point: SizePoint, series: Series) -> str:
     if point.upper is not None:
         parts.append(f"at most {point.upper:.3g}")
     if point.predicted is not None:
-        parts.append(f"predicted {point.predicted:.3g} for {series.predicted_of}")
+        doubt = "" if point.in_range else " (not compared with measurements at such sizes)"
+        parts.append(f"predicted {point.predicted:.3g} for {series.predicted_of}{doubt}")
     return ", ".join(parts)
 
 

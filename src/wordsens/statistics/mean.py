@@ -81,11 +81,11 @@ def mean_interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - reach, mean + reach)
 
 
-def student(freedom: float) -> float:
-    """Half the width of a 95 % interval in standard errors: the quantile of Student's law with so many degrees of
-    freedom.
+def student(freedom: float, level: float = LEVEL) -> float:
+    """Half the width of an interval in standard errors, of 95 % unless a level is given: the quantile of Student's law
+    with so many degrees of freedom.
 
     >>> round(student(4), 3)
     2.776
     """
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))
+    return float(stdtrit(freedom, (1 + level) / 2))

@@ -25,7 +25,7 @@ class Condition:
 
     Attributes:
         name: what is required.
-        holds: True or False; None where the paper's exact condition is not known to us, or where it is asymptotic.
+        holds: True or False; None where the condition is asymptotic; `detail` then names the theorem in the paper.
         detail: the numbers, in a sentence.
     """
 
@@ -39,10 +39,10 @@ class Condition:
 
 
 def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition, ...]:
-    """The conditions of the theorem about this map, checked on this text as far as they are known to us.
+    """The conditions of the theorem about this map, checked on this text as far as a text can show them.
 
-    The theorems are asymptotic: their constants are not known to us, so where a size must be large the sizes are
-    reported and `holds` is None. The mean cosine is no condition of any theorem; it is reported because correlated
+    The theorems are asymptotic: where a size must be large, the sizes are reported and `holds` is None; how large, see
+    the theorem in the paper. The mean cosine is no condition of any theorem; it is reported because correlated
     words change S (docs/theory/predictions.md). A map that no theorem covers gets one condition that says so.
 
     >>> from wordsens.maps.dense import RandomFeatures
@@ -71,11 +71,11 @@ def _dense_conditions(phi: DeepRandomFeatures, n: int, d: int) -> tuple[Conditio
     width = Condition(
         "width",
         None,
-        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; the condition on k in {theorem} is not known to us",
+        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; for the condition on k see {theorem} of the paper",
     )
     if phi.depth == 1:
         return lipschitz, width
-    detail = f"L = {phi.depth}; how the constant of Theorem 2 depends on L is not known to us"
+    detail = f"L = {phi.depth}; for how the constant depends on L see Theorem 2 of the paper"
     return lipschitz, width, Condition("fixed depth", None, detail)
 
 
@@ -87,7 +87,7 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
     )
     detail = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
-        "with n up to logarithms, the exact condition is not known to us"
+        "with n up to logarithms; for the exact condition see Theorem 3 of the paper"
     )
     return softmax, Condition("d large compared with n", None, detail)
 

@@ -45,13 +45,16 @@ def strength(context: TaskContext, text: str) -> dict[str, Any]:
 
 
 SIZES = (5, 10, 20, 40, 80, 120, 160, 200)
-DIMENSION = 96
+DIMENSION = 192
 SEARCHED = 4
 """Words of each text that are searched: enough for the trend, and a point a second."""
 
 
 def lengths(context: TaskContext, most: int, known: dict[str, list[list[float | None]]]) -> dict[str, Any]:
-    """Step 2: [n, S, predicted S] of random texts up to `most` words; `known` holds the points measured before."""
+    """Step 2: [n, S, predicted S] of random texts up to `most` words; `known` holds the points measured before.
+
+    The prediction is None at sizes at which it was not compared with measurements.
+    """
     points = {name: [list(point) for point in known.get(name, [])] for name in COMPARED}
     sizes = [n for n in SIZES if n <= most]
     missing = [(n, name) for n in sizes for name in COMPARED if not any(point[0] == n for point in points[name])]
@@ -61,7 +64,7 @@ def lengths(context: TaskContext, most: int, known: dict[str, list[list[float | 
         words = range(min(n, SEARCHED))
         result = word_sensitivity(phi, X, words, search="quick", certificate=False, progress=context.tick)
         predicted = predict(phi, X, words=len(words))
-        point = [n, result.value, None if predicted is None else predicted.value]
+        point = [n, result.value, predicted.value if predicted is not None and predicted.in_range else None]
         points[name] = sorted([*points[name], point], key=lambda one: one[0] or 0)
         context.send({"share": done / len(missing), "points": points})
     return {"points": points}
