@@ -6,14 +6,13 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all test-models check lint package bench docs lock clean help
+.PHONY: install demo test test-all check lint package bench docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
 	@echo "make demo     measure a sentence and the shipped reviews, print the exponents, write the report"
 	@echo "make test     run the tests, but for the slow ones"
-	@echo "make test-all run every test but those that ask for trained models, with every shape and type checked"
-	@echo "make test-models  the pairs as an MTEB task, by MTEB's own criteria (installs mteb)"
+	@echo "make test-all run the slow tests too, with every shape and type checked"
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make package  the wheel and the sdist, checked"
 	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
@@ -41,11 +40,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --durations 25 --durations-min 5
 
 test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not models" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
-
-test-models: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check mteb==2.26.24
-	$(BIN)/python -m pytest -m models --timeout 1800
+	$(BIN)/python -m pytest -m "slow or not slow" --jaxtyping-packages=wordsens,beartype.beartype --numprocesses $(JOBS) --durations 25 --durations-min 5
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

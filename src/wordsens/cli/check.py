@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wordsens.models.pairs import PairModel
     from wordsens.text.pairs import Pair
 
-_PAIRS, _GATE, _CANARY, _MORE = "Pairs", "Gate", "Canary", "Further answers"
+_PAIRS, _GATE, _MORE = "Pairs", "Gate", "Further answers"
 _FILES = ("write_pairs", "save_baseline", "junit", "markdown", "csv_file", "html")
 
 _SHOWN = 8
@@ -114,17 +114,6 @@ class CheckRequest(ModelOptions, TextOptions):
         str | None,
         typer.Option(help="Save the similarities, for --baseline.", show_default=False, rich_help_panel=_GATE),
     ] = None
-    canary: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare the model with the vectors in this file, and nothing else; exit code 3 for another model.",
-            show_default=False,
-            rich_help_panel=_CANARY,
-        ),
-    ] = None
-    write: Annotated[
-        bool, typer.Option("--write", help="Write that file: 32 texts and their vectors.", rich_help_panel=_CANARY)
-    ] = False
     junit: Annotated[
         str | None,
         typer.Option(help="Write the requirements as JUnit XML.", show_default=False, rich_help_panel=_GATE),
@@ -147,8 +136,6 @@ class CheckRequest(ModelOptions, TextOptions):
             )
         if self.limit is not None:
             require_count("limit", self.limit)
-        if self.write and self.canary is None:
-            raise InputError("--write goes with --canary FILE, the file to write")
         for option in _FILES:
             path = getattr(self, option)
             if path is not None and (not Path(path).expanduser().parent.is_dir() or Path(path).expanduser().is_dir()):

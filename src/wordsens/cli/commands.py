@@ -77,15 +77,9 @@ def check(request: CheckRequest) -> None:
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
     """
     from wordsens.cli.check import run_check
-    from wordsens.cli.check_files import holds_query_pairs, run_canary, run_query_pairs
 
     with _cpu_threads(request.threads):
-        if request.canary is not None:
-            run_canary(request)
-        elif holds_query_pairs(request):
-            run_query_pairs(request)
-        else:
-            run_check(request)
+        run_check(request)
 
 
 @takes(CompareRequest)

@@ -398,12 +398,12 @@ def advise_length(
     documents = as_documents(texts)
     if len(documents) < 2:
         raise InputError("`texts` holds 1 text; give two or more: the words of others make longer passages")
-    result = as_model(model)
-    require_cosines(result, "lengths")
-    reading = _Reading.of(result)
+    loaded = as_model(model)
+    require_cosines(loaded, "lengths")
+    reading = _Reading.of(loaded)
     around = Surroundings([document.text for document in documents], reading.count)
     source, kind, changes = _changes(documents, around, pairs, plan)
-    measured = _Measured(result, around, changes, reading)
+    measured = _Measured(loaded, around, changes, reading)
     shortest = measured.shortest
     longest = plan.longest if reading.context is None else min(plan.longest, reading.context)
     if not measured.changes or shortest > longest:

@@ -46,7 +46,7 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     """
     require_count("most", most)
     # A sentence and its opposite may both be among the texts: they make one pair.
-    built: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
+    pairs_of: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
     count = 0
     for count, text in enumerate(texts, start=1):
         document = text if isinstance(text, Document) else Document(text)
@@ -57,10 +57,10 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
                     opposite = rule(sentence)
                     if opposite is not None and opposite != sentence:
                         columns = {"source": document.source or f"text {count - 1}"}
-                        built[kind].setdefault(
+                        pairs_of[kind].setdefault(
                             frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns)
                         )
-    pairs = [pair for kind, result in built.items() for pair in _some(list(result.values()), most, seed, kind)]
+    pairs = [pair for kind, found in pairs_of.items() for pair in _some(list(found.values()), most, seed, kind)]
     if not pairs:
         raise InputError(
             f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
@@ -92,13 +92,13 @@ def _exchange(words: Mapping[str, str]) -> Rule:
     """The rule that exchanges the first listed word, or two words."""
 
     def rule(sentence: str) -> str | None:
-        result = list(_WORD.finditer(sentence))
-        for at, one in enumerate(result):
-            for last in result[at : at + 2][::-1]:
-                start, stop = one.start(), last.end()
-                other = words.get(sentence[start:stop].lower())
-                if other is not None:
-                    return sentence[:start] + _like(sentence[start:stop], other) + sentence[stop:]
+        matches = list(_WORD.finditer(sentence))
+        for place, first in enumerate(matches):
+            for last in matches[place : place + 2][::-1]:
+                start, stop = first.start(), last.end()
+                opposite = words.get(sentence[start:stop].lower())
+                if opposite is not None:
+                    return sentence[:start] + _like(sentence[start:stop], opposite) + sentence[stop:]
         return None
 
     return rule
@@ -126,11 +126,9 @@ def negate(sentence: str) -> str | None:
     if _NOT.search(sentence):
         return _NOT.sub(r"\1", sentence, count=1)
     if _SHORT_NOT.search(sentence):
-        return _SHORT_NOT.sub(lambda result: _like(result[1], NEGATED[result[1].lower()]), sentence, count=1)
+        return _SHORT_NOT.sub(lambda match: _like(match[1], NEGATED[match[1].lower()]), sentence, count=1)
     pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
-    changed, count = pattern.subn(
-        lambda result: "cannot" if result[0] == "can" else f"{result[0]} not", sentence, count=1
-    )
+    changed, count = pattern.subn(lambda match: "cannot" if match[0] == "can" else f"{match[0]} not", sentence, count=1)
     return changed if count else None
 
 
@@ -146,8 +144,8 @@ def renumber(sentence: str) -> str | None:
     ('Returns within 90 days are free.', 'Back it up weekly.')
     """
 
-    def other(result: re.Match[str]) -> str:
-        number = int(result[1])
+    def other(match: re.Match[str]) -> str:
+        number = int(match[1])
         return str(number - 10 if number in _YEARS else 3 * number)
 
     changed, count = _NUMBER.subn(other, sentence, count=1)
@@ -169,8 +167,8 @@ def reverse(sentence: str) -> str | None:
     'How do I convert Word to PDF?'
     """
     for pattern in _DIRECTIONS:
-        result = pattern.search(sentence)
-        if result and result[2].lower() != result[4].lower():
+        match = pattern.search(sentence)
+        if match and match[2].lower() != match[4].lower():
             return pattern.sub(r"\1\4\3\2", sentence, count=1)
     return None
 

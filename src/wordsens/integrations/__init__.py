@@ -1,1 +1,1 @@
-"""Where other people's loops meet wordsens: pytest, sentence-transformers' trainer, MTEB."""
+"""Where other people's loops meet wordsens: pytest, and sentence-transformers' trainer."""

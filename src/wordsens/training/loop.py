@@ -17,9 +17,9 @@ from wordsens.training.tasks.contract import Task
 
 
 @dataclass(frozen=True)
-class ResultTable:
-    """One look at the validation texts: the steps done, the mean loss of the steps since the last look, and what was
-    seen."""
+class Validation:
+    """One look at the validation texts: the steps done, the mean training loss since the last look, and the loss and
+    accuracy there."""
 
     step: int
     training_loss: float
@@ -40,7 +40,7 @@ class Training:
     """
 
     network: TextNetwork
-    looks: tuple[ResultTable, ...]
+    looks: tuple[Validation, ...]
     steps: int
     best: int
     cpu_seconds: float
@@ -71,16 +71,16 @@ def train(
     """
     started, control = time.process_time(), control or Control()
     optimiser = torch.optim.AdamW(network.parameters(), lr=plan.rate, weight_decay=plan.weight_decay)
-    looks: list[ResultTable] = []
+    looks: list[Validation] = []
     best, best_state, losses, step = 0, None, 0.0, 0
     while step < plan.steps and not _stale(looks, best, plan.patience):
         losses += _take_step(network, task, plan, control, optimiser, step)
         step += 1
         if step % plan.every == 0 or step == plan.steps:
             loss, accuracy = judged(network, task.validation)
-            if plan.patience is not None and all(loss < point.loss for point in looks):
+            if plan.patience is not None and all(loss < look.loss for look in looks):
                 best, best_state = step, {name: value.clone() for name, value in network.state_dict().items()}
-            looks.append(ResultTable(step, losses / (step - (looks[-1].step if looks else 0)), loss, accuracy))
+            looks.append(Validation(step, losses / (step - (looks[-1].step if looks else 0)), loss, accuracy))
             losses = 0.0
         if progress is not None:
             progress(step, plan.steps)
@@ -89,9 +89,9 @@ def train(
     return Training(network, tuple(looks), step, best if best_state else step, time.process_time() - started)
 
 
-def _stale(looks: list[ResultTable], best: int, patience: int | None) -> bool:
+def _stale(looks: list[Validation], best: int, patience: int | None) -> bool:
     """Whether the validation loss has not fallen for as many looks as the plan's patience."""
-    return patience is not None and sum(point.step > best for point in looks) >= patience
+    return patience is not None and sum(look.step > best for look in looks) >= patience
 
 
 def _take_step(

@@ -65,12 +65,12 @@ def reword(sentence: str, chance: random.Random, *, changes: int = 2) -> str:
     >>> "It is not ready." in {reword("It isn't ready.", random.Random(seed), changes=1) for seed in range(60)}
     True
     """
-    built = 0
+    applied = 0
     for rule in chance.sample(_REWORDINGS, k=len(_REWORDINGS)):
         reworded = rule(sentence, chance) or sentence
-        built += reworded != sentence
+        applied += reworded != sentence
         sentence = reworded
-        if built == changes:
+        if applied == changes:
             break
     return sentence
 

@@ -112,9 +112,9 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
 
     def bound(e: float) -> float:
         stop = active * (1 - e) / tau
-        saved = sigma**2 * float(second_hinge(stop).sum())
+        spared = sigma**2 * float(second_hinge(stop).sum())
         returned = sigma * float((active * first_hinge(stop)).sum())
-        untraded = mean - saved + (along * layer.output) ** 2
+        untraded = mean - spared + (along * layer.output) ** 2
         untraded += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
         return crossing + min(traded, untraded)
 

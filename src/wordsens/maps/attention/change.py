@@ -125,7 +125,7 @@ class Head(ScoredHead):
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
         to_self, value_delta = moved.gather(1, at), self.value_change(delta)
-        squared, result = self._others(value_delta, words, moved, along, gradient)
+        squared, half_gradient = self._others(value_delta, words, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
@@ -135,7 +135,7 @@ class Head(ScoredHead):
         to_itself = attention.gather(1, at)
         change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, value_delta)
         squared += torch.linalg.vecdot(change, change)
-        if result is None:
+        if half_gradient is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
@@ -145,8 +145,8 @@ class Head(ScoredHead):
         row_slope_self = row_slope.gather(1, at)
         moved.scatter_(1, at, row_slope_self)
         keyed.copy_(row_slope)
-        result = self.lifted(result.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
-        return squared, result.addmm_(products, self.stacked, beta=2, alpha=2)
+        half_gradient = self.lifted(half_gradient.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
+        return squared, half_gradient.addmm_(products, self.stacked, beta=2, alpha=2)
 
     def _others(
         self,
@@ -191,17 +191,17 @@ class Head(ScoredHead):
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
         moved.scatter_(1, at, 0.0)
-        result = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
+        half_gradient = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         else:
             torch.mul(p, gain, out=along)
             if dominated is not None:
                 which, row, rest = dominated
-                result.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
+                half_gradient.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
                 along[which, row] = 0
             pulled = along.sum(dim=1, keepdim=True)
-        return squared, result.addcmul_(pulled, value)
+        return squared, half_gradient.addcmul_(pulled, value)
 
 
 def sum_over_heads(

@@ -23,5 +23,5 @@ class WordDropout(Control):
         self, network: TextNetwork, rows: Float[Tensor, "b n d"], labels: Float[Tensor, " b"], step: int
     ) -> Float[Tensor, "b n d"]:
         drawn = torch.rand(rows.shape[:2], generator=generator(self._seed, "word dropout", step)).to(rows.device)
-        saved = (drawn >= self._share) | (drawn == drawn.amax(dim=1, keepdim=True))
-        return rows * saved.unsqueeze(2)
+        keep_mask = (drawn >= self._share) | (drawn == drawn.amax(dim=1, keepdim=True))
+        return rows * keep_mask.unsqueeze(2)

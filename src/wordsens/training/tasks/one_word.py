@@ -58,7 +58,7 @@ def one_word_pairs(part: Labelled, seed: Seed = 0) -> TextPairs:
     flipped[each, part.deciding] = 1 - flipped[each, part.deciding]
     places = (part.deciding + torch.randint(1, n, (len(part),), generator=stream)) % n
     shift = torch.randint(1, NEUTRAL, (len(part),), generator=stream)
-    saved = part.words.clone()
-    saved[each, places] = 2 + (saved[each, places] - 2 + shift) % NEUTRAL
+    neutral = part.words.clone()
+    neutral[each, places] = 2 + (neutral[each, places] - 2 + shift) % NEUTRAL
     turned = torch.cat([torch.ones(len(part)), torch.zeros(len(part))]).bool()
-    return TextPairs(part.table, part.words.repeat(2, 1), torch.cat([flipped, saved]), turned)
+    return TextPairs(part.table, part.words.repeat(2, 1), torch.cat([flipped, neutral]), turned)
