@@ -11,9 +11,8 @@ import typer
 
 from wordsens.cli.options import AsJson
 from wordsens.cli.terminal import printable
-from wordsens.errors import InputError, RequirementError, require_choice
+from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.guard import Guard, Judgement
-from wordsens.evaluation.guard.language import LANGUAGES
 
 _COLUMNS = ("first", "second")
 
@@ -30,21 +29,19 @@ class GuardOptions:
             show_default=False,
         ),
     ] = None
-    language: Annotated[str, typer.Option(help=f"Of the texts: {', '.join(LANGUAGES)}.")] = "en"
     require_same: Annotated[bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same.")] = (
         False
     )
     as_json: AsJson = False
 
     def __post_init__(self) -> None:
-        require_choice("language", self.language, LANGUAGES)
         if self.texts and len(self.texts) != 2:
             raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
 
 
 def run_guard(options: GuardOptions) -> None:
     """Judge the pair, or every pair of stdin as it comes."""
-    judge, others, unread = Guard(language=options.language), 0, 0
+    judge, others, unread = Guard(), 0, 0
     pairs = [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin)
     for pair in pairs:
         if isinstance(pair, InputError):

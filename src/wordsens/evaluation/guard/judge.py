@@ -8,7 +8,7 @@ from itertools import groupby, pairwise, product
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
-from wordsens.evaluation.guard.language import Language, language_named
+from wordsens.evaluation.guard.language import Language, english
 from wordsens.evaluation.guard.tokens import Amount, Moment, Reading, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
@@ -55,16 +55,15 @@ class Judgement:
 
 
 class Guard:
-    """Judges pairs of near-duplicates by rules: deterministic, without a model, in about a tenth of a millisecond for
-    two sentences.
+    """Judges pairs of near-duplicates in English by rules: deterministic, without a model, in about a tenth of a
+    millisecond for two sentences.
 
     Args:
-        language: "en" or "de".
         second_opinion: called where the rules are unsure: from two texts to the probability that they mean the same.
         sure: at least this probability is "same", at most 1 - sure "different".
 
     Raises:
-        InputError: an unknown language, a `sure` that is not between .5 and 1; of a call, texts that are not strings,
+        InputError: a `sure` that is not between .5 and 1; of a call, texts that are not strings,
             or a second opinion that is no probability.
 
     >>> Guard()("The lift is working.", "The lift is not working.").reason
@@ -73,10 +72,10 @@ class Guard:
     'same'
     """
 
-    def __init__(self, *, language: str = "en", second_opinion: SecondOpinion | None = None, sure: float = 0.9):
+    def __init__(self, *, second_opinion: SecondOpinion | None = None, sure: float = 0.9):
         if not 0.5 < sure <= 1:
             raise InputError(f"`sure` (={sure!r}) must be more than .5 and at most 1")
-        self._language, self._second_opinion, self._sure = language_named(language), second_opinion, sure
+        self._language, self._second_opinion, self._sure = english(), second_opinion, sure
 
     def __call__(self, first: str, second: str) -> Judgement:
         for name, text in (("first", first), ("second", second)):

@@ -1,4 +1,4 @@
-"""What the guard knows of a language: the lists of one folder, and what they say of a word or of two."""
+"""What the guard knows of English: the lists of the folder `en`, and what they say of a word or of two."""
 
 import re
 import unicodedata
@@ -7,11 +7,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from wordsens.errors import require_choice
-
-LANGUAGES = ("en", "de")
 NEGATION = "not"
-"""What every word of negation is read as, in every language."""
+"""What every word of negation is read as."""
 
 _NO_GROUPS: frozenset[int] = frozenset()
 
@@ -41,14 +38,9 @@ class Choice(NamedTuple):
 
 
 class Language:
-    """The lists of one language; the first lines of each file say what it holds.
+    """The lists; the first lines of each file say what it holds."""
 
-    Args:
-        name: a folder beside this file: "en" or "de".
-    """
-
-    def __init__(self, name: str):
-        self._name = require_choice("language", name, LANGUAGES)
+    def __init__(self) -> None:
         self.grammar = {role: said.split() for role, said in self._pairs("grammar", ":")}
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
@@ -56,7 +48,6 @@ class Language:
         self.questions = {word: said for said in self.grammar["questions"] for word in said.split("/")}
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
-        self.decimal_comma = self.grammar["decimal"] == [","]
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
         self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}
         self.infinitive_or_gerund = {self.key(verb) for verb in self.grammar.get("infinitive-or-gerund", ())}
@@ -200,7 +191,7 @@ class Language:
                 yield left, other.strip()
 
     def _lines(self, name: str) -> Iterator[str]:
-        text = files("wordsens.evaluation.guard").joinpath(self._name, f"{name}.txt").read_text(encoding="utf-8")
+        text = files("wordsens.evaluation.guard").joinpath("en", f"{name}.txt").read_text(encoding="utf-8")
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
                 yield unicodedata.normalize("NFC", line.strip())
@@ -224,6 +215,6 @@ def _undoubled(word: str) -> str:
 
 
 @cache
-def language_named(name: str) -> Language:
-    """The language of that name, read once."""
-    return Language(name)
+def english() -> Language:
+    """The lists, read once."""
+    return Language()

@@ -64,7 +64,7 @@ def read(text: str, language: Language) -> Reading:
     plain, origin = _plain(text)
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
     content, negations, light = Reading([], [], [])
-    marker, passive, names = "", False, language.grammar["names"] == ["yes"]
+    marker, passive = "", False
     capitals = not text.isupper()
     for before, token in zip([Token("", 0, -1), *tokens], tokens, strict=False):
         if origin:
@@ -86,7 +86,7 @@ def read(text: str, language: Language) -> Reading:
                 passive = passive or token.word in language.be
                 light.append(token)
                 continue
-            if names and not token.initial and not listed and token.text[:1].isupper():
+            if not token.initial and not listed and token.text[:1].isupper():
                 token.kind = "name"
             token.passive = passive
         elif token.kind == "number":
@@ -215,8 +215,8 @@ def _pattern(language: Language) -> re.Pattern[str]:
         |(?P<iso>\d{{4}}-\d\d-\d\d(?!\d))
         |(?P<european>\d{{1,2}}\.\s?\d{{1,2}}\.\s?\d{{4}}(?!\w))
         |(?P<slashed>\d{{1,2}}/\d{{1,2}}/(?:\d{{4}}|\d\d)(?![\w/]))
-        |(?P<clock>\d{{1,2}}(?:[:.]\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?(?:uhr|h))?(?![\w:])
-            |\d{{1,2}}(?:\.\d\d)?\s?(?:uhr|o'clock)(?!\w))
+        |(?P<clock>\d{{1,2}}(?:[:.]\d\d)?\s?(?:[ap]\.?m(?!\w)\.?)|\d{{1,2}}:\d\d(?::00)?(?:\s?h)?(?![\w:])
+            |\d{{1,2}}(?:\.\d\d)?\s?o'clock(?!\w))
         |(?P<version>\d+(?:\.\d+){{2,}}(?!\w))
         |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
         |(?P<number>(?:(?<![^\s(\[{{=*/+^<>,:|$€£])-|(?<=[=<>]\ )-\ )?
@@ -292,17 +292,16 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
     if kind == "fraction":
         return Token("", start, end, "number", amount=Amount("", parts[0] / parts[1]))
     if kind == "clock":
-        half = next((half for half in "ap" if half in written.partition("uhr")[0]), "")
+        half = next((half for half in "ap" if half in written), "")
         return _time(start, end, parts[0], (*parts, 0)[1], half, written)
     if kind == "area":
         return Token(written, start, end, "name", key=written.replace("^", ""))
     if kind == "number":
-        value = _decimal(written, language)
+        value = _decimal(written)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
-            thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
-            versionlike = written.endswith("0") and decimal in written
+            versionlike = written.endswith("0") and "." in written
             doubtful = written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
-            kept = written if doubtful else re.sub(f"[ '_{thousands}]", "", written) if versionlike else ""
+            kept = written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
             return Token(written, start, end, "number", amount=Amount("", value, kept))
     readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
     if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
@@ -319,14 +318,14 @@ def _time(start: int, end: int, hour: int, minute: int, half: str, written: str)
     return Token("", start, end, "time", moments=tuple((None, each, minute) for each in hours))
 
 
-def _decimal(written: str, language: Language) -> float:
+def _decimal(written: str) -> float:
     """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1 000; 1e5; 3*10^5."""
     if "^" in written:
         factor, _, exponent = written.rpartition("10^")
         factor = factor.rstrip(" ×x*")
         written = f"{factor if factor.strip('-') else factor + '1'}e{exponent}"
     written = re.sub("[ '_]", "", written)
-    thousands, decimal = ".,"[:: 1 if language.decimal_comma else -1]
+    thousands, decimal = ",", "."
     if written.rfind(thousands) > written.rfind(decimal) and not _in_thousands(written, thousands):
         thousands, decimal = decimal, thousands
     whole, _, part = written.replace(thousands, "").rpartition(decimal)
