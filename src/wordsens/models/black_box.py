@@ -262,13 +262,14 @@ class Answers:
 
 
 def _may_be_packed(kind: str, numbers: Tensor) -> bool:
-    """True for bytes, and for integers that look like bytes: answers in JSON tell no type. Bits that are unpacked are 0
-    and 1, or -1 and 1; counts of words or letters are small."""
+    """True for bytes, and for integers that look like bytes: answers in JSON tell no type. Half of all packed bytes are
+    128 and more, or a quarter -64 and less. Bits that are unpacked are 0 and 1, or -1 and 1; counts are smaller."""
     if kind in ("int8", "uint8"):
         return bool((numbers.abs() > 1).any())
     columns = numbers.shape[1] if numbers.ndim == 2 else 0
     within = bool(((numbers >= -128) & (numbers <= 255)).all())
-    return "int" in kind and columns >= 4 and within and bool((numbers.abs() >= 64).double().mean() > 0.25)
+    large, negative = (float(part.double().mean()) for part in (numbers >= 128, numbers <= -64))
+    return "int" in kind and columns >= 4 and within and (large > 0.25 or negative > 0.125)
 
 
 def _dense(answer: Any) -> Any:
