@@ -7,7 +7,7 @@ import pytest
 
 import wordsens
 from wordsens.sources import source_digest
-from wordsens.sweeps.sweep import EXPERIMENTS
+from wordsens.sweeps.sweep import experiment_named
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def package(tmp_path_factory):
     ],
 )
 def test_a_shipped_experiment_depends_on_what_it_imports(package, experiment, changed, counts):
-    module = EXPERIMENTS[experiment].partition(":")[0]
+    module = experiment_named(experiment).Cell.__module__
     files = {module: package.parent.joinpath(*module.split(".")).with_suffix(".py")}
     before = source_digest(files)
     content = (package / changed).read_bytes()

@@ -22,7 +22,7 @@ def decoder(tmp_path_factory):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures take most of the time; one test looks at them."""
-    monkeypatch.setattr("wordsens.plotting.experiments.save_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.plotting.records.save_figures", lambda *_: [])
 
 
 def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
@@ -32,7 +32,7 @@ def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"attention.{end}" for end in ("pdf", "png", "svg")
     }
-    monkeypatch.setattr("wordsens.plotting.experiments.save_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.plotting.records.save_figures", lambda *_: [])
     document = json.loads(wordsens("paper", "attention", "--out", str(tmp_path), "--json", "--quiet").out)
     assert list(document) == documented("The document of `paper`")
     phi = ws.TransformerFeatures.from_pretrained("minilm")

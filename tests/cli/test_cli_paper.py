@@ -58,7 +58,7 @@ def small_scales(monkeypatch):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Figures take most of the time of a small run; one test looks at them."""
-    monkeypatch.setattr("wordsens.plotting.experiments.save_figures", lambda *_: [])
+    monkeypatch.setattr("wordsens.plotting.records.save_figures", lambda *_: [])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.studies.sensitivity import sensitivity_series
+from wordsens.studies.sensitivity.figures import sensitivity_figure
+from wordsens.studies.sensitivity.series import sensitivity_series
 
 
 @pytest.fixture
@@ -26,13 +27,13 @@ def written(figure, kind):
 
 def test_one_panel_is_a_column_wide_and_two_are_a_page(records, make_record):
     others = [make_record(map="raf", n=n, text="reviews", value=1.0) for n in (4, 8)]
-    assert ws.plotting.sensitivity(records).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
-    assert ws.plotting.sensitivity([*records, *others]).get_size_inches()[0] == ws.plotting.PAGE_INCHES
+    assert sensitivity_figure(records).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
+    assert sensitivity_figure([*records, *others]).get_size_inches()[0] == ws.plotting.PAGE_INCHES
     assert ws.plotting.words(["a"], [1.0]).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
 
 
 def test_letters_stay_letters_in_files(records):
-    figure = ws.plotting.sensitivity(records, title="a title")
+    figure = sensitivity_figure(records, title="a title")
     assert b">a title</text>" in written(figure, "svg")
     pdf = written(figure, "pdf")
     assert b"/CIDFontType2" in pdf
@@ -42,7 +43,7 @@ def test_letters_stay_letters_in_files(records):
 def test_the_band_of_every_word(records):
     (series,) = sensitivity_series(records)
     assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]
-    panel = ws.plotting.sensitivity(records).axes[0]
+    panel = sensitivity_figure(records).axes[0]
     bands = [{(x, y) for x, y in band.get_paths()[0].vertices} for band in panel.collections if band.get_alpha()]
     assert {(4, 1), (4, 4), (8, 1), (8, 8)} in bands
     assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands

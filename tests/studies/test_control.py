@@ -7,14 +7,8 @@ from tests.made_records import measured
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.plotting import of_experiment
-from wordsens.studies.control.study import (
-    ALONG,
-    CONTROLS,
-    ControlCell,
-    measure_control,
-    pairs_of,
-    summarize,
-)
+from wordsens.studies.control.cell import ALONG, pairs_of
+from wordsens.studies.control.study import CONTROLS, ControlCell, measure_control, summarize
 from wordsens.sweeps.run import failed
 
 SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
@@ -55,7 +49,7 @@ def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(cont
         torch.nn.init.constant_(network.stack[0].bias, -1e4)
         return network
 
-    monkeypatch.setattr("wordsens.studies.control.study.build_network", dead)
+    monkeypatch.setattr("wordsens.studies.control.cell.build_network", dead)
     record = measured(ControlCell.parse({**SMALL, "layer": "dense", **control}))
     assert record.done, record.error
     assert 0 <= record.value <= 1

@@ -4,14 +4,11 @@ import pytest
 import torch
 from tests.made_records import attempted
 
+from wordsens.display.content import times
 from wordsens.errors import InputError
-from wordsens.studies import generalization
-from wordsens.studies.generalization import (
-    GeneralizationCell,
-    generalization_series,
-    summarize,
-)
-from wordsens.studies.sensitivity import times
+from wordsens.studies.generalization import cell as generalization
+from wordsens.studies.generalization.cell import GeneralizationCell
+from wordsens.studies.generalization.summary import generalization_series, summarize
 from wordsens.sweeps.sweep import Sweep
 from wordsens.sweeps.texts import ReviewsText, available, labelled_texts
 

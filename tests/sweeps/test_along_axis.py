@@ -10,7 +10,7 @@ import pytest
 from wordsens.cli import main
 from wordsens.errors import InputError
 from wordsens.statistics.power_law import exponent_interval, fit_power_law
-from wordsens.studies.sensitivity import sensitivity_series
+from wordsens.studies.sensitivity.series import sensitivity_series
 from wordsens.sweeps.series import series_along
 from wordsens.sweeps.store import as_frame
 

@@ -6,7 +6,9 @@ import torch
 from tests.made_records import CELLS, measured
 
 import wordsens as ws
-from wordsens.studies.sensitivity import SensitivityCell
+from wordsens.studies.generalization.figures import error_figure
+from wordsens.studies.sensitivity.figures import sensitivity_figure
+from wordsens.sweeps.measurement import SensitivityCell
 
 GRID = {"map": ["rf", "raf"], "text": "gaussian", "n": [4, 6], "d": 6, "draw": [0, 1], "starts": 1, "steps": 2}
 
@@ -28,7 +30,7 @@ def test_a_sweep_gives_a_frame(frame):
 
 
 def test_figures_take_the_frame_or_a_part_of_it(frame):
-    assert ws.plotting.sensitivity(frame).axes[0].get_xlabel() == "words n"
+    assert sensitivity_figure(frame).axes[0].get_xlabel() == "words n"
     assert ws.plotting.along(frame, "n").axes[0].get_ylabel() == "word sensitivity S"
     figure = ws.plotting.along(frame[frame["map"] == "rf"], "n", "evaluations")
     assert figure.axes[0].get_ylabel() == "evaluations"
@@ -38,7 +40,7 @@ def test_figures_take_the_frame_or_a_part_of_it(frame):
 
 def test_the_attention_of_a_row_is_drawn(tmp_path):
     frame = ws.run_sweep({"name": "pair", "experiment": "attention", "grids": [CELLS["attention"]]}, tmp_path)
-    assert ws.plotting.attention(frame).axes[2].get_title() == "second less first"
+    assert ws.plotting.of_experiment(frame)["attention"].axes[2].get_title() == "second less first"
 
 
 def test_a_summary_shows_itself(frame):
@@ -52,9 +54,8 @@ def test_a_summary_shows_itself(frame):
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (ws.plotting.generalization, "`records` are of sensitivity; this takes those of generalization"),
-        (ws.plotting.attention, "this takes those of attention"),
-        (lambda frame: ws.plotting.sensitivity(frame[["map", "n", "value"]]), "has no column cell, experiment, spec"),
+        (error_figure, "`records` are of sensitivity; this takes those of generalization"),
+        (lambda frame: sensitivity_figure(frame[["map", "n", "value"]]), "has no column cell, experiment, spec"),
         (lambda frame: ws.plotting.along(frame, "m"), "`x` (='m') must be one of"),
         (lambda frame: ws.summarize(frame[frame["n"] > 9]), "must be finished ones of one experiment"),
         (lambda frame: ws.run_sweep({"nam": "a", "grids": [GRID]}), "did you mean 'name'?"),

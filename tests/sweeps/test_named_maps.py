@@ -7,7 +7,7 @@ from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
 from wordsens.seeds import derive_seed
-from wordsens.studies.sensitivity import measure_sensitivity
+from wordsens.sweeps.measurement import measure_sensitivity
 from wordsens.sweeps.sweep import experiment_named, parse_sweep
 
 

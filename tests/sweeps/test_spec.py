@@ -7,7 +7,7 @@ import torch
 from tests.made_records import CELLS
 
 from wordsens.errors import InputError
-from wordsens.studies.sensitivity import SensitivityCell
+from wordsens.sweeps.measurement import SensitivityCell
 from wordsens.sweeps.sweep import (
     EXPERIMENTS,
     Sweep,

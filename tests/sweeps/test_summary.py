@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from wordsens.statistics.power_law import PowerLaw
-from wordsens.studies.sensitivity import Series, SizePoint, claims, sensitivity_series
+from wordsens.studies.sensitivity.series import Series, SizePoint, sensitivity_series
+from wordsens.studies.sensitivity.summary import claims
 
 
 def test_series_by_map_text_and_dimension(make_record):

@@ -189,7 +189,7 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.plotting.experiments import save_figures
+    from wordsens.plotting.records import save_figures
     from wordsens.sweeps.store import FILE
     from wordsens.sweeps.sweep import summarize
 

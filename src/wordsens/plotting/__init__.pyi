@@ -1,13 +1,9 @@
 from .attention import attention as attention
 from .attention import prompts as prompts
-from .experiments import of_experiment as of_experiment
-from .experiments import one_axis as one_axis
-from .generalization import frontier as frontier
-from .generalization import generalization as generalization
+from .records import along as along
+from .records import of_experiment as of_experiment
 from .results import cosines as cosines
 from .results import words as words
-from .sensitivity import along as along
-from .sensitivity import sensitivity as sensitivity
 from .style import COLUMN_INCHES as COLUMN_INCHES
 from .style import PAGE_INCHES as PAGE_INCHES
 from .style import svg as svg

@@ -1,8 +1,6 @@
 """Attention of two texts side by side, with the difference; the answers to two prompts."""
 
-from typing import Any
-
-from wordsens.errors import InputError, MissingExtraError
+from wordsens.errors import MissingExtraError
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, StyledFigure, StyleFile, styled
@@ -22,23 +20,15 @@ _DIFFERENCE = LinearSegmentedColormap.from_list("difference", ["#0072B2", "#8fc1
 
 
 @styled
-def attention(pair: Any, *, style: StyleFile = None) -> Figure:
+def attention(pair: AttentionPair, *, style: StyleFile = None) -> Figure:
     """Figure 1 of the paper: a heat map for each text on one scale, and the second less the first; a page wide.
 
     Row j, column i: how much token j takes from token i. The difference is left out for texts of different length.
 
     Args:
-        pair: of `attention_pair`; or the row of `wordsens paper attention`, as a DataFrame or a list of one record.
+        pair: of `attention_pair`.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
     """
-    if not isinstance(pair, AttentionPair):
-        from wordsens.studies.attention import attention_summary
-        from wordsens.sweeps.store import as_records
-
-        records = [record for record in as_records(pair, "attention") if record.done]
-        if len(records) != 1:
-            raise InputError(f"`pair` has {len(records)} finished records; give one row")
-        pair = attention_summary(records[0]).pair
     difference = pair.difference
     panels = 2 if difference is None else 3
     figure = StyledFigure(figsize=(PAGE_INCHES, PAGE_INCHES / panels + 0.75), layout="constrained")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from wordsens.errors import InputError, MissingExtraError
+from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.check import Check
 from wordsens.generalization.frontier import OneWordFrontier
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.plotting.attention import attention, prompts
-from wordsens.plotting.generalization import one_frontier
 from wordsens.plotting.style import (
     COLUMN_INCHES,
     GUIDE,
@@ -20,11 +20,18 @@ from wordsens.plotting.style import (
     StyledFigure,
     StyleFile,
     legend_below,
+    log_axes,
+    panels,
     styled,
+    styles_of,
+    tell,
 )
 from wordsens.results import Shown
+from wordsens.sweeps.store import Record
+from wordsens.text.english import KINDS, kind_of
 
 try:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
@@ -44,7 +51,7 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
     if isinstance(result, PromptPair):
         return prompts(result, style=style)
     if isinstance(result, OneWordFrontier):
-        return one_frontier(result, style=style)
+        return frontier(result, style=style)
     if isinstance(result, Check):
         return cosines(result, style=style)
     table = result.result_table()
@@ -126,3 +133,59 @@ def words(
     axes.set_title(title.replace("$", r"\$"), wrap=True)
     figure.caption = "Bars are attained: lower bounds."
     return figure
+
+
+THEOREM_COLOUR = "#333333"
+
+
+@styled
+def frontier(result: OneWordFrontier, *, style: StyleFile = None) -> Figure:
+    """The least error attained under each limit on gamma, with the theorems' (2 - gamma)²."""
+    figure = StyledFigure(figsize=(COLUMN_INCHES, 2.2), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(result.gammas.tolist(), result.errors.tolist(), marker="o", label="least error attained")
+    theorem_curve(axes)
+    axes.set_xlabel(r"limit on $\gamma$")
+    axes.set_ylabel("error on the changed text")
+    axes.set_title(f"{result.map_name}, {result.training}".replace("$", r"\$"))
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return figure
+
+
+def theorem_curve(panel: Axes) -> None:
+    gammas = [2 * step / 100 for step in range(101)]
+    curve = [(2 - gamma) ** 2 for gamma in gammas]
+    panel.plot(gammas, curve, color=THEOREM_COLOUR, linewidth=1.2, zorder=2, label=r"$(2-\gamma)^2$")
+
+
+_MEASURES = {
+    "removal": "taken out",
+    "sensitivity": "moved as far as it can be",
+    "swap": "swapped for the best real word",
+}
+
+
+def audit_figures(records: Sequence[Record]) -> dict[str, Any]:
+    """The relative change of the output against the text's tokens, a mark a measured word."""
+    words = [(text.tokens, word) for text in map(audited, records) for word in text.measured]
+    measures = [name for name in _MEASURES if any(getattr(word, name) > 0 for _, word in words)]
+    if not measures:
+        return {}
+    figure, axes = panels([f"A word is {_MEASURES[name]}" for name in measures], entries=len(KINDS), share_y=False)
+    for panel, name in zip(axes, measures, strict=True):
+        for kind, (colour, marker, _) in styles_of(KINDS).items():
+            group = [(n, word) for n, word in words if kind_of(word.word) == kind and getattr(word, name) > 0]
+            if group:
+                places = [n for n, _ in group], [getattr(word, name) for _, word in group]
+                drawn = panel.scatter(*places, s=9, color=colour, marker=marker, alpha=0.7, linewidths=0, label=kind)
+                swapped = [f" for “{word.swapped_for}”" * (name == "swap") for _, word in group]
+                tell(panel, drawn, [f"“{word.word}”{to}" for (_, word), to in zip(group, swapped, strict=True)])
+        values = [getattr(word, name) for _, word in words if getattr(word, name) > 0]
+        log_axes(panel, [n for n, _ in words], (min(values) / 1.2, max(values) * 1.2))
+        panel.set_xlabel("tokens in the text")
+    axes[0].set_ylabel("change of the output, relative")
+    legend_below(figure, axes)
+    figure.suptitle("What one word does to its text")
+    figure.caption = "Each mark is a word: how far the output moves, relative to its size."
+    return {"audit": figure}

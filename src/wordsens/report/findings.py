@@ -25,8 +25,10 @@ from wordsens.sensitivity.result import contrast
 from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
 from wordsens.statistics.trend import Trend
-from wordsens.studies.sensitivity import GIVEN, Series, plain_name, sensitivity_series, text_and_keys
+from wordsens.studies.sensitivity.series import Series, sensitivity_series
+from wordsens.studies.sensitivity.summary import plain_name, text_and_keys
 from wordsens.sweeps.experiment import grouped
+from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import Record
 from wordsens.sweeps.sweep import experiment_named
 from wordsens.text.english import KINDS, kind_of

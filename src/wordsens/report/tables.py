@@ -11,9 +11,10 @@ from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import Estimate
 from wordsens.statistics.trend import Trend
-from wordsens.studies.generalization import LIMIT, generalization_series
-from wordsens.studies.sensitivity import GIVEN, sensitivity_series
+from wordsens.studies.generalization.summary import LIMIT, generalization_series
+from wordsens.studies.sensitivity.series import sensitivity_series
 from wordsens.sweeps.experiment import text_title
+from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.sweep import experiment_named
 
 ROWS = 200

@@ -9,7 +9,7 @@ from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError
 from wordsens.maps.registry import map_title
 from wordsens.plotting import of_experiment
-from wordsens.plotting.experiments import along_axes
+from wordsens.plotting.records import along_axes
 from wordsens.plotting.style import picture
 from wordsens.report import FORMATS
 from wordsens.report.findings import comparison, run_findings
@@ -17,7 +17,7 @@ from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import table_section
 from wordsens.report.texts import text_sections
-from wordsens.studies.sensitivity import GIVEN
+from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import write_whole
 from wordsens.version import __version__
 

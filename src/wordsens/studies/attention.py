@@ -233,10 +233,23 @@ def _claims(one: AttentionSummary) -> list[Claim]:
     return claims
 
 
+def _attention(records: Sequence[Record]) -> dict[str, Any]:
+    """Figure 1; of a causal language model also the answers to two prompts."""
+    from wordsens.plotting.attention import attention, prompts
+
+    drawn = {}
+    for at, one in enumerate(map(attention_summary, records)):
+        drawn[f"attention-{at}" if at else "attention"] = attention(one.pair)
+        if one.prompts is not None:
+            drawn[f"prompts-{at}" if at else "prompts"] = prompts(one.prompts)
+    return drawn
+
+
 ATTENTION = Experiment(
     name="attention",
     Cell=AttentionCell,
     measure=measure_attention,
     preset=preset,
     summarize=summarize,
+    figures=_attention,
 )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from wordsens.maps.registry import map_title
 from wordsens.statistics.mean import Estimate
-from wordsens.studies.sensitivity import SensitivityCell, measure_sensitivity
 from wordsens.sweeps.experiment import (
     Claim,
     Column,
@@ -22,6 +21,7 @@ from wordsens.sweeps.experiment import (
     table,
     text_title,
 )
+from wordsens.sweeps.measurement import SensitivityCell, measure_sensitivity
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.text import load_encoder
@@ -167,6 +167,35 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Cl
     return []
 
 
+def _correlations(records: Sequence[Record]) -> dict[str, Any]:
+    """S against the words' measured mean cosine, a panel a map."""
+    from wordsens.plotting.records import Panel, curves_of, grid
+    from wordsens.plotting.style import BARS, styles_of
+
+    joined = (CORRELATED, "repeated")
+
+    def name(record: Record) -> str:
+        if record.text == CORRELATED:
+            return "equally correlated words"
+        return texts_title(record) if record.text not in joined else text_title(record.text)
+
+    ordered = by_cosine(records)
+    drawn = []
+    for (recorded,), group in grouped(ordered, "map").items():
+        curves = curves_of(group, name, "cosine")
+        single_places = frozenset(name(one) for one in group if one.text not in joined)
+        top = max(value.mean + 2 * value.error for points in curves.values() for _, value in points)
+        title = f"{map_title(recorded)}, {group[0].n} words"
+        drawn.append(Panel(title, curves, limits=(0.0, 1.15 * top), scattered=single_places))
+    figure = grid(
+        "Word sensitivity against the words' mean cosine",
+        *(drawn, styles_of(map(name, ordered)), ("mean cosine of two words", "word sensitivity S")),
+        share_y=False,
+        caption=f"{BARS} Every panel has its own scale.",
+    )
+    return {"correlations": figure}
+
+
 CORRELATIONS = Experiment(
     name="correlations",
     Cell=CorrelationCell,
@@ -174,4 +203,5 @@ CORRELATIONS = Experiment(
     measure=partial(measure_sensitivity, certificate=False),
     preset=preset,
     summarize=summarize,
+    figures=_correlations,
 )

@@ -564,6 +564,59 @@ def _draws(estimate: Estimate) -> str:
     return f"Attained; {estimate.draws} draws a size, ± one standard error."
 
 
+def _departures(records: Sequence[Record]) -> dict[str, Any]:
+    """S of each protocol over that of the definition, against n; Err of each against its gamma, with (2 - gamma)²."""
+    from wordsens.plotting.records import Panel, Points, grid
+    from wordsens.plotting.style import BARS, styles_of
+
+    groups = measured(records)
+    styles = styles_of(one.title for one in PROTOCOLS.values())
+    maps = list(dict.fromkeys(name for name, _ in groups))
+    of_s, of_errors = [], []
+    for name in maps:
+        protocols = {protocol: one for (other, protocol), one in groups.items() if other == name}
+        defined = protocols.get(DEFINED)
+        if defined is not None and defined.by_size:
+            curves = {
+                PROTOCOLS[protocol].title: [
+                    (n, value)
+                    for n, group in one.by_size.items()
+                    if (value := ratio(group, defined.by_size.get(n, ()))) is not None
+                ]
+                for protocol, one in protocols.items()
+                if protocol != DEFINED and one.by_size
+            }
+            sizes = list(defined.by_size)
+            of_s.append(Panel(map_title(name), curves, {"as defined": [(sizes[0], 1.0), (sizes[-1], 1.0)]}))
+        places: dict[str, Points] = {}
+        for protocol, one in protocols.items():
+            gamma, error = estimate(one.errors, "gamma"), estimate(one.errors)
+            if gamma is not None and error is not None:
+                places[PROTOCOLS[protocol].title] = [(gamma.mean, error)]
+        theorem = [(2 * at / 40, (2 - 2 * at / 40) ** 2) for at in range(41)]
+        top = max((1.05 * (v.mean + 2 * v.error) for points in places.values() for _, v in points), default=0.0)
+        guides = {"(2 − γ)², below which random features do not come": theorem}
+        of_errors.append(
+            Panel(map_title(name), places, guides, limits=(0.0, max(4.4, top)), scattered=frozenset(places))
+        )
+    gammas = "γ: how well the model before told the two texts apart"
+    return {
+        "departures": grid(
+            "What the published protocol does to S, switch by switch",
+            *(of_s, styles, ("words in the text", "S / S as defined")),
+            logarithmic=(True, False),
+            share_y=False,
+            caption="Marks are means over draws of the ratio to S as defined of the same draw; bars are two standard "
+            "errors.",
+        ),
+        "departures-error": grid(
+            "What the published protocol does to the error",
+            *(of_errors, styles, (gammas, "error on the changed text")),
+            caption=f"{BARS} As defined: the least error attained with γ below 0.5.",
+        ),
+    }
+
+
 DEPARTURES = Experiment(
     name="departures",
     Cell=DepartureCell,
@@ -571,4 +624,5 @@ DEPARTURES = Experiment(
     preset=preset,
     summarize=summarize,
     together=DepartureCell.of_draw,
+    figures=_departures,
 )

@@ -26,6 +26,7 @@ from wordsens.sweeps.experiment import (
     Experiment,
     Grids,
     Summary,
+    estimate,
     grouped,
     mean_over_draws,
     table,
@@ -230,10 +231,43 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
     return None
 
 
+def _several_words(records: Sequence[Record]) -> dict[str, Any]:
+    """S against the number of words that move at once, a panel a kind of text and n."""
+    from wordsens.plotting.records import Panel, curves_of, grid
+    from wordsens.plotting.style import BARS, series_styles
+
+    ordered = never_falling(records)
+    maps = [map_title(name) for (name,) in grouped(as_records(records), "map")]
+    keys = [(map_title(name), name) for (name,) in grouped(as_records(records), "map")]
+    styles = dict(zip(maps, series_styles(keys), strict=True))
+    drawn = []
+    for (text, n), part in grouped(ordered, "text", "n").items():
+        guides: dict[str, list[tuple[float, float]]] = {
+            "half the features' norm": [(1.0, NOTICED), (float(ordered[-1].count), NOTICED)]
+        }
+        bands = {}
+        for (name,), group in grouped(part, "map").items():
+            uppers = [(k, estimate(one), estimate(one, "upper")) for (k,), one in grouped(group, "count").items()]
+            band = [
+                (k, value.mean, upper.mean) for k, value, upper in uppers if value is not None and upper is not None
+            ]
+            bands |= {map_title(name): band} if band else {}
+        curves = curves_of(part, lambda one: map_title(one.map), "count")
+        drawn.append(Panel(f"{text_title(text).capitalize()}, {n} words", curves, guides, bands))
+    figure = grid(
+        "Sensitivity to several words at once",
+        *(drawn, styles, ("words that move at once", "sensitivity S")),
+        logarithmic=(True, True),
+        caption=f"{BARS} Shaded up to the upper bound over every set of so many words, where there is one.",
+    )
+    return {"several-words": figure}
+
+
 SEVERAL_WORDS = Experiment(
     name="several-words",
     Cell=SeveralWordsCell,
     measure=measure_several_words,
     preset=preset,
     summarize=summarize,
+    figures=_several_words,
 )

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
@@ -495,6 +496,69 @@ def _between(means: dict[str, float]) -> str:
     return f"between {means[least]:.2f} ({least}) and {means[most]:.2f} ({most})"
 
 
+def _similarity(records: Sequence[Record]) -> dict[str, Any]:
+    """AUC and S against the length, AUC against S, and the pairs of check."""
+    from wordsens.plotting.records import Panel, Points, curves_of, grid
+    from wordsens.plotting.style import BARS, series_styles
+
+    swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
+    searched = [one for one in swaps if one.sensitivity is not None]
+    whole = (-0.03, 1.03)
+
+    def maps(layers: bool) -> str:
+        return "layers" if layers else "random maps"
+
+    def coin(places: Iterable[float]) -> dict[str, list[tuple[float, float]]]:
+        first, last = min(places := list(places)), max(places)
+        first, last = (first / 2, 2 * last) if first == last else (first, last)
+        return {"a coin": [(first, 0.5), (last, 0.5)]}
+
+    titles = {features_title(one): None if learned(one) else one.map for one in (*swaps, *check)}
+    styles = dict(zip(titles, series_styles(list(titles.items())), strict=True))
+    along_n, against_s, of_check = [], [], []
+    for (text, layers), group in grouped(swaps, "text", learned).items():
+        title = f"{maps(layers)}, {text_title(text)}"
+        guides = coin(one.n for one in group)
+        along_n.append(Panel(f"AUC: {title}", curves_of(group, features_title, "n"), guides, limits=whole))
+        along_n.append(Panel(f"S: {title}", curves_of(group, features_title, "n", "sensitivity")))
+    for (text, layers), group in grouped(searched, "text", learned).items():
+        curves: dict[str, Points] = defaultdict(list)
+        for (name, _), part in grouped(group, features_title, "n").items():
+            s, value = estimate(part, "sensitivity"), estimate(part)
+            if s is not None and value is not None:
+                curves[name].append((float(f"{s.mean:.3g}"), value))
+        guides = coin(x for points in curves.values() for x, _ in points)
+        title = f"{maps(layers).capitalize()}, {text_title(text)}"
+        against_s.append(Panel(title, dict(curves), guides, scattered=frozenset(curves)))
+    for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
+        for (layers,), group in grouped(check, learned).items():
+            title = f"{maps(layers).capitalize()}, against {name}"
+            curves = curves_of(group, features_title, "n", column)
+            of_check.append(Panel(title, curves, coin(one.n for one in group), limits=whole))
+    return {
+        "similarity": grid(
+            "Is a flipped meaning less alike than a synonym?",
+            *(along_n, styles, ("words of a passage", "")),
+            logarithmic=(True, False),
+            share_y=False,
+            caption=f"{BARS} AUC: the chance that it is, by the cosine of the features. S: of one passage, attained by "
+            "a short search of a few words.",
+        ),
+        "similarity-sensitivity": grid(
+            "Does the AUC follow the sensitivity?",
+            *(against_s, styles, ("word sensitivity S", "AUC")),
+            logarithmic=(True, False),
+            caption=f"{BARS} A mark a length, at the mean of S.",
+        ),
+        "similarity-check": grid(
+            "Pairs of check: are opposites less alike than pairs that mean the same?",
+            *(of_check, styles, ("rows of the longest text", "AUC")),
+            logarithmic=(True, False),
+            caption="Marks are means over draws of weights on the same pairs; bars are two standard errors.",
+        ),
+    }
+
+
 SIMILARITY = Experiment(
     name="similarity",
     Cell=SimilarityCell,
@@ -502,4 +566,5 @@ SIMILARITY = Experiment(
     preset=preset,
     summarize=summarize,
     together=SimilarityCell.layers_of,
+    figures=_similarity,
 )

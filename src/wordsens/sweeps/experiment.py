@@ -157,6 +157,8 @@ class Experiment:
         preset: function of (scale, source of real texts, seed, labels) that gives the grids of `wordsens paper`; None
             where there is no such command.
         summarize: function of the finished records.
+        figures: function of the finished records that gives matplotlib figures by the names of their files; None as a
+            figure is left out. Without the function each axis of a sweep has a figure.
         value: what the column `value` is, in a figure.
         together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
             get them together.
@@ -168,6 +170,7 @@ class Experiment:
     measure: Callable[[Any], Mapping[str, Any]]
     preset: Callable[[str, Any, int, str | None], Grids] | None = None
     summarize: Callable[[Sequence[Record]], Summary] | None = None
+    figures: Callable[[Sequence[Record]], Mapping[str, Any]] | None = None
     value: str = "value"
     together: Callable[[Any], Hashable] | None = None
     most_together: int = 16

@@ -24,8 +24,8 @@ MOST_CELLS = 200_000
 SCALES = ("quick", "laptop", "full")
 
 EXPERIMENTS = {
-    "sensitivity": "wordsens.studies.sensitivity:SENSITIVITY",
-    "generalization": "wordsens.studies.generalization:GENERALIZATION",
+    "sensitivity": "wordsens.studies.sensitivity.study:SENSITIVITY",
+    "generalization": "wordsens.studies.generalization.study:GENERALIZATION",
     "attention": "wordsens.studies.attention:ATTENTION",
     "control": "wordsens.studies.control.study:CONTROL",
     "correlations": "wordsens.studies.correlations:CORRELATIONS",

@@ -6,7 +6,7 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.studies import control
-from wordsens.studies.control.judge import judged
+from wordsens.studies.control.training import judged
 
 TASK = control.one_word_task(control.TaskSize(n=6, d=8, training=256, validation=64, test=128))
 PLAN = control.TrainingPlan(steps=150, every=50, rate=1e-2)

@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.studies import control
-from wordsens.studies.control.networks.attention import POOLINGS
+from wordsens.studies.control.networks import POOLINGS
 
 ATTENTION = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
 

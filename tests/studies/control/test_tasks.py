@@ -5,8 +5,7 @@ import torch
 
 import wordsens as ws
 from wordsens.studies import control
-from wordsens.studies.control.tasks.majority import SIGNED
-from wordsens.studies.control.tasks.one_word import NEUTRAL
+from wordsens.studies.control.tasks import NEUTRAL, SIGNED
 
 SIZE = control.TaskSize(n=9, d=6, training=40, validation=8, test=16)
 

@@ -30,7 +30,7 @@ from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.witness_effect import perturbation_effect
-from wordsens.studies.sensitivity import SensitivityCell, columns_of_result
+from wordsens.sweeps.measurement import SensitivityCell, columns_of_result
 from wordsens.sweeps.store import Record, Store, record_of, write_tables
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed

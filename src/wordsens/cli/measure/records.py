@@ -14,7 +14,7 @@ from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.several_texts import on_demand
-from wordsens.studies.sensitivity import SensitivityCell, save_measurement, saved_measurement
+from wordsens.sweeps.measurement import SensitivityCell, save_measurement, saved_measurement
 from wordsens.sweeps.store import Store, write_tables
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix

@@ -1,6 +1,7 @@
-"""S against n, all maps on one axis; and any column of any records against any other."""
+"""S against n, all maps on one axis, then each family by itself."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.maps.registry import base_name, map_title
+from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.plotting.records import LEGEND_SIGN_INCHES, LETTER_INCHES, Figures, exponent_text
 from wordsens.plotting.style import (
     BARS,
     COLUMN_INCHES,
@@ -20,17 +22,15 @@ from wordsens.plotting.style import (
     StyleFile,
     bar_ends,
     draws_text,
-    legend_below,
     log_axes,
     marks,
     series_styles,
     styled,
 )
 from wordsens.statistics.mean import Estimate
-from wordsens.statistics.power_law import PowerLaw
-from wordsens.studies.sensitivity import Series, SizePoint, sensitivity_series
+from wordsens.studies.sensitivity.series import Series, SizePoint, sensitivity_series
 from wordsens.sweeps.experiment import text_title
-from wordsens.sweeps.series import AxisSeries, column_title, series_along
+from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import Record, as_records
 from wordsens.theory.random_features import finite_width_sensitivity
 
@@ -44,18 +44,24 @@ except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
 _DASHES = (0, (4, 2))
+
 _TALLEST_BAND = 2.0
 """A series whose upper bounds go farther beyond everything else has no band: it would press the curves flat."""
+
 _ALL_WORDS, _MIDDLE_WORDS, _BRACKET = 0.09, 0.14, 0.2
 """The strength of a band: of every word, of the middle half of the words, and up to the upper bound."""
+
 _SAME_LAW = 0.02
+
 _HEIGHT_INCHES = 2.35
+
 _LEGEND_LINE_INCHES, _LEGEND_DROP_INCHES = 0.135, 0.4
-_LEGEND_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
 
 
 @styled
-def sensitivity(records: Iterable[Record], *, title: str = "", detail: bool = True, style: StyleFile = None) -> Figure:
+def sensitivity_figure(
+    records: Iterable[Record], *, title: str = "", detail: bool = True, style: StyleFile = None
+) -> Figure:
     """S against n on logarithmic axes, all maps on one axis; a panel for each kind of text, with common axes.
 
     Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
@@ -92,7 +98,7 @@ def sensitivity(records: Iterable[Record], *, title: str = "", detail: bool = Tr
     entries = max(sum(one.text == kind for one in series) for kind in kinds) + 5
     longest = max(len(_label(one, with_d=True)) for one in series)
     least = COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES
-    width = max(least, len(kinds) * (_LEGEND_SIGN_INCHES + _LETTER_INCHES * longest))
+    width = max(least, len(kinds) * (LEGEND_SIGN_INCHES + LETTER_INCHES * longest))
     figure = StyledFigure(figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharex=True, sharey=True, squeeze=False)[0]
     sizes = sorted({point.n for one in series for point in one.points})
@@ -119,14 +125,6 @@ _Key = tuple[str, int, tuple[str, ...]]
 
 def _key(series: Series, *, by_d: bool) -> _Key:
     return (series.map, series.d if by_d else 0, series.varied)
-
-
-def exponent_text(fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2) -> str:
-    """The exponent with its 95 % interval: the one that is given, or Student's of the fit."""
-    if fit is None:
-        return ""
-    exponent, low, high = (f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval)))
-    return f"{exponent} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _label(series: Series, *, with_d: bool) -> str:
@@ -274,75 +272,29 @@ def _listed(names: Sequence[str]) -> str:
     return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
 
 
-@styled
-def along(
-    records: Any,
-    x: str,
-    y: str = "value",
-    *,
-    by: Sequence[str] | None = None,
-    logarithmic: bool = True,
-    style: StyleFile = None,
-) -> Figure:
-    """The mean of y against x, a curve for each series; bars are two standard errors over the records.
-
-    Args:
-        records: a DataFrame of `read_records`, or records; failed ones are left out.
-        x, y: columns.
-        by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
-        logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
-            exponents stand in the legend, with 95 % intervals.
-        style: a .mplstyle file in place of ours, or a name that matplotlib knows.
-
-    Raises:
-        InputError: more series than a figure can tell apart, or what `series_along` refuses.
-    """
-    done = [record for record in as_records(records) if record.done]
-    series = series_along(done, x, y, by)
-    if len(series) > MOST_SERIES:
-        raise InputError(
-            f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; choose some with "
-            "KEY=VALUE, and draw several figures"
-        )
-    places = list(dict.fromkeys(point.x for one in series for point in one.points))
-    numbers = all(isinstance(place, int | float) for place in places)
-    logarithmic = logarithmic and numbers and min(places) > 0 and all(one.points[0].mean > 0 for one in series)
-    labels = [_axis_label(one, fitted=logarithmic) for one in series]
-    width = max(COLUMN_INCHES, _LEGEND_SIGN_INCHES + _LETTER_INCHES * max(map(len, labels)))
-    figure = StyledFigure(figsize=(width, 2.3 + 0.14 * len(series)), layout="constrained")
-    panel = figure.subplots()
-    styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
-    ends: list[float] = []
-    for one, label, table in zip(series, labels, styles, strict=True):
-        estimates = [
-            (
-                point.x if numbers else places.index(point.x),
-                Estimate(point.mean, point.standard_deviation / math.sqrt(point.count), point.count),
-            )
-            for point in one.points
-        ]
-        fitted = logarithmic and one.fit is not None
-        marks(panel, estimates, table, label, joined=not fitted, positive=logarithmic)
-        if logarithmic and one.fit is not None:
-            reach = np.geomspace(one.points[0].x, one.points[-1].x, 25).tolist()
-            panel.plot(reach, [one.fit.at(place) for place in reach], color=table[0])
-        ends += [end for _, value in estimates for end in bar_ends(value, positive=logarithmic)]
-    if logarithmic:
-        log_axes(panel, places, (min(ends) / 1.05, max(ends) * 1.05))
-    elif not numbers:
-        panel.set_xticks(range(len(places)), [str(place) for place in places])
-    panel.set_xlabel(x.replace("_", " "))
-    panel.set_ylabel(column_title(done, y))
-    legend_below(figure, [panel])
-    figure.caption = BARS.replace("draws", "records")
-    return figure
+_FAMILIES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
-def _axis_label(series: AxisSeries, *, fitted: bool) -> str:
-    shown = [
-        map_title(value) if name == "map" else str(value) if name == "text" else f"{name} = {value}"
-        for name, value in series.keys
-        if value is not None
-    ]
-    label = ", ".join(shown) or "all records"
-    return f"{label}: exponent {exponent_text(series.fit, series.interval, 3)}" if fitted and series.fit else label
+def overview_figure(records: Iterable[Record], **options: Any) -> Any:
+    """All maps on one axis; of too many series those of each map's largest d. None where no length varies."""
+    group = [record for record in as_records(records, "sensitivity") if record.done and record.text != GIVEN]
+    if len({record.n for record in group}) < 2:
+        return None
+    if len({(record.map, record.d, record.text) for record in group}) > MOST_SERIES:
+        largest: dict[tuple[str, str], int] = {}
+        for record in group:
+            largest[record.map, record.text] = max(record.d, largest.get((record.map, record.text), 0))
+        group = [record for record in group if record.d == largest[record.map, record.text]]
+    return sensitivity_figure(group, title="Word sensitivity", detail=False, **options)
+
+
+def sensitivity_figures(records: Sequence[Record]) -> Figures:
+    """All maps on one axis, then each family by itself, with every word's value."""
+    families: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        base = base_name(record.map)
+        families["raf" if map_entry(base).family == "attention" else base].append(record)
+    drawn = {"sensitivity": overview_figure(records)} if len(families) > 1 else {}
+    for name in sorted(families, key=list(_FAMILIES).index):
+        drawn[name] = sensitivity_figure(families[name], title=_FAMILIES[name])
+    return drawn

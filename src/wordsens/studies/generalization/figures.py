@@ -1,15 +1,18 @@
-"""Does a model notice one changed word? Err against gamma, and the least Err under a limit on gamma."""
+"""Err against gamma, and the least Err under a limit on gamma."""
 
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.generalization.frontier import OneWordFrontier
 from wordsens.maps.registry import map_title
+from wordsens.plotting.records import Figures
+from wordsens.plotting.results import theorem_curve
 from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, STYLES, StyledFigure, StyleFile, styled, tell
 from wordsens.regression import TRAININGS
-from wordsens.studies.generalization import FRONTIER, GeneralizationSeries, generalization_series
+from wordsens.studies.generalization.cell import FRONTIER
+from wordsens.studies.generalization.summary import GeneralizationSeries, generalization_series
+from wordsens.sweeps.experiment import grouped, text_title
 from wordsens.sweeps.store import Record, as_records
 
 try:
@@ -30,13 +33,16 @@ _OBJECTIVES = {
 """The aims of the searches for a change of a word: name, colour and marker."""
 
 _THEOREM = "#333333"
+
 _PANEL_INCHES = (1.6, 1.7)
+
 _GAMMA_SHOWN, _ERROR_SHOWN = 3.0, 6.0
+
 _SMALLEST, _LARGEST = 8.0, 26.0
 
 
 @styled
-def generalization(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
+def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """Err against gamma, a point a sample: a row for each training, a column for each map and n.
 
     The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger points had larger
@@ -85,7 +91,7 @@ def generalization(records: Iterable[Record], *, title: str = "", style: StyleFi
 
 
 @styled
-def frontier(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
+def frontier_figure(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """The least Err attained against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:
@@ -109,7 +115,7 @@ def frontier(records: Iterable[Record], *, title: str = "", style: StyleFile = N
             for one in series:
                 if (one.map, one.n, one.training) == (name, n, training):
                     _draw_frontier(panel, one, *looks[one.texts])
-            _theorem(panel)
+            theorem_curve(panel)
     handles = [
         Line2D([], [], color=colour, marker=marker, markersize=4, linewidth=1.2, label=f"N = {n:,}: median")
         for n, (colour, marker) in looks.items()
@@ -121,21 +127,6 @@ def frontier(records: Iterable[Record], *, title: str = "", style: StyleFile = N
         panel.set_xlim(0, 2.05)
         panel.set_ylim(-0.12, 4.6)
     figure.caption = "The least error attained when γ may not pass a limit: less may be possible."
-    return figure
-
-
-@styled
-def one_frontier(result: OneWordFrontier, *, style: StyleFile = None) -> Figure:
-    """The least error attained under each limit on gamma, with the theorems' (2 - gamma)²."""
-    figure = StyledFigure(figsize=(COLUMN_INCHES, 2.2), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(result.gammas.tolist(), result.errors.tolist(), marker="o", label="least error attained")
-    _theorem(axes)
-    axes.set_xlabel(r"limit on $\gamma$")
-    axes.set_ylabel("error on the changed text")
-    axes.set_title(f"{result.map_name}, {result.training}".replace("$", r"\$"))
-    axes.set_ylim(bottom=0)
-    axes.legend()
     return figure
 
 
@@ -154,7 +145,7 @@ def _entry(label: str, *, markersize: float = 4, **options: Any) -> Line2D:
 
 
 def _scatter(panel: Axes, records: Sequence[Record], sizes: dict[int, float]) -> None:
-    _theorem(panel)
+    theorem_curve(panel)
     for name, (label, colour, marker) in _OBJECTIVES.items():
         group = [one for one in records if one.objective == name and None not in (one.gamma, one.value)]
         inside = [one for one in group if not _outside(one)]
@@ -179,12 +170,6 @@ def _sample(record: Record) -> str:
 def _outside(record: Record) -> bool:
     gamma, value = record.gamma, record.value
     return gamma is not None and value is not None and (gamma > _GAMMA_SHOWN or value > _ERROR_SHOWN)
-
-
-def _theorem(panel: Axes) -> None:
-    gammas = [2 * step / 100 for step in range(101)]
-    curve = [(2 - gamma) ** 2 for gamma in gammas]
-    panel.plot(gammas, curve, color=_THEOREM, linewidth=1.2, zorder=2, label=r"$(2-\gamma)^2$")
 
 
 def _draw_frontier(panel: Axes, series: GeneralizationSeries, colour: Any, marker: str) -> None:
@@ -220,3 +205,18 @@ def _finish(
     for panel in rows[-1]:
         panel.set_xlabel(x_label)
     figure.legend(handles=list(handles), loc="outside lower center", ncols=min(4, len(handles)))
+
+
+def generalization_figures(records: Sequence[Record]) -> Figures:
+    """For each kind of text: Err against gamma, and the frontier."""
+    from wordsens.studies.generalization.cell import FRONTIER
+
+    drawn = {}
+    for (text,), group in grouped(records, "text").items():
+        if any(record.objective != FRONTIER for record in group):
+            title = f"Error on the changed text: {text_title(text)}"
+            drawn[f"generalization-error-{text}"] = error_figure(group, title=title)
+        if any(record.objective == FRONTIER for record in group):
+            title = rf"Least error under a limit on $\gamma$: {text_title(text)}"
+            drawn[f"generalization-frontier-{text}"] = frontier_figure(group, title=title)
+    return drawn

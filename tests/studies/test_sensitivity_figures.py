@@ -10,7 +10,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 
-from wordsens.plotting import of_experiment, sensitivity, svg, words
+from wordsens.plotting import of_experiment, svg, words
+from wordsens.studies.sensitivity.figures import sensitivity_figure as sensitivity
 from wordsens.theory import rf_sensitivity
 
 

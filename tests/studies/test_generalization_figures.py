@@ -4,7 +4,7 @@ import pytest
 from tests.made_records import made_record
 
 from wordsens.errors import InputError
-from wordsens.plotting import frontier, generalization
+from wordsens.studies.generalization.figures import error_figure, frontier_figure
 
 COLUMNS = [("rf", 40), ("raf", 40), ("raf", 120)]
 
@@ -49,7 +49,7 @@ def some():
 
 
 def test_every_point_is_drawn_with_the_curve_of_the_theorems():
-    figure = generalization(some(), title="title")
+    figure = error_figure(some(), title="title")
     assert len(figure.axes) == 6
     for panel in figure.axes:
         (curve,) = panel.lines
@@ -77,7 +77,7 @@ def test_the_frontier_is_the_median_of_the_samples_of_each_size():
         for texts, less in ((100, 1.5), (1000, 1.0))
         for sample in range(3)
     ]
-    figure = frontier(records)
+    figure = frontier_figure(records)
     medians = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
     assert [list(line.get_ydata()) for line in medians] == [[3.0, 1.5], [3.0, 1.0]]
     assert all(list(line.get_xdata()) == list(limits) for line in medians)
@@ -88,6 +88,6 @@ def test_the_frontier_is_the_median_of_the_samples_of_each_size():
 
 def test_nothing_to_draw_is_refused():
     with pytest.raises(InputError, match="no finished record"):
-        generalization([record(status="failed", value=None)])
+        error_figure([record(status="failed", value=None)])
     with pytest.raises(InputError, match="no finished frontier"):
-        frontier([record()])
+        frontier_figure([record()])

@@ -1,1 +1,0 @@
-"""Labelled texts to train on: one word decides, no single word does, or real texts."""

@@ -1,0 +1,193 @@
+"""What the records of S against n say: a table, and sentences whose intervals allow them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wordsens.certificates.base import CERTIFIED
+from wordsens.display.content import minus, times
+from wordsens.maps.registry import base_name, map_title
+from wordsens.statistics.mean import student
+from wordsens.studies.sensitivity.series import Series, sensitivity_series
+from wordsens.sweeps.experiment import (
+    Claim,
+    Section,
+    Summary,
+    text_title,
+)
+from wordsens.sweeps.measurement import GIVEN
+from wordsens.sweeps.store import Record
+
+
+def summarize(records: Sequence[Record]) -> Summary:
+    """Exponents, bounds and predictions of each series; sentences about them."""
+    series = sensitivity_series([record for record in records if record.text != GIVEN])
+    keyed = any(one.varied for one in series)
+    at = ("at",) if keyed else ()
+    headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S", "average", "upper/S")
+    rows = tuple(_row(one, keyed=keyed) for one in series)
+    note = (
+        "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
+        "worst, at the last n."
+    )
+    return Summary((Section("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
+
+
+def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
+    first, last = one.points[0], one.points[-1]
+    trend = one.trend
+    exponent = None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
+    return (
+        *(map_title(one.map), one.text, *((", ".join(one.varied),) if keyed else ()), one.d),
+        f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
+        *(exponent, last.mean, last.average, one.bracket_ratio),
+    )
+
+
+SYNTHETIC = ("orthogonal", "correlated", "gaussian")
+"""Kinds of text that no one wrote: real ones come first."""
+
+_PLAIN = {
+    "rf": "one fully connected random layer",
+    "drf": "{depth} fully connected random layers",
+    "raf": "random attention",
+    "relu-raf": "random attention with ReLU scores",
+}
+
+
+def plain_name(recorded: str) -> str:
+    """A map for a reader who has not met its short name, with that name in brackets.
+
+    >>> plain_name("raf"), plain_name("drf4")
+    ('random attention (RAF, softmax)', '4 fully connected random layers (DRF, L = 4)')
+    """
+    base = base_name(recorded)
+    short = map_title(recorded).replace(" (softmax)", ", softmax")
+    if base not in _PLAIN:
+        return short
+    return f"{_PLAIN[base].format(depth=recorded.removeprefix(base))} ({short})"
+
+
+def text_and_keys(series: Series) -> str:
+    """The name of a series' texts, with the keys that tell it from others of its map."""
+    return text_title(series.text) + (f" at {', '.join(series.varied)}" if series.varied else "")
+
+
+def claims(series: Iterable[Series]) -> list[Claim]:
+    """Attention beside a fully connected layer, each of them, ReLU against softmax attention, then the other maps."""
+    groups: dict[tuple[Any, ...], list[Series]] = {}
+    for one in series:
+        groups.setdefault((one.map, one.d, one.varied), []).append(one)
+    for group in groups.values():
+        group.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
+    ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].mean)
+    flat = [one for group in ordered for one in group]
+    main = [group for group in ordered if group[0].map in ("raf", "rf")]
+    others = [group for group in ordered if group not in main]
+    return [*_contrast(flat), *map(_about, main), *_relu_against_softmax(flat), *map(_about, others)]
+
+
+def _about(series: Sequence[Series]) -> Claim:
+    """One map, on the first kind of text that it was measured on; the others in how it is known."""
+    first = series[0]
+    point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
+    sentence = (
+        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times the size of its output, in "
+        f"{_length(first)}"
+    )
+    trend, theory = first.trend, first.theory_exponent
+    if trend is not None:
+        sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
+        doubt = "" if first.in_range else ", not compared with measurements at all of these sizes"
+        sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f}{doubt})"
+    others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
+    return Claim(f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, _kinds(first))
+
+
+def _elsewhere(series: Series) -> str:
+    trend = series.trend
+    value = f"{_length(series)}, d = {series.d}: {times(series.points[-1].mean)}"
+    return value if trend is None else f"{value}, {trend.behaviour}, {trend.text}"
+
+
+def _length(series: Series) -> str:
+    return f"{text_title(series.text)} of {series.points[-1].n} words"
+
+
+def _known(series: Series) -> str:
+    """About the first kind of text; the others are in the tables."""
+    point, law = series.points[-1], series.trend
+    draws = f"mean of {point.draws} draws" if point.draws > 1 else "one draw"
+    words = "every word searched" if series.all_words else f"{series.searched} words of each text searched"
+    known = f"On {text_title(series.text)}, d = {series.d}: attained, {draws}, {words}"
+    if point.average is not None:
+        known += f"; random Deltas move it by {times(point.average)} on average"
+    if point.upper is not None:
+        over = "" if series.all_words else " over these words"
+        sure = "certified" if series.rigor == CERTIFIED else f"each {series.rigor}"
+        known += f"; the upper bounds{over} have the mean {times(point.upper)} ({sure})"
+    if point.predicted is not None:
+        known += f"; predicted for {series.predicted_of}: {times(point.predicted)}"
+        known += "" if point.in_range else " (not compared with measurements at such sizes)"
+    if law is not None:
+        known += f"; from {series.points[0].n} to {point.n} words {law.text}, {law.how}"
+    return f"{known}."
+
+
+def _kinds(series: Series) -> tuple[str, ...]:
+    point, law = series.points[-1], series.trend
+    there = {
+        "attained": True,
+        "certified": point.upper is not None and series.rigor == CERTIFIED,
+        "predicted": point.predicted is not None,
+        "95 % interval": law is not None,
+    }
+    return tuple(name for name, known in there.items() if known)
+
+
+def _contrast(series: Sequence[Series]) -> list[Claim]:
+    """Softmax attention against one fully connected layer, at the longest length that both have: on the first kind of
+    text and d in full, on the others by the factor."""
+    plain = [one for one in series if not one.varied]
+    dense = {(one.text, one.d): one for one in plain if one.map == "rf"}
+    pairs = []
+    for attention in plain:
+        other = dense.get((attention.text, attention.d)) if attention.map == "raf" else None
+        at = {point.n: point for point in attention.points}
+        common = [(at[point.n], point) for point in other.points if point.n in at] if other is not None else []
+        pairs += [(attention, other, *common[-1])] if common else []
+    elsewhere = "".join(
+        f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: {times(more.mean / less.mean)} times."
+        for attention, _, more, less in pairs[1:]
+    )
+    for attention, other, more, less in pairs[:1]:
+        sentence = (
+            f"One word moves attention {times(more.mean / less.mean)} times as far as a fully connected layer: by "
+            f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
+            f"{text_title(attention.text)} of {more.n} words."
+        )
+        known = f"Both attained, d = {attention.d}"
+        kinds = ("attained",)
+        if less.upper is not None and other.all_words and more.mean > less.upper:
+            sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
+            known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
+            kinds += ("certified",) if other.rigor == CERTIFIED else ()
+        return [Claim(f"{times(more.mean / less.mean)}×", sentence + elsewhere, f"{known}.", kinds)]
+    return []
+
+
+def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
+    """The difference of the exponents on like texts."""
+    softmax = {(one.text, one.d, one.varied): one.fit for one in series if one.map == "raf" and one.fit is not None}
+    gaps, largest = [], 0.0
+    for one in series:
+        other = softmax.get((one.text, one.d, one.varied))
+        if one.map != "relu-raf" or one.fit is None or other is None:
+            continue
+        gap = other.exponent - one.fit.exponent
+        error = (other.standard_error**2 + one.fit.standard_error**2) ** 0.5
+        reach = student(min(other.freedom, one.fit.freedom)) * error
+        how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
+        gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
+        largest = max(largest, gap)
+    sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."
+    return [Claim(f"{largest:.2f}", sentence, "± one standard error of least squares.")] if gaps else []

@@ -1,0 +1,246 @@
+"""S of one text under one map as a cell: what sweeps measure, and what `wordsens measure --out` keeps."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from pydantic import Field, model_serializer, model_validator
+from torch import Tensor
+
+from wordsens.errors import InputError, require_choice
+from wordsens.maps.arguments import radii, word_indices
+from wordsens.maps.base import FeatureMap
+from wordsens.seeds import generator
+from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.witness_effect import witness_effect
+from wordsens.sweeps.map_cell import MapCell
+from wordsens.sweeps.spec import Strict
+from wordsens.sweeps.store import Record, Store, json_text, record_of
+from wordsens.sweeps.texts import GivenText, load_text
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import predict
+
+GIVEN = "given"
+"""The kind of text of `wordsens measure`."""
+
+_AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
+"""Searched words, and random Deltas of each, over which the average case is taken."""
+
+
+class WordChoice(Strict, frozen=True):
+    """The searched words of a text: all of them, a random sample, or those listed."""
+
+    sample: Annotated[int, Field(ge=1)] | None = None
+    indices: tuple[int, ...] | None = Field(default=None, strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled_out(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            require_choice("words", value, ["all"])
+            return {}
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "WordChoice":
+        if self.sample is not None and self.indices is not None:
+            raise InputError("`words` has both a sample and indices; give one of them")
+        return self
+
+    @model_serializer
+    def _short(self) -> Any:
+        if self.sample is not None:
+            return {"sample": self.sample}
+        return "all" if self.indices is None else {"indices": list(self.indices)}
+
+
+class SensitivityCell(MapCell, frozen=True):
+    """One text, one map.
+
+    Attributes:
+        n, d: the text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d); of a
+            transformer, its own n rows (special tokens included), whose d coordinates are the model's.
+        words: "all", {"sample": k} or {"indices": [...]}.
+    """
+
+    experiment: ClassVar[str] = "sensitivity"
+
+    words: WordChoice = WordChoice()
+
+    @model_validator(mode="after")
+    def _valid(self) -> "SensitivityCell":
+        for word in self.words.indices or ():
+            if not -self.n <= word < self.n:
+                raise InputError(f"`words` has {word}, but the text has n = {self.n} words: 0 to {self.n - 1}")
+        indices = self.words.indices
+        self.require_answers_fit(len(set(indices)) if indices else min(self.n, self.words.sample or self.n))
+        return self
+
+    def described(self) -> dict[str, Any]:
+        content = self.text.content if isinstance(self.text, GivenText) else None
+        return {**super().described(), "content": content, "map_seed": self.seed_of("map")}
+
+
+def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> dict[str, Any]:
+    """Measure one cell.
+
+    The text, the weights, the searched words and the random starts each have a seed of their own, derived from the
+    cell's seed, n, d and draw: maps that differ in nothing else see the same text, and no cell depends on another.
+    """
+    phi = cell.build()
+    model = phi if cell.reads_texts_itself else None
+    text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
+    words = _searched_words(cell)
+    # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
+    average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
+    result = word_sensitivity(
+        phi,
+        text,
+        words=words,
+        radius=cell.radius,
+        seed=cell.seed_of("search"),
+        search=cell.search_plan,
+        certificate=certificate,
+    )
+    return {
+        **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
+        "average": average,
+        "arrays": {
+            "rows": text.rows,
+            **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
+        },
+    }
+
+
+def average_change(
+    phi: FeatureMap, text: TextMatrix, words: Sequence[int] | None, radius: float | None, *, seed: int
+) -> float:
+    """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few searched words i,
+    evenly spaced, and Deltas uniform on the sphere of the word's radius.
+    """
+    rows = phi.accept(text.rows)
+    searched = word_indices(words, len(rows)).to(rows.device)
+    places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
+    places = places.repeat_interleave(_AVERAGE_DELTAS)
+    directions = torch.randn(len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64)
+    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
+    deltas = (directions * lengths.unsqueeze(1)).to(rows)
+    return float(attained(phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
+
+
+def _searched_words(cell: SensitivityCell) -> list[int] | None:
+    if cell.words.indices is not None:
+        return list(cell.words.indices)
+    if cell.words.sample is None or cell.words.sample >= cell.n:
+        return None
+    stream = generator(cell.seed, "words", cell.n, cell.d, cell.draw)
+    return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
+
+
+def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool) -> dict[str, Any]:
+    """The columns that a measurement gives; predictions are about the usual radius.
+
+    tokens, whole_words, swapped_for and moved are lists as JSON; searched, per_word and upper_per_word have an entry a
+    searched word, in one order.
+    """
+    whole = None if text.whole_words is None else [[word.text, list(word.rows)] for word in text.whole_words]
+    at = int((result.words == result.word).nonzero()[0])
+    predicted = predict(phi, text, words=len(result.words)) if usual_radius else None
+    return {
+        "map": phi.name,
+        "depth": getattr(phi, "depth", None),
+        "width": getattr(phi, "width", None),
+        "temperature": getattr(phi, "temperature", None),
+        "source": text.source,
+        "label": text.label,
+        "tokens": None if text.tokens is None else json_text(text.tokens),
+        "whole_words": None if whole is None else json_text(whole),
+        "words": len(result.words),
+        "searched": tuple(result.words.tolist()),
+        "per_word": tuple(result.per_word.tolist()),
+        "upper_per_word": None if result.upper_per_word is None else tuple(result.upper_per_word.tolist()),
+        "swap": None,
+        "swapped_for": None,
+        "moved": None,
+        "word": result.word,
+        "token": result.tokens[at],
+        "value": result.value,
+        "average": None,
+        "cosine": mean_cosine(text.rows),
+        "median_word": float(result.per_word.double().quantile(0.5)),
+        "upper": result.upper,
+        "rigor": result.rigor,
+        "predicted": None if predicted is None else predicted.value,
+        "predicted_of": None if predicted is None else predicted.of,
+        "predicted_in_range": None if predicted is None else predicted.in_range,
+        "radius": float(result.radius[at]),
+        "evaluations": result.evaluations,
+        "converged": float(result.converged.double().mean()),
+    }
+
+
+def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
+    """The mean over pairs of different rows of their cosine: (‖sum_i u_i‖² - n) / (n (n - 1)), u_i = x_i / ‖x_i‖."""
+    n = len(rows)
+    summed = torch.nn.functional.normalize(rows.double(), dim=1).sum(dim=0)
+    return (float(summed @ summed) - n) / (n * (n - 1))
+
+
+_TENSORS = (
+    "words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word", "evaluations_per_word",
+)  # fmt: skip
+
+
+def save_measurement(
+    store: Store,
+    cell: SensitivityCell,
+    started: str,
+    phi: FeatureMap,
+    text: TextMatrix,
+    result: Sensitivity,
+    *,
+    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None,
+) -> None:
+    """Write the record of a measurement of `wordsens measure`, with its tensors.
+
+    `swaps`: for each searched word, the relative change by the best real word in its place, and that word.
+    """
+    effect = witness_effect(phi, text, result)
+    rows = None if effect is None else [[[m.row, m.change, m.before, m.after] for m in moved] for moved in effect]
+    columns = {
+        **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
+        "swap": None if swaps is None else swaps[0],
+        "swapped_for": None if swaps is None else json_text(swaps[1]),
+        "moved": None if rows is None else json_text(rows),
+    }
+    tensors = {name: getattr(result, name) for name in _TENSORS if getattr(result, name) is not None}
+    record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
+    store.write(record, {"rows": text.rows, **tensors})
+
+
+def saved_measurement(
+    store: Store, cell: SensitivityCell, phi: FeatureMap, text: TextMatrix
+) -> tuple[Sensitivity, Record] | None:
+    """The measurement that `save_measurement` wrote, and its record; None where the store does not have both."""
+    tensors = store.arrays(cell.key())
+    records = [record for record in store.records([cell.key()]) if record.done]
+    if tensors is None or not records or not {"rounding", "radius", "converged"} <= set(tensors):
+        return None
+    (record,) = records
+    result = Sensitivity(
+        **{field: tensors.get(field) for field in _TENSORS},  # pyright: ignore[reportArgumentType]
+        value=record.value,
+        word=record.word,
+        tokens=tuple(text.word(word) for word in tensors["words"].tolist()),
+        search=str(cell.search_plan),
+        evaluations=record.evaluations,
+        seconds=record.seconds,
+        seed=cell.seed,
+        map_name=record.map,
+        upper=record.upper,
+        rigor=record.rigor,
+        notes=phi.notes,
+    )
+    return result, record
