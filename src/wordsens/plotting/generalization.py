@@ -7,10 +7,9 @@ from typing import Any
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.experiments.generalization import FRONTIER, GeneralizationSeries, generalization_series
 from wordsens.experiments.store import Record, as_records
-from wordsens.generalization.frontier import OneWordFrontier
+from wordsens.generalization import TRAININGS, OneWordFrontier
 from wordsens.maps.registry import map_title
 from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, STYLES, StyledFigure, StyleFile, styled, tell
-from wordsens.regression import TRAININGS
 
 try:
     from matplotlib import colormaps
