@@ -106,7 +106,7 @@ def radii(quick: bool) -> None:
     """Softmax attention at other radii, with the limit that the Jacobian gives."""
     n, d = (20, 96) if quick else (50, 384)
     phi, X = ws.RandomAttentionFeatures(d), ws.gaussian_text(n, d)
-    slope = ws.jacobian_sensitivity(phi, X)
+    slope = ws.jacobian_sensitivity(phi, X).per_word
     rows = []
     for share in (1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0):
         radius = share * math.sqrt(d)

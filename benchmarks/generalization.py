@@ -24,8 +24,7 @@ from torch import Tensor
 import wordsens as ws
 from benchmarks.plain import PlainRegression
 from benchmarks.reporting import apart, gigabytes, header, peak_bytes, seconds, table
-from wordsens.generalization import OBJECTIVE_NAMES
-from wordsens.regression import TRAININGS
+from wordsens.generalization import OBJECTIVE_NAMES, TRAININGS
 from wordsens.text import texts_of_length
 
 GAMMA = 0.5
@@ -53,8 +52,8 @@ def samples(quick: bool, data: str | None) -> None:
             errors, alignments, below = [], [], 0
             for index in range(count, count + tried):
                 new = ws.NewText(fit, texts[index], labels[index] or 1)
-                best = ws.one_word_generalization(new, training=training)
-                errors.append(ws.one_word_frontier(new, training=training, gammas=(GAMMA,)).at(GAMMA))
+                best = new.generalization(training=training)
+                errors.append(new.frontier(training=training, gammas=(GAMMA,)).at(GAMMA))
                 alignments.append(best.alignment)
                 below += best.error < best.bound - 1e-6
             cells = [f"{value:.2f}" for value in (min(errors), median(errors), max(errors))]
@@ -86,7 +85,7 @@ def one_full(name: str, n: int, d: int, count: int, tried: int) -> dict[str, Any
         for training in TRAININGS:
             for objective in OBJECTIVE_NAMES:
                 if objective != "alignment":  # the training's own of the two named alignments
-                    ws.one_word_generalization(new, training=training, objective=objective)
+                    new.generalization(training=training, objective=objective)
     spent = {"fit": fitted - start, "samples": time.process_time() - fitted}
     return {**spent, "features": fit.features.size, "peak": peak_bytes()}
 
@@ -122,7 +121,7 @@ def one_straightforward(way: str, file: str, n: int, d: int, count: int) -> dict
     for training in TRAININGS:
         for objective in ("alignment", "error"):
             if way == "ours":
-                best = ws.one_word_generalization(new, training=training, objective=objective)
+                best = new.generalization(training=training, objective=objective)
             else:
                 best = plain.descend(texts[-1], float(labels[-1]), 0, training, objective)
             numbers = {"loss": best.loss, "error": best.error, "gamma": best.gamma}

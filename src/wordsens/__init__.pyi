@@ -9,6 +9,7 @@ from .certificates.certify import certify as certify
 from .certificates.certify import register_certificate as register_certificate
 from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
+from .evaluation.check import Check as Check
 from .evaluation.check import check as check
 from .evaluation.compare import compare as compare
 from .evaluation.comparison import Comparison as Comparison
@@ -18,11 +19,12 @@ from .evaluation.guard import Guard as Guard
 from .evaluation.guard import guard as guard
 from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses
+from .generalization import MinNormFit as MinNormFit
 from .generalization import NewText as NewText
-from .generalization import one_word_frontier as one_word_frontier
-from .generalization import one_word_generalization as one_word_generalization
-from .generalization import one_word_outcomes as one_word_outcomes
-from .generalization import one_word_swap as one_word_swap
+from .generalization import OneWordFrontier as OneWordFrontier
+from .generalization import OneWordGeneralization as OneWordGeneralization
+from .generalization import OneWordOutcomes as OneWordOutcomes
+from .generalization import fit_min_norm as fit_min_norm
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
 from .maps.attention.given_weights import AttentionFeatures as AttentionFeatures
 from .maps.attention.scores import Score as Score
@@ -34,7 +36,6 @@ from .maps.function import FunctionFeatures as FunctionFeatures
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
 from .models import Endpoint as Endpoint
 from .models import as_model as as_model
-from .regression import fit_min_norm as fit_min_norm
 from .report.write import write_report as write_report
 from .search.ball import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
@@ -45,10 +46,11 @@ from .sensitivity.result import Sensitivity as Sensitivity
 from .sensitivity.several_texts import word_sensitivities as word_sensitivities
 from .sensitivity.several_words import group_sensitivity as group_sensitivity
 from .sensitivity.several_words import several_words_sensitivity as several_words_sensitivity
+from .sensitivity.several_words import whole_word_sensitivity as whole_word_sensitivity
 from .sensitivity.substitution import substitution_sensitivity as substitution_sensitivity
+from .sensitivity.swap_search import ShortlistPlan as ShortlistPlan
 from .sensitivity.swaps import best_swaps as best_swaps
 from .sensitivity.theorem_witness import theorem_witness as theorem_witness
-from .sensitivity.whole_words import whole_word_sensitivity as whole_word_sensitivity
 from .sweeps.run import run_sweep as run_sweep
 from .sweeps.store import read_records as read_records
 from .sweeps.sweep import summarize as summarize

@@ -72,7 +72,7 @@ def test_theory_stands_beside_the_numbers(wordsens):
     phi = ws.RandomAttentionFeatures(384, seed=0)
     assert results[0]["predicted"] == ws.theory.predict(phi, X).value
     assert results[0]["predicted_of"] == "the largest of 4 words"
-    assert results[0]["small_radius"] == pytest.approx(ws.jacobian_sensitivity(phi, X).tolist(), rel=1e-9)
+    assert results[0]["small_radius"] == pytest.approx(ws.jacobian_sensitivity(phi, X).per_word.tolist(), rel=1e-9)
     assert [result["predicted"] for result in results[1:]] == [None, None]
     plain = json.loads(wordsens(*arguments, "--radius", "1", "--json").out)["texts"][0]["results"][0]
     assert (plain["predicted"], plain["small_radius"]) == (None, None)

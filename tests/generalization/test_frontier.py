@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import wordsens as ws
+from wordsens.generalization import TRAININGS
 from wordsens.generalization.loss import BestPoints, Loss, Losses
 from wordsens.maps.function import FunctionFeatures
-from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 
 WORDS, D, N_TEXTS = 4, 6, 9
@@ -41,7 +41,7 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     texts, labels, x = data(2)
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    frontier = ws.one_word_frontier(new, word=1, training=training, gammas=GAMMAS, radius=radius, **SHORT)
+    frontier = new.frontier(1, training=training, gammas=GAMMAS, radius=radius, **SHORT)
     known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
     assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
     assert any(value > 0.1 for value in known)
@@ -52,7 +52,7 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 40) if name == "rf" else ws.RandomAttentionFeatures(D, name)
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, -1)
-    frontier = ws.one_word_frontier(new, word=word, training="retrained", gammas=reversed(GAMMAS), **SHORT)
+    frontier = new.frontier(word, training="retrained", gammas=reversed(GAMMAS), **SHORT)
     assert frontier.gammas.tolist() == list(GAMMAS)
     assert bool((frontier.attained_gammas <= frontier.gammas).all())
     assert bool((frontier.errors.diff() <= 0).all())
@@ -65,9 +65,7 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
         assert frontier.at(limit) == float(frontier.errors[index])
     assert frontier.at(0.01) == frontier.error_unchanged
     assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
-    penalized = ws.one_word_generalization(
-        new, word=word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
-    )
+    penalized = new.generalization(word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT)
     inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
     if inside:
         assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2

@@ -1,7 +1,6 @@
 """The one-word experiment: its identity, its bound, its searches against what is known, and what it refuses."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -10,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.errors import InputError
-from wordsens.generalization import OBJECTIVE_NAMES
+from wordsens.generalization import OBJECTIVE_NAMES, TRAININGS
 from wordsens.maps.function import FunctionFeatures
-from wordsens.regression import TRAININGS
 from wordsens.seeds import generator
 
 N_TEXTS, WORDS, D = 14, 5, 8
 SHORT = {"search": ws.SearchPlan("quick", starts=3, steps=5)}
+MAPS = ("rf", "raf", "relu-raf")
 
 
 def build(name, seed=0):
@@ -32,8 +30,15 @@ def data(seed=0):
     return texts[:-1], labels, texts[-1]
 
 
-def dense_outputs(phi, texts, labels, x, y, variant, training):
+def learned(phi, seed=0, y=1, **fit):
+    """The further text of the data, about to be learned by a model of the others."""
+    texts, labels, x = data(seed)
+    return ws.NewText(ws.fit_min_norm(phi, texts, labels, **fit), x, y)
+
+
+def dense_outputs(phi, seed, y, variant, training):
     """f(X), f(X^i) before, f(X^i) after and F, by pseudo-inverse and a dense projector."""
+    texts, labels, x = data(seed)
     with torch.no_grad():
         Phi = np.stack([phi(text).flatten().numpy() for text in texts])
         psi, changed = phi(x).flatten().numpy(), phi(variant).flatten().numpy()
@@ -49,29 +54,29 @@ def dense_outputs(phi, texts, labels, x, y, variant, training):
     return psi @ theta, changed @ theta, changed @ after, alignment
 
 
-@pytest.mark.parametrize("name", ["rf", "raf", "relu-raf"])
+@pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("training", TRAININGS)
-def test_every_reported_number_is_that_of_the_dense_formulas(name, training):
-    texts, labels, x = data()
+@pytest.mark.parametrize("y", [1, -1])
+def test_every_reported_number_is_that_of_the_dense_formulas(name, training, y):
     phi = build(name)
-    for y in (1, -1):
-        g = ws.one_word_generalization(phi, texts, labels, x, y, word=1, training=training, objective="error", **SHORT)
-        variant = x.rows.clone()
-        variant[1] += g.perturbation
-        before, variant_before, after, alignment = dense_outputs(phi, texts, labels, x, y, variant, training)
-        assert g.output_before == pytest.approx(before, abs=1e-9)
-        assert g.variant_output_before == pytest.approx(variant_before, abs=1e-9)
-        assert g.output_after == pytest.approx(after, abs=1e-9)
-        assert g.alignment == pytest.approx(alignment, abs=1e-9)
-        assert g.error == pytest.approx((after + y) ** 2, abs=1e-8)
-        assert g.gamma == pytest.approx(abs(variant_before - before), abs=1e-9)
-        assert g.text_output_after == pytest.approx(y, abs=1e-12)
-        assert float(g.perturbation.norm()) <= math.sqrt(D)
+    new = learned(phi, y=y)
+    g = new.generalization(1, training=training, objective="error", **SHORT)
+    variant = new.rows.clone()
+    variant[1] += g.perturbation
+    before, variant_before, after, alignment = dense_outputs(phi, 0, y, variant, training)
+    assert g.output_before == pytest.approx(before, abs=1e-9)
+    assert g.variant_output_before == pytest.approx(variant_before, abs=1e-9)
+    assert g.output_after == pytest.approx(after, abs=1e-9)
+    assert g.alignment == pytest.approx(alignment, abs=1e-9)
+    assert g.error == pytest.approx((after + y) ** 2, abs=1e-8)
+    assert g.gamma == pytest.approx(abs(variant_before - before), abs=1e-9)
+    assert g.text_output_after == pytest.approx(y, abs=1e-12)
+    assert float(g.perturbation.norm()) <= math.sqrt(D)
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(
-    name=st.sampled_from(["rf", "raf", "relu-raf"]),
+    name=st.sampled_from(MAPS),
     training=st.sampled_from(TRAININGS),
     seed=st.integers(0, 1000),
     y=st.sampled_from([1, -1]),
@@ -79,104 +84,83 @@ def test_every_reported_number_is_that_of_the_dense_formulas(name, training):
     length=st.floats(0.0, 3.0),
 )
 def test_the_identity_holds_and_the_finite_sample_bound_is_never_violated(name, training, seed, y, word, length):
-    texts, labels, x = data(seed)
     phi = build(name, seed)
+    new = learned(phi, seed, y)
     delta = torch.nn.functional.normalize(torch.randn(D, generator=generator(seed, "d"), dtype=torch.float64), dim=0)
-    variant = x.rows.clone()
+    variant = new.rows.clone()
     variant[word] += length * math.sqrt(D) * delta
-    before, variant_before, after, alignment = dense_outputs(phi, texts, labels, x, y, variant, training)
+    before, variant_before, after, alignment = dense_outputs(phi, seed, y, variant, training)
     identity = (variant_before - before) + (alignment - 1) * (y - before)
-    assert after - y == pytest.approx(identity, abs=1e-10 * max(1.0, abs(after), abs(alignment)) * 10)
-    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, y)
-    outputs = new.outputs(word, variant[word] - x.rows[word], training)
+    assert after - y == pytest.approx(identity, abs=1e-9 * max(1.0, abs(after), abs(alignment)))
+    outputs = new.outputs(word, variant[word] - new.rows[word], training)
     assert outputs.after - y == pytest.approx(outputs.shift + (outputs.alignment - 1) * new.surprise, abs=1e-10)
     assert outputs.after == pytest.approx(after, abs=1e-8)
-    gamma, error = abs(variant_before - before), (after + y) ** 2
-    bound = max(0.0, 2 - gamma - abs(alignment - 1) * abs(y - before)) ** 2
-    assert error >= bound - 1e-9 * max(1.0, error)
+    bound = max(0.0, 2 - abs(variant_before - before) - abs(alignment - 1) * abs(y - before)) ** 2
+    assert outputs.error >= bound - 1e-9 * max(1.0, outputs.error)
 
 
-@pytest.mark.parametrize("name", ["rf", "raf", "relu-raf"])
+@pytest.mark.parametrize("name", MAPS)
 def test_objectives_come_lowest_where_they_are_asked_for(name):
-    texts, labels, x = data()
-    fit = ws.fit_min_norm(build(name), texts, labels)
-    new = ws.NewText(fit, x, 1)
+    new = learned(build(name))
     found = {
-        objective: ws.one_word_generalization(new, objective=objective, search=ws.SearchPlan(starts=8))
+        objective: new.generalization(objective=objective, search=ws.SearchPlan(starts=8))
         for objective in OBJECTIVE_NAMES
     }
-    error = {objective: g.error for objective, g in found.items()}
-    assert error["error"] <= min(error.values()) + 1e-4
+    assert found["error"].error <= min(g.error for g in found.values()) + 1e-4
     penalized = {objective: g.error + g.gamma**2 for objective, g in found.items()}
     assert penalized["penalized-error"] <= min(penalized.values()) + 1e-2
     assert abs(found["alignment"].alignment + 1) <= min(abs(g.alignment + 1) for g in found.values()) + 1e-2
     assert found["alignment"].alignment == pytest.approx(found["fine-tuned-alignment"].alignment, abs=2e-2)
     for objective, g in found.items():
         assert g.bound <= g.error + 1e-9
-        assert g.objective == objective
         if objective.endswith("alignment") and objective != "retrained-alignment":
             assert g.loss == pytest.approx((g.alignment + 1) ** 2, abs=1e-9)
-
-
-def linear_problem():
-    """The identity map: delta and F are linear in Delta, so the least error is known."""
-    texts, labels, x = data(3)
-    return FunctionFeatures(lambda X: X, batched=True, name="identity"), texts, labels, x
 
 
 @pytest.mark.parametrize("training", TRAININGS)
 @pytest.mark.parametrize("radius", [0.05, 0.3, 1.0])
 def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius):
-    phi, texts, labels, x = linear_problem()
-    new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    # f(X^i(Delta)) - f(X) = Delta . theta_i: Cauchy and Schwarz give the least output.
+    """The identity: delta and F are linear in Delta, so the least error is known by Cauchy and Schwarz."""
+    new = learned(FunctionFeatures(lambda X: X, batched=True, name="identity"), seed=3)
     theta = (new.fit.theta + new.update(training).direction * new.surprise).view(WORDS, D)
-    reach = radius * theta.norm(dim=1)
+    least = (2 - radius * theta.norm(dim=1)).clamp(min=0).square()
+    asked = {"training": training, "objective": "error", "radius": radius, **SHORT}
     for word in (0, 3):
-        g = ws.one_word_generalization(new, word=word, training=training, objective="error", radius=radius, **SHORT)
-        assert g.error == pytest.approx(max(0.0, 2 - float(reach[word])) ** 2, abs=1e-4)
-    best = ws.one_word_generalization(new, word="all", training=training, objective="error", radius=radius, **SHORT)
-    assert best.error == pytest.approx(max(0.0, 2 - float(reach.max())) ** 2, abs=1e-4)
-    if best.error > 1e-3:
-        assert best.word == int(reach.argmax())
+        assert new.generalization(word, **asked).error == pytest.approx(float(least[word]), abs=1e-4)
+    best = new.generalization("all", **asked)
+    assert best.error == pytest.approx(float(least.min()), abs=1e-4)
+    assert float(least[best.word]) == pytest.approx(float(least.min()), abs=1e-4)
 
 
 def test_a_map_that_ignores_the_word_meets_the_bound_of_four():
-    phi = FunctionFeatures(lambda X: X[..., 1:, :], batched=True, name="deaf")
-    texts, labels, x = data()
-    g = ws.one_word_generalization(phi, texts, labels, x, -1, training="retrained", objective="error", **SHORT)
+    new = learned(FunctionFeatures(lambda X: X[..., 1:, :], batched=True, name="deaf"), y=-1)
+    g = new.generalization(training="retrained", objective="error", **SHORT)
     assert g.error == pytest.approx(4.0, abs=1e-12) and g.bound == pytest.approx(4.0, abs=1e-12)
     assert g.gamma == 0 and not g.distinguished
 
 
 def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
-    texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 60, gaussian="lazy", seed=1)
-    g = ws.one_word_generalization(phi, texts, labels, x, 1, word=None, objective="error")
-    fixed = ws.one_word_generalization(phi, texts, labels, x, 1, word=g.word, objective="error")
-    assert g.error == pytest.approx(fixed.error, abs=1e-6)
-    variant = x.rows.clone()
+    new = learned(phi)
+    g = new.generalization(None, objective="error")
+    assert g.error == pytest.approx(new.generalization(g.word, objective="error").error, abs=1e-6)
+    variant = new.rows.clone()
     variant[g.word] += g.perturbation
-    assert dense_outputs(phi, texts, labels, x, 1, variant, "fine-tuned")[2] == pytest.approx(g.output_after, abs=1e-9)
+    assert dense_outputs(phi, 0, 1, variant, "fine-tuned")[2] == pytest.approx(g.output_after, abs=1e-9)
 
 
-def test_theorem_conditions_say_what_is_known():
-    texts, labels, x = data()
-    for name, random in (("rf", True), ("raf", False)):
-        fit = ws.fit_min_norm(build(name), texts, labels)
-        tuned = ws.one_word_generalization(fit, x=x, y_x=1, **SHORT)
-        again = ws.one_word_generalization(fit, x=x, y_x=1, training="retrained", **SHORT)
-        assert (tuned.conditions.theorem, again.conditions.theorem) == (4, 5)
-        assert tuned.conditions.hold is (random and tuned.gamma < 2)
-        assert again.conditions.texts_per_coordinate == N_TEXTS / (WORDS * D)
-        assert again.conditions.condition == fit.conditioning.condition
+@pytest.mark.parametrize(("name", "is_random"), [("rf", True), ("raf", False)])
+def test_theorem_conditions_say_what_is_known(name, is_random):
+    new = learned(build(name))
+    tuned, again = (new.generalization(training=training, **SHORT) for training in TRAININGS)
+    assert (tuned.conditions.theorem, again.conditions.theorem) == (4, 5)
+    assert tuned.conditions.hold is (is_random and tuned.gamma < 2)
+    assert again.conditions.texts_per_coordinate == N_TEXTS / (WORDS * D)
+    assert again.conditions.condition == new.fit.conditioning.condition
 
 
 def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
-    texts, labels, x = data()
-    g = ws.one_word_generalization(
-        build("raf"), texts, labels, x, 1, training="retrained", objective="error", ridge=2.0, **SHORT
-    )
+    g = learned(build("raf"), ridge=2.0).generalization(training="retrained", objective="error", **SHORT)
     shift = g.variant_output_before - g.output_before
     assert g.output_after - 1 == pytest.approx(shift + (g.alignment - 1) * (1 - g.output_before), abs=1e-10)
     assert g.text_output_after < 1 - 1e-3
@@ -185,40 +169,36 @@ def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
 def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
     """A training text twice, up to 1e-7: the kernel's condition number is some 1e15, and RF's gamma is below 2."""
     texts, labels, x = data()
-    phi = ws.RandomFeatures(WORDS, D, 400, seed=0)
-    usual = {"y_x": 1, "word": 0, "search": ws.SearchPlan(starts=1, steps=5), "seed": 0}
-    well = ws.one_word_generalization(phi, texts, labels, x, **usual)
-    assert (well.conditions.solved, well.conditions.hold) == (True, True)
+    phi, plan = ws.RandomFeatures(WORDS, D, 400, seed=0), ws.SearchPlan(starts=1, steps=5)
     twin = ws.gaussian_text(WORDS, D, seed=99).rows
-    rows = [*texts, twin, twin + 1e-7 * torch.ones_like(twin)]
-    ill = ws.one_word_generalization(phi, rows, [*labels, 1, 1], x, **usual)
-    assert ill.conditions.condition > 1e13
-    assert ill.gamma < 2
+    twice = ws.fit_min_norm(phi, [*texts, twin, twin + 1e-7 * torch.ones_like(twin)], [*labels, 1, 1])
+    well, ill = learned(phi).generalization(search=plan), ws.NewText(twice, x, 1).generalization(search=plan)
+    assert (well.conditions.solved, well.conditions.hold) == (True, True)
+    assert ill.conditions.condition > 1e13 and ill.gamma < 2
     assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
     assert ill.to_dict()["theorem_conditions_hold"] is False
 
 
-def test_the_map_its_fit_and_the_new_text_give_the_same_result():
+def test_bad_input_is_named():
     texts, labels, x = data()
     fit = ws.fit_min_norm(build("raf"), texts, labels)
-    of_map = ws.one_word_generalization(build("raf"), texts, labels, x, 1, **SHORT)
-    of_fit = ws.one_word_generalization(fit, x=x, y_x=1, **SHORT)
-    of_text = ws.one_word_generalization(ws.NewText(fit, x, 1), **SHORT)
-    assert of_map == of_fit == of_text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (lambda texts, labels, x, fit: (fit.phi, texts), "`texts` or `y` is missing"),
-        (lambda texts, labels, x, fit: (fit.phi, texts, labels, x), "`x` or `y_x` is missing"),
-        (lambda texts, labels, x, fit: (fit, texts), "`texts` is given, but `phi` (a MinNormFit) already holds it"),
-        (lambda texts, labels, x, fit: (ws.NewText(fit, x, 1), None, None, x), "`x` is given, but `phi` (a NewText)"),
-    ],
-)
-def test_missing_and_repeated_arguments_are_refused(arguments, named):
-    texts, labels, x = data()
-    fit = ws.fit_min_norm(build("raf"), texts, labels)
-    for function in (ws.one_word_generalization, ws.one_word_frontier, ws.one_word_outcomes):
-        with pytest.raises(InputError, match=re.escape(named)):
-            function(*arguments(texts, labels, x, fit))
+    for arguments, message in (
+        ((fit, x, 0.5), r"`y_x` \(=0.5\) must be \+1 or -1"),
+        ((fit, x.rows[:3], 1), r"`x` \(shape \(3, 8\)\) must have the shape of the training texts"),
+    ):
+        with pytest.raises(ws.InputError, match=message):
+            ws.NewText(*arguments)
+    new = ws.NewText(fit, x, 1)
+    for call, message in (
+        (lambda: new.generalization(9), r"`word` \(=9\) is out of range: the text has 5 words, 0 to 4"),
+        (lambda: new.generalization("one"), "`word` .* must be an index, or 'all'"),
+        (lambda: new.generalization(training="taught"), "`training` .* must be one of fine-tuned, retrained"),
+        (lambda: new.generalization(radius=0), "`radius` .* must be a positive finite number"),
+        (lambda: new.frontier(gammas=()), "`gammas` is empty"),
+        (lambda: new.frontier(gammas=(0.5, -1)), "`gammas` .* must be a positive finite number"),
+        (lambda: new.outcomes("all"), "`word` .* must be an index here"),
+        (lambda: new.swap(vocabulary=(["a"], x.rows[:2])), "`vocabulary` has 1 words and rows of shape"),
+        (lambda: new.swap(vocabulary=(["a"], 9 * x.rows[:1]), radius=1e-3), "no vocabulary word has"),
+    ):
+        with pytest.raises(ws.InputError, match=message):
+            call()

@@ -7,11 +7,10 @@ import torch
 from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
-from wordsens.generalization import one_word_outcomes
-from wordsens.generalization.frontier import losses_under
+from wordsens.generalization import TRAININGS
 from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.new_text import losses_under
 from wordsens.maps.function import FunctionFeatures
-from wordsens.regression import TRAININGS
 
 OBJECTIVES = ("fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
 
@@ -27,7 +26,7 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
     texts, labels, x = data(2)
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
-    found = one_word_outcomes(new, word=1, gammas=GAMMAS, radius=radius)
+    found = new.outcomes(1, gammas=GAMMAS, radius=radius)
     for training in TRAININGS:
         known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
         assert found.frontier(training).errors.tolist() == pytest.approx(known, abs=2e-3)
@@ -43,7 +42,7 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
 @pytest.mark.parametrize("name", ["softmax", "relu", "rf"])
 def test_every_number_is_that_of_its_witness(name):
     new = new_text(name)
-    found = one_word_outcomes(new, word=2, gammas=GAMMAS, penalty=0.5)
+    found = new.outcomes(2, gammas=GAMMAS, penalty=0.5)
     assert {(one.training, one.objective) for one in found.chosen} == set(product(TRAININGS, OBJECTIVES))
     assert len(found.chosen) == 8
     for one in found.chosen:
@@ -76,12 +75,12 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
     gaps = []
     for seed in (3, 4, 5):
         new = new_text(name, seed)
-        found = one_word_outcomes(new, word=1, gammas=GAMMAS)
+        found = new.outcomes(1, gammas=GAMMAS)
         for one in found.chosen:
-            alone = ws.one_word_generalization(new, word=1, training=one.training, objective=one.objective)
+            alone = new.generalization(1, training=one.training, objective=one.objective)
             gaps.append(one.loss - alone.loss)
         for frontier in found.frontiers:
-            alone = ws.one_word_frontier(new, word=1, training=frontier.training, gammas=GAMMAS)
+            alone = new.frontier(1, training=frontier.training, gammas=GAMMAS)
             gaps += (frontier.errors - alone.errors).tolist()
     assert len(gaps) == 48
     assert max(gaps) < 0.03 and sum(gaps) / len(gaps) < 0.002

@@ -5,8 +5,7 @@ import torch
 from benchmarks.plain import PlainRegression
 
 import wordsens as ws
-from wordsens.generalization import random_labels
-from wordsens.regression import TRAININGS
+from wordsens.generalization import TRAININGS, random_labels
 
 N, D, TEXTS = 6, 12, 20
 
@@ -39,5 +38,5 @@ def test_the_library_finds_no_worse_a_perturbation(both, training, objective):
     """ReLU's kinks leave several optima close by, so that either may be ahead by a little: 0.3 % of the loss."""
     new, plain = both
     found = plain.descend(new.rows, new.label, 2, training, objective, steps=100)
-    ours = ws.one_word_generalization(new, word=2, training=training, objective=objective)
+    ours = new.generalization(2, training=training, objective=objective)
     assert ours.loss <= found.loss * 1.003

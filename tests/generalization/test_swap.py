@@ -13,24 +13,16 @@ NAMES = [f"w{index}" for index in range(25)]
 
 def setting():
     texts = [ws.gaussian_text(WORDS, D, seed=index) for index in range(N_TEXTS + 1)]
-    phi = ws.RandomAttentionFeatures(D)
-    new = ws.NewText(ws.fit_min_norm(phi, texts[:-1], [1, -1, 1] * 3), texts[-1], 1)
+    new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts[:-1], [1, -1, 1] * 3), texts[-1], 1)
     rows = ws.gaussian_text(len(NAMES), D, seed=77).rows
-    return phi, new, rows
+    return new, rows
 
 
 @pytest.mark.parametrize("training", ["fine-tuned", "retrained"])
 @pytest.mark.parametrize(("radius", "gamma_limit"), [(None, None), (3.0, None), (None, 0.4)])
 def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma_limit):
-    _, new, rows = setting()
-    g = ws.one_word_swap(
-        new,
-        word=None,
-        training=training,
-        vocabulary=(NAMES, rows),
-        radius=radius,
-        gamma_limit=gamma_limit,
-    )
+    new, rows = setting()
+    g = new.swap(None, training=training, vocabulary=(NAMES, rows), radius=radius, gamma_limit=gamma_limit)
     found = {}
     for word in range(WORDS):
         for name, row in zip(NAMES, rows, strict=True):

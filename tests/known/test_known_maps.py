@@ -79,7 +79,7 @@ def test_sensitivity_over_radius_tends_to_the_jacobian(score):
     """S(radius)/radius nears ws.jacobian_sensitivity at least in proportion to the radius."""
     X = gaussian_rows(6, 8, 7)
     phi = ws.RandomAttentionFeatures(8, score=score, seed=7)
-    limit = ws.jacobian_sensitivity(phi, X)
+    limit = ws.jacobian_sensitivity(phi, X).per_word
     off = [
         (ws.word_sensitivity(phi, X, radius=radius, certificate=False).per_word / radius / limit - 1).abs()
         for radius in (1e-2, 1e-3, 1e-4)

@@ -112,7 +112,7 @@ def test_hostile_texts_at_hostile_temperatures(name: str, kind: str, loose_bound
 def test_extreme_radii(name: str) -> None:
     """Finite and of the right order where float64 can hold the answer; refused where it cannot."""
     phi, rows = ws.RandomAttentionFeatures(D, score=name, seed=0), gaussian(N, D, 0)
-    slopes, radii = ws.jacobian_sensitivity(phi, rows), torch.tensor(EXTREME_RADII, dtype=torch.float64)
+    slopes, radii = ws.jacobian_sensitivity(phi, rows).per_word, torch.tensor(EXTREME_RADII, dtype=torch.float64)
     if name in {"linear", "relu-unnormalized"}:
         with pytest.raises(InputError, match="overflows float64 at `radius`"):
             ws.certify(phi, rows, radius=1e300)
@@ -129,7 +129,7 @@ def test_extreme_radii(name: str) -> None:
 
 def test_the_jacobians_norm_bounds_the_smallest_radii_from_below() -> None:
     phi, rows = ws.RandomAttentionFeatures(16, seed=0), ws.gaussian_text(16, 16, seed=0).rows
-    slope = float(ws.jacobian_sensitivity(phi, rows, words=[0])[0])
+    slope = float(ws.jacobian_sensitivity(phi, rows, words=[0]).per_word[0])
     assert slope > 0.2
     for radius in (1e-170, 1e-300):
         upper = float(ws.certify(phi, rows, words=[0], radius=radius)[0])

@@ -73,10 +73,10 @@ def test_regression_and_its_search_differentiate_in_inference_mode(name):
     phi = MAPS[name]()
     with torch.inference_mode():
         new = ws.NewText(ws.fit_min_norm(phi, texts, labels), X, 1)
-        inside = ws.one_word_generalization(new, search=SHORT)
+        inside = new.generalization(search=SHORT)
     again = ws.NewText(ws.fit_min_norm(MAPS[name](), texts, labels), X, 1)
-    assert ws.one_word_generalization(again, search=SHORT).error == inside.error
-    assert ws.one_word_generalization(new, search=SHORT).error == inside.error
+    assert again.generalization(search=SHORT).error == inside.error
+    assert new.generalization(search=SHORT).error == inside.error
 
 
 def saved_and_loaded(phi):

@@ -41,8 +41,8 @@ def test_a_score_of_ones_own_is_searched_like_any_function():
     torch.testing.assert_close(mine.per_word, same, rtol=1e-9, atol=0)
     assert mine.upper is None and mine.upper_per_word is None and mine.rigor is None
     assert mine.map_name == "squares-raf"
-    slopes = ws.jacobian_sensitivity(phi, X)
-    torch.testing.assert_close(slopes, ws.jacobian_sensitivity(plain, X), rtol=1e-9, atol=0)
+    slopes = ws.jacobian_sensitivity(phi, X).per_word
+    torch.testing.assert_close(slopes, ws.jacobian_sensitivity(plain, X).per_word, rtol=1e-9, atol=0)
     pair = ws.group_sensitivity(phi, X, [[0, 1]], search=QUICK["search"])
     assert float(pair.value) > 0
 
@@ -73,7 +73,9 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     words, points = torch.arange(5), 2 * ws.gaussian_text(5, 6, seed=4).rows
     squares, other = (map_.word_change(X.rows).value(points, words) for map_ in (phi, half))
     torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
-    torch.testing.assert_close(ws.jacobian_sensitivity(phi, X), ws.jacobian_sensitivity(half, X), rtol=1e-9, atol=0)
+    torch.testing.assert_close(
+        ws.jacobian_sensitivity(phi, X).per_word, ws.jacobian_sensitivity(half, X).per_word, rtol=1e-9, atol=0
+    )
     assert predict(phi, X.rows) is None
     with pytest.raises(InputError, match="must be one head of softmax attention"):
         ws.theorem_witness(phi, X)

@@ -20,7 +20,8 @@ from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
 from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
-from wordsens.studies import generalization, sensitivity
+from wordsens.studies.generalization import summary as generalization
+from wordsens.studies.sensitivity import summary as sensitivity
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):

@@ -107,5 +107,5 @@ def test_radii_of_all_sizes(radius):
 def test_small_radii_reach_the_jacobians_limit(radius):
     X = ws.gaussian_text(5, 40, seed=1)
     phi = ws.FunctionFeatures(lambda text: torch.tanh(text @ text.T) @ text)
-    limit = ws.jacobian_sensitivity(phi, X)
+    limit = ws.jacobian_sensitivity(phi, X).per_word
     assert bool((ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all())

@@ -77,7 +77,7 @@ def test_several_words_searches_every_set_of_a_short_text():
     rows = unit_rows(8, 6, 14)
     result = ws.several_words_sensitivity(lambda X: X, rows, 3, seed=1, search="quick")
     assert sorted(result.groups) == list(combinations(range(8), 3))
-    assert (result.searched, result.sets) == (56, 56) and "56 of 56 sets searched" in result.result_table().heading
+    assert (result.searched, result.sets) == (56, 56)
     assert result.value == pytest.approx(math.sqrt(3 / 8), rel=1e-9)
 
 

@@ -141,18 +141,33 @@ class TestResult:
     def test_files_that_are_something_else(self, tmp_path):
         from safetensors.torch import save_file
 
-        (tmp_path / "text").write_text("I love her much, and at some length, so that a header could be read.")
-        (tmp_path / "empty").write_bytes(b"")
-        (tmp_path / "pickle").write_bytes(pickle.dumps({"a": 1}))
-        save_file({"a": torch.ones(2)}, tmp_path / "tensors")
-        save_file({"a": torch.ones(2)}, tmp_path / "json", metadata={"wordsens": "{"})
-        save_file({"a": torch.ones(2)}, tmp_path / "names", metadata={"wordsens": '{"tokens": []}'})
-        for name in ("text", "empty", "pickle", "tensors", "json", "names", "missing", "."):
+        def written(content, **changed):
+            metadata = {"wordsens.format": "1", "wordsens.class": "Sensitivity", "wordsens.content": content}
+            save_file({"a": torch.ones(2)}, tmp_path / "file", metadata=metadata | changed)
+
+        def other_bytes(content):
+            (tmp_path / "file").write_bytes(content)
+
+        for write, reason in (
+            (lambda: other_bytes(b"I love her much, and at some length, so that a header could be read."), ""),
+            (lambda: other_bytes(b""), ""),
+            (lambda: other_bytes(pickle.dumps({"a": 1})), ""),
+            (lambda: save_file({"a": torch.ones(2)}, tmp_path / "file"), "its format is another"),
+            (lambda: written("{"), "Expecting property name"),
+            (lambda: written('{"class": "Popen", "fields": {}}'), "'Popen'"),
+            (lambda: written('{"class": "Sensitivity", "fields": {}}'), "missing"),
+            (lambda: written('{"tensor": "b"}'), "'b'"),
+            (lambda: written("{}", **{"wordsens.class": "Swaps"}), "it holds a Swaps"),
+            (lambda: written("{}", **{"wordsens.format": "99"}), "its format is 99, and this version reads 1"),
+            ((tmp_path / "file").unlink, ""),
+            ((tmp_path / "file").mkdir, ""),
+        ):
+            write()
             with pytest.raises(InputError) as caught:
-                ws.Sensitivity.load(tmp_path / name)
+                ws.Sensitivity.load(tmp_path / "file")
             said = str(caught.value)
-            assert said.startswith(f"`path` (={str(tmp_path / name)!r}) is not a file that Sensitivity.save wrote: ")
-            assert "\n" not in said
+            assert said.startswith(f"`path` (={str(tmp_path / 'file')!r}) is not a file that Sensitivity.save wrote: ")
+            assert reason in said and "\n" not in said
 
     def test_the_dictionary_is_json(self):
         r = measured(words=[2, 0])

@@ -33,7 +33,7 @@ def test_a_removal_is_the_model_reading_what_is_left(kind, way):
         if way == "delete":
             left = [number for place, number in enumerate(ids) if place not in own]
         after = mean_of(kind, left)
-        assert float(found.change[at]) == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-5)
+        assert float(found.per_word[at]) == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-5)
         cosine = float(torch.cosine_similarity(after, before, dim=0))
         assert float(found.distance[at]) == pytest.approx(1 - cosine, abs=1e-6)
 
@@ -43,9 +43,9 @@ def test_chosen_words_small_batches_and_rows_kept():
     whole = ws.removal_effects(phi, SENTENCE)
     part = ws.removal_effects(phi, ws.Document(SENTENCE), [3, 0], memory_budget=1)
     assert part.words == (3, 0)
-    torch.testing.assert_close(part.change, whole.change[[3, 0]], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(part.per_word, whole.per_word[[3, 0]], rtol=1e-5, atol=1e-6)
     every_row = ws.removal_effects(phi_of(), SENTENCE, way="mask")
-    assert bool((every_row.change > 0).all())
+    assert bool((every_row.per_word > 0).all())
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,27 @@
-"""Results: equality by content, short reprs, and what was spent."""
+"""Results: equality by content, files, dictionaries, and how they show themselves."""
 
 import functools
+import json
 import pickle
 
 import pytest
 import torch
 
 import wordsens as ws
+from wordsens.evaluation.audit.summary import AuditSummary
+from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.results import Result
-from wordsens.sensitivity.swaps import swap_ratio
+from wordsens.sensitivity.removals import Removals
+from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
 
 X = ws.TextMatrix(ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,))))
 PHI = ws.RandomAttentionFeatures(6)
 VOCABULARY = ws.Vocabulary.of_rows(["a", "b", "c"], ws.gaussian_text(3, 6, seed=8).rows)
-TEXTS, LABELS = [ws.gaussian_text(4, 6, seed=seed) for seed in range(4)], [1, -1, 1, -1]
+NINTH = ws.gaussian_text(4, 6, seed=9)
+NEW = ws.NewText(
+    ws.fit_min_norm(PHI, [ws.gaussian_text(4, 6, seed=seed) for seed in range(4)], [1, -1, 1, -1]), NINTH, 1
+)
 SHORT = ws.SearchPlan("quick", starts=2, steps=3)
 
 SEARCHED = {
@@ -22,17 +29,18 @@ SEARCHED = {
     "groups": lambda: ws.group_sensitivity(PHI, X, [(0, 1), (2,)], search=SHORT),
     "several words": lambda: ws.several_words_sensitivity(PHI, X, 2, search=SHORT),
     "whole words": lambda: ws.whole_word_sensitivity(PHI, X, search=SHORT),
-    "one word": lambda: ws.one_word_generalization(PHI, TEXTS, LABELS, X, 1, search=SHORT),
-    "frontier": lambda: ws.one_word_frontier(PHI, TEXTS, LABELS, X, 1, gammas=(0.5,), search=SHORT),
+    "one word": lambda: NEW.generalization(search=SHORT),
+    "frontier": lambda: NEW.frontier(gammas=(0.5,), search=SHORT),
 }
 OTHERS = {
-    "outcomes": lambda: ws.one_word_outcomes(
-        ws.NewText(ws.fit_min_norm(PHI, TEXTS, LABELS), ws.gaussian_text(4, 6, seed=9), 1), gammas=(0.5,), search=SHORT
-    ),
+    "outcomes": lambda: NEW.outcomes(gammas=(0.5,), search=SHORT),
     "several texts": lambda: ws.word_sensitivities(PHI, [X, X], search=SHORT, certificate=False)[1],
-    "swaps": lambda: ws.best_swaps(PHI, X, VOCABULARY),
-    "ratio": lambda: swap_ratio(PHI, X, ws.best_swaps(PHI, X, VOCABULARY), search=SHORT),
-    "one swap": lambda: ws.one_word_swap(PHI, TEXTS, LABELS, X, 1, vocabulary=(["b"], X.rows[1:2])),
+    "swaps": lambda: ws.best_swaps(PHI, X, vocabulary=VOCABULARY),
+    "limit": lambda: ws.jacobian_sensitivity(PHI, X),
+    "substitutions": lambda: ws.substitution_sensitivity(
+        lambda texts: [[1.0 + len(t)] for t in texts], ["a b"], vowels
+    ),
+    "one swap": lambda: NEW.swap(vocabulary=(["b"], X.rows[1:2])),
     "witness": lambda: ws.theorem_witness(PHI, X),
     "certificate": lambda: ws.certificate(ws.RandomFeatures(4, 6), X),
     "attention": lambda: ws.attention_pair(PHI, X, X),
@@ -40,6 +48,10 @@ OTHERS = {
     "ball": lambda: ws.Ball(torch.ones(2)),
 }
 MAKE = SEARCHED | OTHERS
+
+
+def vowels(_word):
+    return ("a", "eau")
 
 
 @functools.cache
@@ -64,9 +76,22 @@ def test_results_compare_by_content_and_have_a_short_repr(name):
 @pytest.mark.parametrize("name", SEARCHED)
 def test_a_search_says_what_was_asked_for_and_spent(name):
     found = made(name)
-    assert found.search == "quick, starts=2, steps=3"
+    assert (found.search, found.seed) == ("quick, starts=2, steps=3", 0)
     assert found.evaluations > 0
     assert 0 < found.seconds < 600
+
+
+@pytest.mark.parametrize("name", ["sensitivity", "groups", "several words", "whole words", "swaps", "limit"])
+def test_every_measurement_has_one_shape(name):
+    found = made(name)
+    assert isinstance(found, SensitivityResult)
+    values = found.per_group if name in ("groups", "several words") else found.per_word
+    assert found.value == float(values.max())
+    assert len(found.perturbations) == len(values)
+    assert found.converged is None or len(found.converged) == len(values)
+    assert found.upper is None or found.upper >= found.value
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["value"] == found.value and "perturbations" not in plain
 
 
 def test_seconds_do_not_count_and_nan_equals_nan():
@@ -78,3 +103,103 @@ def test_seconds_do_not_count_and_nan_equals_nan():
         object.__setattr__(one, "value", float("nan"))
         object.__setattr__(one, "per_word", found.per_word * float("nan"))
     assert changed == found
+
+
+LIGHT = 9_000
+"""Bytes of one result in a notebook: fifty stay under half a megabyte."""
+
+UNSAFE = ("<script>", "</b>", '"onmouseover=', "שלום", "😀")
+
+
+def audited():
+    word = AuditedWord(word=UNSAFE[0], tokens=1, place=0.0, sensitivity=1.0, removal=0.5, swap=0.3)
+    return AuditedText(
+        source=UNSAFE[1], tokens=3, words=2, words_lost=0, negations_lost=0, measured=(word,), evaluations=4
+    )
+
+
+def removals():
+    return Removals(
+        value=1.0,
+        way="delete",
+        words=(0, 1),
+        whole=(Word(UNSAFE[0], (0,)), Word("b", (1,))),
+        per_word=torch.tensor([0.5, 1.0]),
+        distance=torch.ones(2),
+        perturbations=(),
+        converged=None,
+    )
+
+
+RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"audited": audited, "removals": removals}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_shows_itself_everywhere_with_the_same_columns(name):
+    found = RESULTS[name]()
+    columns = list(found.result_table().columns)
+    assert list(found.to_pandas().columns) == columns
+    assert found.show().splitlines()[0] == found.result_table().heading
+    html = found._repr_html_()
+    assert len(html.encode()) < LIGHT
+    assert html.startswith('<div class="wordsens">')
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_goes_to_a_file_and_back(name, tmp_path):
+    found = RESULTS[name]()
+    found.save(tmp_path / "found")
+    assert type(found).load(tmp_path / "found") == found
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(
+        ws.InputError, match=r"`path` \(='.*missing.x'\) must be a file in a folder that can be written"
+    ):
+        made("sensitivity").save(tmp_path / "missing" / "x")
+
+
+def test_words_of_users_are_shown_as_text_and_in_order():
+    X = ws.TextMatrix(ws.gaussian_text(5, 6, seed=1).rows, tokens=UNSAFE)
+    found = ws.word_sensitivity(PHI, X, search="quick", certificate=False)
+    html = found._repr_html_()
+    assert "<script" not in html
+    assert "</b>," not in html
+    assert 'title="' in html and '"onmouseover' not in html
+    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")]
+    assert places == sorted(places)
+    assert "<script" not in audited()._repr_html_()
+    assert "&lt;script&gt;" in removals()._repr_html_()
+
+
+def test_a_long_text_stays_light():
+    tokens = tuple(f"word{number}" for number in range(300))
+    X = ws.TextMatrix(ws.gaussian_text(300, 6, seed=1).rows, tokens=tokens)
+    plan = ws.SearchPlan("quick", starts=1, steps=1)
+    found = ws.word_sensitivity(PHI, X, search=plan, certificate=False)
+    assert len(found._repr_html_().encode()) < LIGHT
+    assert "and 220 more" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "name", ["sensitivity", "groups", "whole words", "frontier", "swaps", "certificate", "attention"]
+)
+def test_a_result_is_drawn(name):
+    assert made(name).plot().axes
+
+
+def test_the_bars_are_the_numbers():
+    found = made("sensitivity")
+    heights = [bar.get_height() for bar in found.plot().axes[0].patches]
+    assert heights == pytest.approx(found.per_word.tolist())
+    with pytest.raises(
+        ws.InputError, match=r"a OneWordGeneralization is a table without a number to draw; use show\(\)"
+    ):
+        made("one word").plot()
+
+
+def test_an_audit_says_what_it_found(tmp_path):
+    found = AuditSummary(3, 9, (), 0, 0, (), (), {})
+    assert "9 words of 3 texts" in found._repr_html_()
+    found.save(tmp_path / "found")
+    assert AuditSummary.load(tmp_path / "found") == found

@@ -9,10 +9,10 @@ import torch
 
 import wordsens as ws
 from wordsens.models.load import as_model
-from wordsens.sensitivity.substitution import SubstitutionPlan, substitution_sensitivity
+from wordsens.sensitivity.substitution import substitution_sensitivity
 
 BITS = ("zero", "one")
-WHOLE = SubstitutionPlan(draws=64, longest_block=5)
+WHOLE = {"draws": 64, "longest_block": 5}
 
 
 def either(_word):
@@ -62,9 +62,7 @@ def majority(bits):
 )
 def test_the_average_sensitivity_of_boolean_functions(function, average):
     texts = [as_text(bits) for bits in itertools.product((0, 1), repeat=5)]
-    found = substitution_sensitivity(
-        boolean(function), texts, either, plan=WHOLE, label=lambda rows: rows[:, 0].tolist()
-    )
+    found = substitution_sensitivity(boolean(function), texts, either, **WHOLE, label=lambda rows: rows[:, 0].tolist())
     assert found.average.value == pytest.approx(average)
     assert found.flips.value == pytest.approx(average / 5)
     assert found.random.value == pytest.approx(2 * average / 5), "a flip moves +-1 by 2"
@@ -72,8 +70,8 @@ def test_the_average_sensitivity_of_boolean_functions(function, average):
 
 
 def test_blocks_see_what_no_single_word_changes():
-    plan = SubstitutionPlan(draws=64, longest_block=3)
-    found = substitution_sensitivity(boolean(all), [as_text([0, 0, 0]), as_text([1, 1, 1])], either, plan=plan)
+    texts = [as_text([0, 0, 0]), as_text([1, 1, 1])]
+    found = substitution_sensitivity(boolean(all), texts, either, draws=64, longest_block=3)
     none, every = found.texts
     assert (none.average, none.block, none.blocks) == (0, pytest.approx(4 / 8 * 7 / 8), ((0, 1, 2),))
     assert (every.average, every.block) == (3, 3)
@@ -105,8 +103,8 @@ def test_block_sensitivity_is_the_best_of_all_disjoint_blocks(seed, neighbours):
         for blocks in partitions(range(5))
         if not neighbours or all(block[-1] - block[0] < len(block) for block in blocks)
     )
-    plan = SubstitutionPlan(draws=32, longest_block=5, enumerated=0 if neighbours else 32)
-    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, plan=plan).texts
+    plan = {"draws": 32, "longest_block": 5, "enumerated": 0 if neighbours else 32}
+    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, **plan).texts
     assert text.every_block != neighbours
     assert text.block == pytest.approx(best)
     assert text.block == pytest.approx(sum(by_hand(function, bits, block) for block in text.blocks))
@@ -139,7 +137,7 @@ def linear(texts):
 
 def test_a_linear_function_has_the_variances_of_its_terms():
     text = "low mid high"
-    (found,) = substitution_sensitivity(linear, [text], lambda _: tuple(WEIGHTS), plan=SubstitutionPlan(draws=27)).texts
+    (found,) = substitution_sensitivity(linear, [text], lambda _: tuple(WEIGHTS), draws=27).texts
     own, spread = linear([text])[0][0] ** 2, np.var(list(WEIGHTS.values()))
     assert found.per_word == pytest.approx([place**2 * spread / own for place in (1, 2, 3)])
     # Terms are independent: no way to cut the text gives more than another.
@@ -160,10 +158,7 @@ def test_drawn_words_give_the_same_on_average_and_blocks_are_not_overrated():
         return [[20.0 + sum(values.get(word, 0.0) for word in text.split())] for text in texts]
 
     text = "w0 w1 w2 w3"
-    found = [
-        substitution_sensitivity(encode, [text], lambda _: words, plan=SubstitutionPlan(draws=8), seed=seed).texts[0]
-        for seed in range(60)
-    ]
+    found = [substitution_sensitivity(encode, [text], lambda _: words, seed, draws=8).texts[0] for seed in range(60)]
     truth = 4 * np.var(list(values.values())) / encode([text])[0][0] ** 2
     for measured in ([one.average for one in found], [one.block for one in found]):
         error = np.std(measured, ddof=1) / math.sqrt(60)
@@ -191,4 +186,4 @@ def test_bad_input_is_one_line():
     with pytest.raises(ws.InputError, match=r"holds no word"):
         substitution_sensitivity(linear, ["  "], either)
     with pytest.raises(ws.InputError, match=r"`draws` \(=3\)"):
-        SubstitutionPlan(draws=3)
+        substitution_sensitivity(linear, ["a b"], either, draws=3)

@@ -37,7 +37,7 @@ from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import is_pair_model
 from wordsens.report.findings import save_findings
-from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
+from wordsens.sensitivity.substitution import SubstitutionSensitivity, substitution_sensitivity
 from wordsens.sweeps.store import Record, Store, write_tables
 from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
@@ -351,7 +351,7 @@ def _substitution(
         phi,
         [document.text for document in whole[: options.substitutions]],
         SameKind(texts.counts),
-        plan=SubstitutionPlan(most_words=options.max_words),
+        most_words=options.max_words,
         label=(lambda rows: rows.argmax(dim=1).tolist()) if labelled else None,
         seed=options.seed,
     )

@@ -1,23 +1,31 @@
-"""The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?"""
+"""The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?
 
-from wordsens.generalization.frontier import OneWordFrontier, one_word_frontier
-from wordsens.generalization.loss import OBJECTIVE_NAMES
-from wordsens.generalization.new_text import NewText, linear_labels, random_labels
-from wordsens.generalization.one_word import OneWordGeneralization, TheoremConditions, one_word_generalization
-from wordsens.generalization.outcomes import OneWordOutcomes, one_word_outcomes
-from wordsens.generalization.swap import one_word_swap
+The model is the min-norm interpolation of labelled texts from the Gram matrix of their features (`fit_min_norm`).
+"""
+
+from wordsens.generalization.min_norm import TRAININGS, Conditioning, MinNormFit, SingularGramError, fit_min_norm
+from wordsens.generalization.new_text import NewText
+from wordsens.generalization.result import (
+    OBJECTIVE_NAMES,
+    OneWordFrontier,
+    OneWordGeneralization,
+    OneWordOutcomes,
+    TheoremConditions,
+)
+from wordsens.generalization.setting import linear_labels, random_labels
 
 __all__ = [
     "OBJECTIVE_NAMES",
+    "TRAININGS",
+    "Conditioning",
+    "MinNormFit",
     "NewText",
     "OneWordFrontier",
     "OneWordGeneralization",
     "OneWordOutcomes",
+    "SingularGramError",
     "TheoremConditions",
+    "fit_min_norm",
     "linear_labels",
-    "one_word_frontier",
-    "one_word_generalization",
-    "one_word_outcomes",
-    "one_word_swap",
     "random_labels",
 ]

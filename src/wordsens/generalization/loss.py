@@ -10,17 +10,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.generalization.new_text import NewText, Outputs
+from wordsens.generalization.min_norm import TRAININGS
+from wordsens.generalization.result import OBJECTIVE_NAMES
+from wordsens.generalization.setting import OneWordSetting, Outputs
 from wordsens.maps.base import MovedRows
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.regression import TRAININGS
 from wordsens.search.ball import unit
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
 from wordsens.search.plan import Stages
-
-OBJECTIVE_NAMES = ("alignment", "fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
-"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err; penalized-error:
-Err + penalty gamma²."""
 
 INSIDE = 1e-4
 """The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
@@ -88,7 +85,7 @@ class Losses:
         wanted: (m, 2), the signs in which delta and F should move: 0 where it does not matter.
     """
 
-    def __init__(self, new: NewText, losses: Sequence[Loss]):
+    def __init__(self, new: OneWordSetting, losses: Sequence[Loss]):
         kinds = [kind for kind in TRAININGS if any(loss.kind == kind for loss in losses)]
 
         def each(values: Sequence[float]) -> Float[Tensor, " m"]:
@@ -166,7 +163,7 @@ class Losses:
 class BestPoints:
     """The best point evaluated for each loss; Delta = 0 before any is."""
 
-    def __init__(self, losses: Losses, new: NewText):
+    def __init__(self, losses: Losses, new: OneWordSetting):
         self._losses, self.evaluations = losses, 0
         self._least = losses.reached(new.rows.new_zeros(1, losses.functionals.count))[0]
         self.words = torch.zeros(len(losses), dtype=torch.long, device=new.rows.device)

@@ -8,7 +8,7 @@ import numpy as np
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.check import Check
-from wordsens.generalization.frontier import OneWordFrontier
+from wordsens.generalization import OneWordFrontier
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.plotting.attention import attention, prompts

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,9 +19,9 @@ from wordsens.evaluation.audit.comparison import AuditChange
 from wordsens.evaluation.audit.summary import PLACES, AuditSummary, Reaction, place_of, summarise_audit
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
+from wordsens.findings.sensitivity import contrast
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
-from wordsens.sensitivity.result import contrast
 from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
 from wordsens.statistics.trend import Trend
@@ -88,10 +88,10 @@ def _contrasts(records: Sequence[Record]) -> Iterator[Finding]:
         return
     (group,) = texts.values()
     if (beside := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
-        number, sentence = beside
         searched = "every word searched" if all(map(_whole, group)) else "of some maps only a sample of words searched"
-        sentence = f"{sentence.removesuffix('.')}, in the given text of {group[0].n} words."
-        yield Finding(number, sentence, f"Attained, on one text, d = {group[0].d}; {searched}.")
+        sentence = f"{beside.sentence.removesuffix('.')}, in the given text of {group[0].n} words."
+        known = f"Attained, on one text, d = {group[0].d}; {searched}."
+        yield replace(beside, sentence=sentence, known=known)
 
 
 def _whole(record: Record) -> bool:
@@ -224,7 +224,11 @@ def _of_audit(audit: str, records: Sequence[Record], folder: Path) -> list[Findi
     """The findings that the audit's command printed, where it wrote them down; else those of its records."""
     saved = _saved(folder).get(audit)
     if saved is not None:
-        return [Finding(**{**one, "surety": tuple(one["surety"])}) for one in saved]
+        rows: list[dict[str, Any]] = [
+            {name: tuple(value) if isinstance(value, list) else value for name, value in finding.items()}
+            for finding in saved
+        ]
+        return [Finding(**row) for row in rows]
     texts = [audited(record) for record in records]
     return audit_findings(texts, summarise_audit(texts, Counter()))
 

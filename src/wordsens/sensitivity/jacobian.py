@@ -1,7 +1,9 @@
 """The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
 
+import time
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, SupportsIndex, overload
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -25,7 +27,8 @@ from wordsens.maps.mapping import (
     require_repeatable,
     restores_state,
 )
-from wordsens.seeds import gaussian_on, generator
+from wordsens.seeds import Seed, gaussian_on, generator
+from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
 
 Product = Callable[[Float[Tensor, "b d"]], Float[Tensor, "b d"]]
@@ -64,8 +67,8 @@ def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
                     f"the Jacobian of {name} needs derivatives of its gradient ({first_line(error)}); write it with "
                     "operations that torch differentiates twice"
                 ) from error
-            (result,) = torch.autograd.grad(here, delta, pushed)
-        return result
+            (normal,) = torch.autograd.grad(here, delta, pushed)
+        return normal
 
     return product
 
@@ -75,50 +78,34 @@ _ROUNDS = 25
 _TOLERANCE = 1e-12
 
 
-class JacobianSensitivity(NamedTuple):
-    """The small-radius limit with the directions that attain it.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class JacobianSensitivity(SensitivityResult):
+    """The small-radius limit of word sensitivity, with the directions that reach it.
 
     Attributes:
-        values: (w,), as `jacobian_sensitivity` gives them alone.
-        directions: (w, d), unit vectors v: Delta = radius v attains values * radius, up to terms in radius², and so
-            does -v; the sign is such that the coordinate of largest size is positive.
+        value: the largest of `per_word`.
+        words: (w,), the words.
+        per_word: (w,), the limit of S_i(radius) / radius.
+        perturbations: (w, d), unit vectors v: Delta = radius v changes phi by per_word * radius, up to terms in
+            radius², and so does -v; the sign is such that the coordinate of largest size is positive.
     """
 
-    values: Float[Tensor, " w"]
-    directions: Float[Tensor, "w d"]
+    words: Int[Tensor, " w"]
+    per_word: Float[Tensor, " w"]
+    perturbations: Float[Tensor, "w d"]
 
-
-@overload
-def jacobian_sensitivity(
-    phi: FeatureMap | Callable[[Tensor], Tensor],
-    X: TextMatrix | Tensor | np.ndarray,
-    words: Iterable[int] | SupportsIndex | None = None,
-    *,
-    seed: int = 0,
-    directions: Literal[False] = False,
-) -> Float[Tensor, " w"]: ...
-
-
-@overload
-def jacobian_sensitivity(
-    phi: FeatureMap | Callable[[Tensor], Tensor],
-    X: TextMatrix | Tensor | np.ndarray,
-    words: Iterable[int] | SupportsIndex | None = None,
-    *,
-    seed: int = 0,
-    directions: Literal[True],
-) -> JacobianSensitivity: ...
+    def columns(self) -> dict[str, Any]:
+        """A row a word."""
+        return {"word": self.words.tolist(), "sensitivity per radius": self.per_word.tolist()}
 
 
 @restores_state
 def jacobian_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
-    words: Iterable[int] | SupportsIndex | None = None,
-    *,
-    seed: int = 0,
-    directions: bool = False,
-) -> Float[Tensor, " w"] | JacobianSensitivity:
+    words: Iterable[int] | Tensor | SupportsIndex | None = None,
+    seed: Seed = 0,
+) -> JacobianSensitivity:
     """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over ‖phi(X)‖.
 
     S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word i (ours). Converged
@@ -130,8 +117,6 @@ def jacobian_sensitivity(
         X: the text, (n, d).
         words: the word indices; None for all.
         seed: of Lanczos's starting vectors.
-        directions: also give the right singular vectors, the directions in which the limit is attained: the result is
-            then a named tuple (values, directions).
 
     Raises:
         InputError: a bad text or word; a map whose features carry no gradient; singular values too close to tell apart
@@ -139,54 +124,48 @@ def jacobian_sensitivity(
         ZeroFeaturesError: phi(X) = 0.
 
     >>> phi = lambda X: 3 * X
-    >>> jacobian_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64))   # 3 / ‖3 X‖ = 1/6
+    >>> jacobian_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).per_word   # 3 / ‖3 X‖ = 1/6
     tensor([0.1667, 0.1667, 0.1667, 0.1667], dtype=torch.float64)
     >>> phi = lambda X: X * torch.tensor([1.0, 5.0], dtype=torch.float64)
-    >>> jacobian_sensitivity(phi, torch.ones(2, 2, dtype=torch.float64), 0, directions=True).directions.round().abs()
+    >>> jacobian_sensitivity(phi, torch.ones(2, 2, dtype=torch.float64), 0).perturbations.round().abs()
     tensor([[0., 1.]], dtype=torch.float64)
     """
+    started = time.perf_counter()
     phi, text = as_feature_map(phi), as_text(X)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
     with torch.no_grad():
         norm = feature_norm(require_repeatable(phi, rows), phi.name)
-    start = gaussian_on(
-        len(chosen),
-        rows.shape[1],
-        generator=generator(seed, "jacobian"),
-        dtype=rows.dtype,
-        device=rows.device,
-    )
-    structured = _STRUCTURED.get(type(phi))
-    product = None if structured is None else structured(phi, rows, chosen)
+    stream = generator(seed, "jacobian")
+    start = gaussian_on(len(chosen), rows.shape[1], generator=stream, dtype=rows.dtype, device=rows.device)
+    product = _attention_product(phi, rows, chosen)
     if product is not None:
         squares, vectors = _largest(product, start)
     else:
-        result = [_largest(_product(phi, rows, word), start[at : at + 1]) for at, word in enumerate(chosen)]
-        squares, vectors = (torch.cat(parts) for parts in zip(*result, strict=True))
-    values = squares.clamp(min=0).sqrt().double() / norm
-    return JacobianSensitivity(values, _signed(vectors).double()) if directions else values
-
-
-def _signed(vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
-    """Unit vectors whose coordinate of largest size is positive."""
+        of_words = [_largest(_product(phi, rows, word), start[i : i + 1]) for i, word in enumerate(chosen)]
+        squares, vectors = (torch.cat(parts) for parts in zip(*of_words, strict=True))
+    per_word = squares.clamp(min=0).sqrt().double() / norm
     largest = vectors.gather(1, vectors.abs().argmax(dim=1, keepdim=True))
-    return torch.nn.functional.normalize(vectors, dim=1) * torch.where(largest < 0, -1.0, 1.0)
+    directions = torch.nn.functional.normalize(vectors, dim=1) * torch.where(largest < 0, -1.0, 1.0)
+    return JacobianSensitivity(
+        value=float(per_word.max()),
+        words=chosen,
+        per_word=per_word,
+        perturbations=directions.double(),
+        converged=None,
+        seconds=time.perf_counter() - started,
+        seed=int(seed),
+    )
 
 
-def _of_attention(phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+def _attention_product(phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+    """J^T J of all words at once, for exactly these classes, since a subclass may change phi; None for other maps."""
+    if not isinstance(phi, AttentionLayer) or type(phi) not in (RandomAttentionFeatures, AttentionFeatures):
+        return None
     score = offered(phi.score, ClosedForm)
     if score is None or phi.summed:
         return None
     return AttentionJacobian(rows, phi.head_weights(len(rows), phi.dtype), score, words).normal_product
-
-
-_STRUCTURED: dict[type[FeatureMap], Callable[..., Product | None]] = {
-    RandomAttentionFeatures: _of_attention,
-    AttentionFeatures: _of_attention,
-}
-"""J^T J of all words at once: function of (phi, rows, words), for exactly that class, since a subclass may change phi;
-None where a map of the class has none."""
 
 
 def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:

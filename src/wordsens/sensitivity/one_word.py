@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wordsens.certificates import EFFORTS
 from wordsens.certificates.certify import certificate_for
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
@@ -20,9 +20,9 @@ from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Progress
-from wordsens.search.plan import Search
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.result import Budget, Sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _MAX_RELATIVE_ROUNDING = 0.01
@@ -54,9 +54,9 @@ def word_sensitivity(
 
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
-    The value is attained: a lower bound of the sup, with a witness for every word. The search proposes witnesses;
-    each is then mapped through phi, and only that recomputed number, less its rounding error, is reported. Beside it
-    stands an upper bound, for maps that have a certificate.
+    The value is a lower bound of the sup, with a witness for every word: the search proposes witnesses, each is mapped
+    through phi again, and that number, less its rounding error, is reported. Maps with a certificate also have an upper
+    bound.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -86,7 +86,8 @@ def word_sensitivity(
     0.5
     """
     started = time.perf_counter()
-    budget = Budget(search, memory_budget, progress)
+    plan = SearchPlan.of(search)
+    require_count("memory_budget", memory_budget)
     if not isinstance(certificate, bool):
         require_choice("certificate", certificate, EFFORTS)
     phi, text = as_feature_map(phi), as_text(X)
@@ -94,8 +95,8 @@ def word_sensitivity(
     chosen = word_indices(words, len(text)).to(rows.device)
     ball = Ball(radii(radius, phi, rows, chosen))
     change = phi.word_change(rows, memory_budget=memory_budget)
-    result = maximize(change, chosen, ball, budget.plan, generator=stream, progress=progress)
-    per_word, rounding = _recomputed(phi, rows, chosen, ball, result.perturbations, memory_budget)
+    climbed = maximize(change, chosen, ball, plan, generator=stream, progress=progress)
+    per_word, rounding = _recomputed(phi, rows, chosen, ball, climbed.perturbations, memory_budget)
     best = int(per_word.argmax())
     bounds = None
     if certificate:
@@ -110,14 +111,14 @@ def word_sensitivity(
         words=chosen,
         per_word=per_word,
         rounding=rounding,
-        perturbations=result.perturbations,
+        perturbations=climbed.perturbations,
         radius=ball.radius,
         tokens=tuple(text.word(int(word)) for word in chosen),
-        search=str(budget.plan),
-        evaluations=result.evaluations + mapped * len(chosen),
-        evaluations_per_word=result.spent + mapped,
+        search=str(plan),
+        evaluations=climbed.evaluations + mapped * len(chosen),
+        evaluations_per_word=climbed.spent + mapped,
         seconds=time.perf_counter() - started,
-        converged=result.converged & (rounding <= _MAX_RELATIVE_ROUNDING * per_word),
+        converged=climbed.converged & (rounding <= _MAX_RELATIVE_ROUNDING * per_word),
         seed=int(seed),
         map_name=phi.name,
         upper=None if bounds is None else bounds.value,
@@ -142,19 +143,19 @@ def _recomputed(
     may make another word best: so on, until the best one is checked. Where phi is continuous it counts for every word.
     """
 
-    def one_alone(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
+    def change_of(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
         return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=memory_budget)
 
     neighbours = 0 if phi.continuous else _NEIGHBOURS
-    values, rounding = with_neighbours(one_alone, rows, words, perturbations, ball, neighbours)
+    values, rounding = with_neighbours(change_of, rows, words, perturbations, ball, neighbours)
     rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + values))
     best, checked = int((values - rounding).argmax()), set[int]()
     while best not in checked and float(values[best]) > 0:
         witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[0]
         # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
-        of = slice(None) if phi.continuous else best
-        rounding[of] = torch.maximum(rounding[of], error[of])
+        words_meant = slice(None) if phi.continuous else best
+        rounding[words_meant] = torch.maximum(rounding[words_meant], error[words_meant])
         checked.add(best)
         best = int((values - rounding).argmax())
     return (values - rounding).clamp(min=0), rounding

@@ -1,8 +1,10 @@
 """Deleting or masking a word: what other tools report, beside what the word could do."""
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,45 +15,40 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Result, ResultTable
+from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix, Word
 
 WAYS = ("delete", "mask")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Removals(Result):
-    """The changes of a map when words are deleted or masked.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Removals(SensitivityResult):
+    """The changes of a map when words are deleted or masked: no sup, one changed text a word.
 
     Attributes:
+        value: the largest of `per_word`.
         way: "delete" or "mask".
         words: the indices of the words among the text's whole words.
         whole: the words.
-        change: (w,), ‖phi(text without the word) - phi(text)‖ / ‖phi(text)‖.
+        per_word: (w,), ‖phi(text without the word) - phi(text)‖ / ‖phi(text)‖.
         distance: (w,), 1 - cos of the angle between the two.
     """
 
     way: str
     words: tuple[int, ...]
     whole: tuple[Word, ...]
-    change: Float[Tensor, " w"]
+    per_word: Float[Tensor, " w"]
     distance: Float[Tensor, " w"]
 
-    def result_table(self) -> ResultTable:
+    def columns(self) -> dict[str, Any]:
         """A row a word."""
-        columns = {
+        return {
             "word": self.words,
             "text": [word.text for word in self.whole],
-            "change": self.change.tolist(),
+            "change": self.per_word.tolist(),
             "distance": self.distance.tolist(),
         }
-        done = {"delete": "deleted", "mask": "masked"}[self.way]
-        most = int(self.change.argmax())
-        heading = (
-            f"{self.whole[most].text!r} {done} moves the output most: {float(self.change[most]):.3g} times its size"
-        )
-        return ResultTable(heading, columns, "change", "text")
 
 
 def removal_effects(
@@ -65,8 +62,8 @@ def removal_effects(
 ) -> Removals:
     """The change of phi when a whole word is deleted, or each of its tokens becomes the mask token.
 
-    Not a sup: one changed text a word, the same that occlusion and leave-one-out tools evaluate. Deleting moves the
-    later words one place forward. Cost: one forward pass a word, batched by length.
+    No sup: one changed text a word, as occlusion and leave-one-out tools evaluate. Deleting moves the later words one
+    place forward. Cost: one forward pass a word, batched by length.
 
     Args:
         phi: a transformer; for "delete" with features whose size does not depend on the text's length.
@@ -81,10 +78,11 @@ def removal_effects(
             range; a text of one word that would be deleted.
 
     >>> phi = TransformerFeatures.from_pretrained("minilm", pool="own")
-    >>> found = removal_effects(phi, "This film is not good", way="delete")
-    >>> [word.text for word in found.whole]
+    >>> removed = removal_effects(phi, "This film is not good", way="delete")
+    >>> [word.text for word in removed.whole]
     ['This', 'film', 'is', 'not', 'good']
     """
+    started = time.perf_counter()
     require_choice("way", way, WAYS)
     require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
     if phi.reader is None:
@@ -92,20 +90,21 @@ def removal_effects(
     mask = phi.reader.tokenizer.mask_token_id
     if way == "mask" and mask is None:
         raise InputError(f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'")
-    content = text.text if isinstance(text, Document) else text
-    read = phi.reader.tokens(content, max_words=max_words)
-    ids, whole = list(read.ids), read.whole_words or ()
+    tokens = phi.reader.tokens(text.text if isinstance(text, Document) else text, max_words=max_words)
+    ids, whole = list(tokens.ids), tokens.whole_words or ()
     chosen = list(range(len(whole))) if words is None else [int(word) for word in words]
     if any(not 0 <= word < len(whole) for word in chosen) or not chosen:
         raise InputError(f"`words` (={chosen!r}) must name words from 0 to {len(whole) - 1}, at least one")
     if way == "delete" and len(whole) == 1:
         raise InputError("the text has one word, and nothing is left without it; give a longer text, or way='mask'")
     by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
-    for at, word in enumerate(chosen):
+    for index, word in enumerate(chosen):
         rows = set(whole[word].rows)
-        changed = [mask if place in rows else number for place, number in enumerate(ids)]
-        saved = changed if way == "mask" else [number for place, number in enumerate(ids) if place not in rows]
-        by_length[len(saved)].append((at, saved))
+        if way == "mask":
+            changed = [mask if place in rows else number for place, number in enumerate(ids)]
+        else:
+            changed = [number for place, number in enumerate(ids) if place not in rows]
+        by_length[len(changed)].append((index, changed))
     with torch.no_grad():
         features = phi(phi.rows_of(torch.tensor([ids])))[0]
         if way == "delete" and features.ndim > 1:
@@ -118,18 +117,28 @@ def removal_effects(
         for length, texts in by_length.items():
             size = max(1, memory_budget // phi.bytes_per_text(length))
             for start in range(0, len(texts), size):
-                part = texts[start : start + size]
-                features = phi(phi.rows_of(torch.tensor([saved for _, saved in part]))).flatten(start_dim=1).double()
-                at = [index for index, _ in part]
-                change[at] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
-                distance[at] = cosine_distance(features, base).cpu()
-    return Removals(way, tuple(chosen), tuple(whole[word] for word in chosen), change, distance)
+                places, changed = zip(*texts[start : start + size], strict=True)
+                features = phi(phi.rows_of(torch.tensor(changed))).flatten(start_dim=1).double()
+                change[list(places)] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
+                distance[list(places)] = cosine_distance(features, base).cpu()
+    return Removals(
+        value=float(change.max()),
+        way=way,
+        words=tuple(chosen),
+        whole=tuple(whole[word] for word in chosen),
+        per_word=change,
+        perturbations=(),
+        converged=None,
+        distance=distance,
+        evaluations=len(chosen),
+        seconds=time.perf_counter() - started,
+    )
 
 
-def cosine_distance(one: Float[Tensor, "*batch p"], other: Float[Tensor, " p"]) -> Float[Tensor, "*batch"]:
+def cosine_distance(first: Float[Tensor, "*batch p"], second: Float[Tensor, " p"]) -> Float[Tensor, "*batch"]:
     """1 - cos of the angle between vectors, as ‖u - v‖² / 2 of their unit vectors: never negative, and exact where the
     two are close, where 1 - cos itself cancels."""
-    units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (one, other)]
+    units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (first, second)]
     return (units[0] - units[1]).square().sum(dim=-1) / 2
 
 
@@ -152,10 +161,10 @@ def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> flo
     n = len(rows)
     if phi.text_shape[0] is not None or n < 3:
         return None
-    saved = [at for at in range(n) if at != word]
+    others = [row for row in range(n) if row != word]
     with torch.no_grad():
-        base, less = phi(rows), phi(rows[saved])
+        base, less = phi(rows), phi(rows[others])
         norm = feature_norm(base, phi.name)
         if base.shape != less.shape:
-            base = base[..., saved, :]
+            base = base[..., others, :]
         return float(torch.linalg.vector_norm((less - base).flatten(), dtype=torch.float64)) / norm

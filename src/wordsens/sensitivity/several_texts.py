@@ -1,4 +1,4 @@
-"""Word sensitivity of several texts under one map, and the words that are searched where nobody names them."""
+"""Word sensitivity of several texts under one map, and the words that are searched by default."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text
-from wordsens.maps.base import FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
-from wordsens.sensitivity.result import Budget, Sensitivity
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 ON_DEMAND_WORDS = 16
@@ -52,9 +52,11 @@ def word_sensitivities(
     radius: float | None = None,
     seed: Seed = 0,
     *,
-    search: Search | Budget = "normal",
+    search: Search = "normal",
     certificate: bool | str = True,
     text_depends_on_weights: bool = False,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
 ) -> list[Sensitivity]:
     """The word sensitivity of each of several texts under one feature map: `word_sensitivity`, text by text.
 
@@ -66,8 +68,8 @@ def word_sensitivities(
         texts: each (n, d), n two or more; n may differ from text to text.
         radius: of every word's ball; None for the map's default, sqrt(d).
         seed: of the random starts, the same for every text.
-        search: as for word_sensitivity; or a Budget, whose progress counts thousandths of a text.
-        certificate, text_depends_on_weights: as for word_sensitivity.
+        search, certificate, text_depends_on_weights, memory_budget: as for word_sensitivity.
+        progress: called with (done, in all), in thousandths of a text.
 
     Returns:
         A Sensitivity a text, in their order.
@@ -77,29 +79,34 @@ def word_sensitivities(
         ZeroFeaturesError: phi maps a text to zero.
 
     >>> phi = lambda X: 2 * X
-    >>> found = word_sensitivities(phi, [torch.ones(4, 9), torch.ones(9, 9)])
-    >>> [round(r.value, 6) for r in found]      # sqrt(d) / ‖X‖
+    >>> results = word_sensitivities(phi, [torch.ones(4, 9), torch.ones(9, 9)])
+    >>> [round(r.value, 6) for r in results]      # sqrt(d) / ‖X‖
     [0.5, 0.333333]
     """
     phi = as_feature_map(phi)
-    budget = Budget.of(search)
     derive_seed(seed, "starts")  # checked, like the radius, before any text is mapped
     if radius is not None:
         require_positive("radius", radius, remedy="pass None for the map's default")
     checked, results = _checked(phi, texts), []
     for index, text in enumerate(checked):
+
+        def report(done: int, most: int, index: int = index) -> None:
+            if progress is not None:
+                progress(_SHARE * index + _SHARE * done // most, _SHARE * len(checked))
+
         with _naming(index):
             results.append(
                 word_sensitivity(
                     phi,
                     text,
-                    radius=radius,
-                    seed=seed,
-                    search=budget.plan,
+                    None,
+                    radius,
+                    seed,
+                    search=search,
                     certificate=certificate,
                     text_depends_on_weights=text_depends_on_weights,
-                    memory_budget=budget.memory_budget,
-                    progress=_reporter(budget.progress, index, len(checked)),
+                    memory_budget=memory_budget,
+                    progress=None if progress is None else report,
                 )
             )
     return results
@@ -132,14 +139,3 @@ def _naming(index: int) -> Iterator[None]:
         message = str(error)
         name = f"`texts[{index}]`"
         raise type(error)(message.replace("`X`", name) if "`X`" in message else f"{name}: {message}") from error
-
-
-def _reporter(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """Progress of the search of one text, as a part of the whole."""
-    if progress is None:
-        return None
-
-    def report(done: int, most: int) -> None:
-        progress(_SHARE * before + _SHARE * done // most, _SHARE * total)
-
-    return report

@@ -1,32 +1,31 @@
-"""Word sensitivity when several words move together: groups that are given, and k words chosen for their effect."""
+"""Word sensitivity when several words move together: given groups, k words chosen for their effect, whole words."""
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.maps.arguments import as_text
-from wordsens.maps.base import FeatureMap
+from wordsens.errors import InputError, require_choice, require_count
+from wordsens.maps.arguments import as_text, radii
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import restores_state
-from wordsens.results import Result, ResultTable
 from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Objective
+from wordsens.search.objective import Objective, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
-from wordsens.sensitivity.result import Budget
+from wordsens.sensitivity.result import SensitivityResult
 from wordsens.sensitivity.several_texts import on_demand
-from wordsens.text.matrix import TextMatrix
+from wordsens.text.matrix import TextMatrix, Word
 
 BALLS = ("each", "joint")
 MOST_SETS = 300
@@ -39,52 +38,40 @@ _ROUNDS, _FINALISTS = 3, 4
 """Rounds of exchanges at most, and the sets that the full search is spent on after them."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupSensitivity(Result):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GroupSensitivity(SensitivityResult):
     """The sensitivity of one text to several words that move together.
 
     Attributes:
-        value: the largest of `per_group`: attained, a lower bound of the sup over these groups.
+        value: the largest of `per_group`: a lower bound of the sup over these groups.
         group: the words of its group.
         groups: the words of every group.
         per_group: (m,), the relative change at each group's witness, recomputed through phi.
         perturbations: a witness for each group, (g, d).
         radius: of each word's ball, group by group; of a joint ball, the lengths that count as one.
         ball: "each" or "joint".
-        search: what the search was allowed, in words, such as "normal"; see SearchPlan.
-        evaluations: how many perturbed texts were evaluated.
-        seconds: what the call took.
-        converged: (m,), whether the search stopped gaining, before its steps ran out, at a stationary point.
+        converged: (m,).
         searched, sets: of `several_words_sensitivity`, how many sets of so many words were searched, if only shortly,
             and how many there are; None for groups that were given.
     """
 
-    value: float
     group: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     per_group: Float[Tensor, " m"]
     perturbations: tuple[Tensor, ...]
     radius: tuple[tuple[float, ...], ...]
     ball: str
-    search: str
-    evaluations: int
-    seconds: float = field(compare=False)
     converged: Bool[Tensor, " m"]
     searched: int | None = None
     sets: int | None = None
 
-    def result_table(self) -> ResultTable:
+    def columns(self) -> dict[str, Any]:
         """A row a group."""
-        columns = {
+        return {
             "group": [" ".join(map(str, group)) for group in self.groups],
             "sensitivity": self.per_group.tolist(),
             "converged": self.converged.tolist(),
         }
-        words = ", ".join(map(str, self.group))
-        heading = f"The words {words} together can move the output {self.value:.3g} times its size"
-        if self.sets is not None:
-            heading += f"; {self.searched} of {self.sets} sets searched"
-        return ResultTable(heading, columns, "sensitivity")
 
 
 @restores_state
@@ -96,13 +83,15 @@ def group_sensitivity(
     seed: Seed = 0,
     *,
     ball: str = "each",
-    search: Search | Budget = "normal",
+    search: Search = "normal",
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
 ) -> GroupSensitivity:
     """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of G moved at once.
 
-    The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one word, or k words.
-    Attained: a lower bound of the sup, each witness recomputed through phi. Groups of one word are searched as
-    `word_sensitivity` searches these words.
+    The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one word, or k words. A
+    lower bound of the sup, each witness recomputed through phi. Groups of one word are searched as `word_sensitivity`
+    searches these words.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -112,7 +101,7 @@ def group_sensitivity(
         seed: of the random starts.
         ball: "each": every word has its own ball, ‖Delta_i‖ <= radius_i; "joint": one ball for the group,
             sum_i ‖Delta_i‖² / radius_i² <= 1.
-        search: as for word_sensitivity; or a Budget.
+        search, memory_budget, progress: as for word_sensitivity.
 
     Raises:
         InputError: an empty group, a word out of range or named twice in a group, a bad radius or ball.
@@ -124,25 +113,60 @@ def group_sensitivity(
     >>> round(group_sensitivity(phi, X, [(0, 1)], ball="joint").value, 9)
     0.5
     """
-    started, budget = time.perf_counter(), Budget.of(search)
+    started, plan = time.perf_counter(), SearchPlan.of(search)
+    require_count("memory_budget", memory_budget)
     phi, text = as_feature_map(phi), as_text(X)
     require_choice("ball", ball, BALLS)
-    listed = _checked_groups(groups, len(text))
-    lengths = radii_of_rows(phi, text, radius)
-    result = search_groups(phi, text, listed, lengths, seed, budget, joint=ball == "joint")
-    best = int(result.per_group.argmax())
+    checked = _checked_groups(groups, len(text))
+    rows = phi.accept(text.rows)
+    lengths = radii(radius, phi, rows, torch.arange(len(text)))
+    per_group = torch.empty(len(checked), dtype=torch.float64)
+    perturbations: list[Tensor] = [torch.empty(0)] * len(checked)
+    converged = torch.empty(len(checked), dtype=torch.bool)
+    evaluations = 0
+    for size in sorted({len(group) for group in checked}):
+        places = [index for index, group in enumerate(checked) if len(group) == size]
+        members = torch.tensor([checked[index] for index in places], device=rows.device)
+        if size == 1:
+            words, where = members.flatten().unique(return_inverse=True)
+            alone = word_sensitivity(
+                phi, text, words, lengths[words], seed, search=plan, certificate=False, memory_budget=memory_budget,
+                progress=progress,
+            )  # fmt: skip
+            values, stopped = alone.per_word[where], alone.converged[where]
+            deltas, spent = alone.perturbations[where].unsqueeze(1), alone.evaluations
+        else:
+            reach = lengths[members]
+            climbed = maximize(
+                InUnitBalls(phi.group_change(rows, members, memory_budget=memory_budget), reach),
+                torch.arange(len(places), device=rows.device),
+                Ball(torch.ones(len(places), dtype=torch.float64, device=rows.device)),
+                plan,
+                blocks=1 if ball == "joint" else size,
+                generator=generator(seed, "group starts", size),
+                progress=progress,
+            )
+            deltas = climbed.perturbations * reach.unsqueeze(-1).to(climbed.perturbations)
+            values = attained(phi, rows, members, deltas, memory_budget=memory_budget)
+            stopped, spent = climbed.converged, climbed.evaluations + len(places)
+        evaluations += spent
+        per_group[places], converged[places] = values.cpu(), stopped.cpu()
+        for index, delta in zip(places, deltas, strict=True):
+            perturbations[index] = delta
+    best = int(per_group.argmax())
     return GroupSensitivity(
-        value=float(result.per_group[best]),
-        group=listed[best],
-        groups=listed,
-        per_group=result.per_group,
-        perturbations=tuple(result.perturbations),
-        radius=tuple(tuple(lengths[list(group)].tolist()) for group in listed),
+        value=float(per_group[best]),
+        group=checked[best],
+        groups=checked,
+        per_group=per_group,
+        perturbations=tuple(perturbations),
+        radius=tuple(tuple(lengths[list(group)].tolist()) for group in checked),
         ball=ball,
-        search=str(budget.plan),
-        evaluations=result.evaluations,
+        search=str(plan),
+        evaluations=evaluations,
         seconds=time.perf_counter() - started,
-        converged=result.converged,
+        converged=converged,
+        seed=int(seed),
     )
 
 
@@ -154,7 +178,9 @@ def several_words_sensitivity(
     seed: Seed = 0,
     *,
     ball: str = "each",
-    search: Search | Budget = "normal",
+    search: Search = "normal",
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
 ) -> GroupSensitivity:
     """The sensitivity to `count` words that move at once (paper's open question: how many must change?).
 
@@ -163,17 +189,17 @@ def several_words_sensitivity(
     sets that were met are searched. Of matrices sampled on demand, which remember every product, those of `word_sets`.
 
     Args:
-        phi, X, radius, seed, ball: as for group_sensitivity.
+        phi, X, radius, seed, ball, memory_budget, progress: as for group_sensitivity.
         count: k, from 1 to n.
         search: what the search of a set spends.
 
     >>> X = torch.diag(torch.tensor([1.0, 2.0, 3.0]).double())
-    >>> result = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)
-    >>> result.group, result.searched, result.sets
+    >>> pair = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)
+    >>> pair.group, pair.searched, pair.sets
     ((1, 2), 3, 3)
     """
-    text, budget = as_text(X), Budget.of(search)
-    phi, n = as_feature_map(phi), len(text)
+    phi, text = as_feature_map(phi), as_text(X)
+    n = len(text)
     total = math.comb(n, _checked_count(count, n))
     if total <= MOST_SETS or count == 1:
         chosen = list(combinations(range(n), count))
@@ -185,8 +211,110 @@ def several_words_sensitivity(
         tried = _exchanged(phi, text, count, radius, seed, ball)
         chosen = sorted(tried, key=lambda words: -tried[words])[:_FINALISTS]
         searched = len(tried)
-    result = group_sensitivity(phi, text, chosen, radius, seed, ball=ball, search=budget)
-    return replace(result, searched=searched, sets=total)
+    best = group_sensitivity(
+        phi, text, chosen, radius, seed, ball=ball, search=search, memory_budget=memory_budget, progress=progress
+    )
+    return replace(best, searched=searched, sets=total)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WholeWordSensitivity(SensitivityResult):
+    """The sensitivity of one text, word by word as a reader counts words.
+
+    Attributes:
+        value: the largest of `per_word`: a lower bound of the sup.
+        word: the index, in the text's `whole_words`, of its word.
+        words: the indices of the searched words.
+        whole: the searched words, each with its rows.
+        tokens: the tokens of each of them.
+        per_word: (w,), the relative change at each word's witness, recomputed through phi.
+        perturbations: a witness for each word, (tokens of the word, d).
+        radius: the radius of each token's ball, word by word.
+        notes: what the map says of itself.
+    """
+
+    word: int
+    words: tuple[int, ...]
+    whole: tuple[Word, ...]
+    tokens: tuple[tuple[str, ...], ...]
+    per_word: Float[Tensor, " w"]
+    perturbations: tuple[Tensor, ...]
+    radius: tuple[tuple[float, ...], ...]
+    converged: Bool[Tensor, " w"]
+    notes: tuple[str, ...] = ()
+
+    def columns(self) -> dict[str, Any]:
+        """A row a word as a reader counts them, with its tokens."""
+        return {
+            "word": self.words,
+            "text": [word.text for word in self.whole],
+            "tokens": [" ".join(pieces) for pieces in self.tokens],
+            "sensitivity": self.per_word.tolist(),
+            "converged": self.converged.tolist(),
+        }
+
+
+def whole_word_sensitivity(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    X: TextMatrix,
+    words: Sequence[int] | None = None,
+    radius: float | None = None,
+    seed: Seed = 0,
+    *,
+    search: Search = "normal",
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    progress: Progress | None = None,
+) -> WholeWordSensitivity:
+    """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ (ours).
+
+    Eq. 1 with the tokens of one word in place of one row, each with a ball of its own: `group_sensitivity` of them.
+
+    Args:
+        phi: a feature map, or a differentiable function of an (n, d) tensor.
+        X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
+        words: indices of X.whole_words; None for all.
+        radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
+        seed, search, memory_budget, progress: as for word_sensitivity.
+
+    Raises:
+        InputError: a text that does not know its words, or an index out of range.
+
+    >>> X = TextMatrix(torch.ones(4, 9, dtype=torch.float64), whole_words=(Word("un", (0, 1)), Word("a", (3,))))
+    >>> r = whole_word_sensitivity(lambda X: X, X)
+    >>> round(r.value, 6), r.whole[r.word].text
+    (0.707107, 'un')
+    """
+    phi, text = as_feature_map(phi), as_text(X)
+    if not text.whole_words:
+        raise InputError(
+            "`X` does not know its whole words; embed it with TransformerFeatures.embed, or name the rows with "
+            "group_sensitivity"
+        )
+    count = len(text.whole_words)
+    chosen = list(range(count)) if words is None else list(words)
+    if not chosen or len(set(chosen)) != len(chosen) or any(not 0 <= word < count for word in chosen):
+        raise InputError(f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one")
+    whole = [text.whole_words[word] for word in chosen]
+    found = group_sensitivity(
+        phi, text, [word.rows for word in whole], radius, seed, search=search, memory_budget=memory_budget,
+        progress=progress,
+    )  # fmt: skip
+    return WholeWordSensitivity(
+        value=found.value,
+        word=int(chosen[int(found.per_group.argmax())]),
+        words=tuple(int(word) for word in chosen),
+        whole=tuple(whole),
+        tokens=tuple(tuple(text.word(row) for row in word.rows) for word in whole),
+        per_word=found.per_group,
+        perturbations=found.perturbations,
+        radius=found.radius,
+        search=found.search,
+        evaluations=found.evaluations,
+        seconds=found.seconds,
+        converged=found.converged,
+        seed=found.seed,
+        notes=phi.notes,
+    )
 
 
 def word_sets(
@@ -216,67 +344,6 @@ def word_sets(
     stream = generator(seed, "word sets", count)
     drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]
     return list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
-
-
-class GroupSearch(NamedTuple):
-    """The search of m groups: the attained values, a witness each, whether it converged, and what it spent."""
-
-    per_group: Float[Tensor, " m"]
-    perturbations: list[Tensor]
-    converged: Bool[Tensor, " m"]
-    evaluations: int
-
-
-def search_groups(
-    phi: FeatureMap,
-    text: TextMatrix,
-    groups: Sequence[tuple[int, ...]],
-    radius: Float[Tensor, " n"],
-    seed: Seed,
-    budget: Budget,
-    *,
-    joint: bool = False,
-) -> GroupSearch:
-    """The best Delta of every group, sizes one after another; `radius` is of each row's ball."""
-    rows = phi.accept(text.rows)
-    result = GroupSearch(
-        torch.empty(len(groups), dtype=torch.float64),
-        [torch.empty(0)] * len(groups),
-        torch.empty(len(groups), dtype=torch.bool),
-        0,
-    )
-    evaluations = 0
-    for size in sorted({len(group) for group in groups}):
-        at = [index for index, group in enumerate(groups) if len(group) == size]
-        members = torch.tensor([groups[index] for index in at], device=rows.device)
-        if size == 1:
-            words, where = members.flatten().unique(return_inverse=True)
-            one = word_sensitivity(
-                phi, text, words, radius[words], seed, search=budget.plan, certificate=False,
-                memory_budget=budget.memory_budget, progress=budget.progress,
-            )  # fmt: skip
-            values, converged = one.per_word[where], one.converged[where]
-            deltas, spent = one.perturbations[where].unsqueeze(1), one.evaluations
-        else:
-            lengths = radius[members]
-            change = phi.group_change(rows, members, memory_budget=budget.memory_budget)
-            solution = maximize(
-                InUnitBalls(change, lengths),
-                torch.arange(len(at), device=rows.device),
-                Ball(torch.ones(len(at), dtype=torch.float64, device=rows.device)),
-                budget.plan,
-                blocks=1 if joint else size,
-                generator=generator(seed, "group starts", size),
-                progress=budget.progress,
-            )
-            deltas = solution.perturbations * lengths.unsqueeze(-1).to(solution.perturbations)
-            values = attained(phi, rows, members, deltas, memory_budget=budget.memory_budget)
-            converged, spent = solution.converged, solution.evaluations + len(at)
-        evaluations += spent
-        result.per_group[at], result.converged[at] = values.cpu(), converged.cpu()
-        for index, delta in zip(at, deltas, strict=True):
-            result.perturbations[index] = delta
-    return result._replace(evaluations=evaluations)
 
 
 class InUnitBalls(Objective):
@@ -312,15 +379,6 @@ class InUnitBalls(Objective):
         scale = self._radius[words].to(perturbations.dtype)
         squared, slope = self._change._evaluate(perturbations * scale, words, gradient=gradient)
         return squared, None if slope is None else slope * scale
-
-
-def radii_of_rows(phi: FeatureMap, text: TextMatrix, radius: float | None) -> Float[Tensor, " n"]:
-    """The radius of every row's ball: one for all, or the map's default."""
-    rows = phi.accept(text.rows)
-    if radius is None:
-        return phi.default_radius(rows)
-    value = require_positive("radius", radius, remedy="pass None for the map's default")
-    return torch.full((len(rows),), value, dtype=torch.float64, device=rows.device)
 
 
 def _exchanged(

@@ -30,6 +30,8 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count
 from wordsens.models.black_box import Model, require_texts
 from wordsens.models.load import as_model
+from wordsens.results import Result
+from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import Mean, mean_interval
 from wordsens.text.alternatives import Alternatives, SameKind
@@ -39,11 +41,10 @@ FIFTHS = 5
 """Parts of a text that a profile tells apart."""
 
 Label = Callable[[Float[Tensor, "m d"]], Sequence[Any]]
-Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class TextSubstitution:
+@dataclass(frozen=True, eq=False, repr=False)
+class TextSubstitution(Result):
     """The numbers of one text.
 
     Attributes:
@@ -70,8 +71,8 @@ class TextSubstitution:
     encoded: int
 
 
-@dataclass(frozen=True)
-class SubstitutionSensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class SubstitutionSensitivity(Result):
     """Means over texts, each with a 95 % interval over them.
 
     Attributes:
@@ -79,6 +80,7 @@ class SubstitutionSensitivity:
         every_block: whether `block` is over all blocks in every text; if not, it is a lower bound.
         profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has a word.
         texts: one entry a text.
+        seed: of the draws.
     """
 
     average: Mean
@@ -88,57 +90,47 @@ class SubstitutionSensitivity:
     flips: Mean | None
     profile: tuple[Mean | None, ...]
     texts: tuple[TextSubstitution, ...]
+    seed: int
 
-
-@dataclass(frozen=True, kw_only=True)
-class SubstitutionPlan:
-    """The effort for each text: at most `draws` encodings for each of about n * longest_block blocks, or `enumerated`.
-
-    Attributes:
-        draws: random words a block, four at least; where it has no more alternatives than that, all are tried, once.
-        enumerated: where the alternatives of a text of ten words at most make no more texts than this, all are tried,
-            and blocks may be any words.
-        longest_block: neighbouring words that a block may have elsewhere.
-        most_words: a longer text keeps its first words.
-    """
-
-    draws: int = 16
-    enumerated: int = 4096
-    longest_block: int = 3
-    most_words: int = 60
-
-    def __post_init__(self) -> None:
-        require_count("draws", self.draws, least=4)
-        require_count("enumerated", self.enumerated, least=0)
-        require_count("longest_block", self.longest_block)
-        require_count("most_words", self.most_words)
+    def columns(self) -> dict[str, Any]:
+        """A row a text."""
+        names = ("average", "block", "random", "flips", "exact", "encoded")
+        return {name: [getattr(text, name) for text in self.texts] for name in names}
 
 
 def substitution_sensitivity(
     model: Any,
     texts: Sequence[str],
     alternatives: Alternatives | None = None,
-    *,
-    plan: SubstitutionPlan | None = None,
-    label: Label | None = None,
     seed: Seed = 0,
+    *,
+    draws: int = 16,
+    enumerated: int = 4096,
+    longest_block: int = 3,
+    most_words: int = 60,
+    label: Label | None = None,
     progress: Progress = lambda done, total: None,
 ) -> SubstitutionSensitivity:
     """Average, block and random sensitivity of a model on texts, and its profile over words; black boxes too.
 
-    Attained on these alternatives. Where they are drawn, as, rs and every s_P are unbiased; the blocks are chosen on
-    one half of the draws and measured on the other, both ways, so that bs is on average no more than the best blocks
-    of neighbouring words have: a lower bound of bs over all blocks. Where every text that the alternatives can make is
-    tried, up to about ten words of two alternatives each, bs is over all blocks, and exact; `every_block` says which.
+    Where alternatives are drawn, as, rs and every s_P are unbiased; the blocks are chosen on one half of the draws and
+    measured on the other, both ways, so that bs is on average no more than the best blocks of neighbouring words have:
+    a lower bound of bs over all blocks. Where every text that the alternatives can make is tried, up to about ten words
+    of two alternatives each, bs is over all blocks, and exact; `every_block` says which. A text costs at most `draws`
+    encodings for each of about n * longest_block blocks, or `enumerated`.
 
     Args:
         model: whatever `as_model` takes.
         texts: of one word or more.
         alternatives: a function from a word to those that may stand in its place; None: the words of the same kind
             (`SameKind`) in all of the texts.
-        plan: draws, blocks and length.
-        label: a function from vectors (m, d) to m labels, for `flips`.
         seed: of the draws.
+        draws: random words a block, four at least; where it has no more alternatives than that, all are tried, once.
+        enumerated: where the alternatives of a text of ten words at most make no more texts than this, all are tried,
+            and blocks may be any words.
+        longest_block: neighbouring words that a block may have elsewhere.
+        most_words: a longer text keeps its first words.
+        label: a function from vectors (m, d) to m labels, for `flips`.
         progress: called with (done, total) in texts.
 
     Raises:
@@ -146,26 +138,35 @@ def substitution_sensitivity(
 
     >>> def parity(texts):
     ...     return [[(-1.0) ** text.split().count("one")] for text in texts]
-    >>> found = substitution_sensitivity(parity, ["one zero one"], lambda word: ("zero", "one"))
-    >>> found.average.value, found.block.value
+    >>> means = substitution_sensitivity(parity, ["one zero one"], lambda word: ("zero", "one"))
+    >>> means.average.value, means.block.value
     (3.0, 3.0)
     """
+    require_count("draws", draws, least=4)
+    require_count("enumerated", enumerated, least=0)
+    require_count("longest_block", longest_block)
+    require_count("most_words", most_words)
     listed = require_texts(texts)
-    options, plan = as_model(model), plan or SubstitutionPlan()
-    chosen = alternatives or SameKind(listed)
-    result = []
-    for at, text in enumerate(listed):
+    black_box = as_model(model)
+    offer = alternatives or SameKind(listed)
+    measured = []
+    for done, text in enumerate(listed, start=1):
+        spans = word_spans(text)[:most_words]
+        if not spans:
+            raise InputError(f"`texts` has {text[:40]!r}, which holds no word; leave it out")
         chance = random.Random(derive_seed(seed, "substitution", text))
-        result.append(_Text(options, text, chosen, plan, chance).measured(label))
-        progress(at + 1, len(listed))
+        substituted = _SubstitutedText(text, spans, offer, draws, enumerated, longest_block, chance)
+        measured.append(substituted.measured(black_box, label))
+        progress(done, len(listed))
     return SubstitutionSensitivity(
-        average=mean_interval([one.average for one in result]),
-        block=mean_interval([one.block for one in result]),
-        every_block=all(one.every_block for one in result),
-        random=mean_interval([one.random for one in result]),
-        flips=None if label is None else mean_interval([one.flips or 0.0 for one in result]),
-        profile=_profile(result),
-        texts=tuple(result),
+        average=mean_interval([text.average for text in measured]),
+        block=mean_interval([text.block for text in measured]),
+        every_block=all(text.every_block for text in measured),
+        random=mean_interval([text.random for text in measured]),
+        flips=None if label is None else mean_interval([text.flips or 0.0 for text in measured]),
+        profile=_profile(measured),
+        texts=tuple(measured),
+        seed=int(seed),
     )
 
 
@@ -186,23 +187,28 @@ Block = tuple[int, ...]
 """The places of its words, in order."""
 
 
-class _Text:
+class _SubstitutedText:
     """One text with random words in the places of its blocks."""
 
-    def __init__(self, model: Model, text: str, alternatives: Alternatives, plan: SubstitutionPlan, chance: Any):
-        spans = word_spans(text)[: plan.most_words]
-        if not spans:
-            raise InputError(f"`texts` has {text[:40]!r}, which holds no word; leave it out")
-        self._text, self._spans, self._model = text[: spans[-1][1]], spans, model
+    def __init__(
+        self,
+        text: str,
+        spans: Sequence[tuple[int, int]],
+        alternatives: Alternatives,
+        draws: int,
+        enumerated: int,
+        longest_block: int,
+        chance: random.Random,
+    ):
+        self._text, self._spans, count = text[: spans[-1][1]], spans, len(spans)
         self._words = tuple(text[start:stop] for start, stop in spans)
         self._offered = [tuple(alternatives(word)) for word in self._words]
         for word, offered in zip(self._words, self._offered, strict=True):
             if not offered:
                 raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
-        count = len(spans)
         texts = math.prod(len({word, *offered}) for word, offered in zip(self._words, self._offered, strict=True))
-        self._every_block = count <= _MOST_ENUMERATED and texts <= plan.enumerated
-        longest = count if self._every_block else min(plan.longest_block, count)
+        self._every_block = count <= _MOST_ENUMERATED and texts <= enumerated
+        longest = count if self._every_block else min(longest_block, count)
         self._blocks: list[Block] = [
             block
             for length in range(1, longest + 1)
@@ -212,31 +218,33 @@ class _Text:
                 else (tuple(range(first, first + length)) for first in range(count - length + 1))
             )
         ]
-        self._drawn = {block: self._replacements(block, plan.draws, chance) for block in self._blocks}
+        self._drawn = {block: self._replacements(block, draws, chance) for block in self._blocks}
 
-    def measured(self, label: Label | None) -> TextSubstitution:
+    def measured(self, model: Model, label: Label | None) -> TextSubstitution:
         texts = {block: [self._with(block, words) for words in drawn] for block, (drawn, _) in self._drawn.items()}
-        ordered = sorted({self._text, *itertools.chain.from_iterable(texts.values())}, key=lambda one: (len(one), one))
-        rows = self._model.encode(ordered)
-        place = {text: at for at, text in enumerate(ordered)}
-        own = rows[place[self._text]]
-        rows_of = {block: [place[text] for text in built] for block, built in texts.items()}
-        scaled = rows / own.norm()
-        per_word = [self._variance(scaled[rows_of[at,]], (at,)) for at in range(len(self._words))]
+        ordered = sorted(
+            {self._text, *itertools.chain.from_iterable(texts.values())}, key=lambda text: (len(text), text)
+        )
+        rows = model.encode(ordered)
+        place = {text: index for index, text in enumerate(ordered)}
+        unchanged = rows[place[self._text]]
+        rows_of = {block: [place[text] for text in variants] for block, variants in texts.items()}
+        scaled = rows / unchanged.norm()
+        per_word = [self._variance(scaled[rows_of[word,]], (word,)) for word in range(len(self._words))]
         halves = [
-            {block: self._variance(scaled[built], block, half) for block, built in rows_of.items()} for half in (0, 1)
+            {block: self._variance(scaled[places], block, half) for block, places in rows_of.items()} for half in (0, 1)
         ]
         block, blocks = self._best_blocks(halves)
         labels = None if label is None else list(label(rows))
         moved, flipped = [], []
-        for at in range(len(self._words)):
-            drawn, changed = self._drawn[at,][0], scaled[rows_of[at,]] - own / own.norm()
-            others = [index for index, (word,) in enumerate(drawn) if word != self._words[at]]
+        for word in range(len(self._words)):
+            drawn, changed = self._drawn[word,][0], scaled[rows_of[word,]] - unchanged / unchanged.norm()
+            others = [index for index, (new,) in enumerate(drawn) if new != self._words[word]]
             if others:
                 moved.append(float(changed[others].norm(dim=1).mean()))
             if others and labels is not None:
-                built = texts[at,]
-                flips = [labels[place[built[index]]] != labels[place[self._text]] for index in others]
+                variants = texts[word,]
+                flips = [labels[place[variants[index]]] != labels[place[self._text]] for index in others]
                 flipped.append(sum(flips) / len(flips))
         return TextSubstitution(
             words=self._words,
@@ -251,7 +259,7 @@ class _Text:
             encoded=len(ordered),
         )
 
-    def _replacements(self, block: Block, draws: int, chance: Any) -> tuple[list[tuple[str, ...]], bool]:
+    def _replacements(self, block: Block, draws: int, chance: random.Random) -> tuple[list[tuple[str, ...]], bool]:
         """Words for the block's places: all combinations, or as many as there are draws; and whether they are all."""
         offered = [self._offered[place] for place in block]
         if self._every_block or math.prod(map(len, offered)) <= draws:

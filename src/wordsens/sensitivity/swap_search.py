@@ -13,7 +13,6 @@ overlooked. The vocabulary's outliers are evaluated whatever is predicted. What
 it returns is evaluated, never predicted.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +20,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.base import MovedRows
-from wordsens.seeds import generator
+from wordsens.search.objective import Progress
+from wordsens.seeds import Seed, generator
 from wordsens.text.vocabulary import Vocabulary
 
 FINALISTS = 16
@@ -40,11 +40,9 @@ _CHUNK_BYTES = 192 << 20
 _PREDICTED_AT_ONCE = 8192
 """Entries: their kernel with all that were evaluated is held."""
 
-Tick = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
-class Entries:
+class BestEntries:
     """The best entry of each word.
 
     Attributes:
@@ -58,7 +56,9 @@ class Entries:
     evaluations: int
 
 
-def scan(change: MovedRows, words: Int[Tensor, " w"], vocabulary: Vocabulary, tick: Tick | None = None) -> Entries:
+def scan(
+    change: MovedRows, words: Int[Tensor, " w"], vocabulary: Vocabulary, progress: Progress | None = None
+) -> BestEntries:
     """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
 
     Entries that float32 cannot tell from the best are evaluated again in the map's own precision.
@@ -76,14 +76,14 @@ def scan(change: MovedRows, words: Int[Tensor, " w"], vocabulary: Vocabulary, ti
         joined = torch.cat([best, squared], dim=1)
         best, at = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
         entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, at) if at is not None else entry
-        if tick is not None:
-            tick(min(start + size, len(vocabulary)), len(vocabulary))
+        if progress is not None:
+            progress(min(start + size, len(vocabulary)), len(vocabulary))
     evaluations = w * len(vocabulary)
     if coarse is not change:
         best, more = _verified(change, words, vocabulary, entry, best)
         evaluations += more
     chosen = entry.gather(1, best.argmax(dim=1, keepdim=True)).squeeze(1)
-    return Entries(chosen, _deltas(change, vocabulary, chosen, words), evaluations)
+    return BestEntries(chosen, _deltas(change, vocabulary, chosen, words), evaluations)
 
 
 def _verified(
@@ -119,7 +119,6 @@ class ShortlistPlan:
         promoted: how many of them become anchors.
         sharpness: how fast an anchor's weight falls with the angle: exp(sharpness cos).
         kriging: how fast the correction's kernel falls with the angle: exp(kriging (cos - 1)).
-        seed: of the first anchors.
     """
 
     anchors: int = 24
@@ -128,7 +127,6 @@ class ShortlistPlan:
     promoted: int = 8
     sharpness: float = 8.0
     kriging: float = 2.0
-    seed: int = 0
 
     def evaluations(self) -> int:
         """Evaluations a word besides the vocabulary's outliers, a gradient counted as three."""
@@ -140,10 +138,11 @@ def shortlist(
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     plan: ShortlistPlan,
-    tick: Tick | None = None,
-) -> Entries:
+    seed: Seed,
+    progress: Progress | None = None,
+) -> BestEntries:
     """The best of the entries that the plan evaluates, for each word: not always the best of all."""
-    coarse, stream = change.coarse(), generator(plan.seed, "anchors")
+    coarse, stream = change.coarse(), generator(seed, "anchors")
     everything = torch.arange(len(vocabulary), device=words.device)
     outliers = torch.tensor(vocabulary.outliers, dtype=torch.long, device=words.device)
     chosen, deltas, evaluations = [], [], 0
@@ -157,9 +156,9 @@ def shortlist(
         evaluations += hunt.evaluations + len(finalists)
         chosen.append(finalists[exact.argmax()])
         deltas.append(delta[exact.argmax()])
-        if tick is not None:
-            tick(at + 1, len(words))
-    return Entries(torch.stack(chosen), torch.stack(deltas), evaluations)
+        if progress is not None:
+            progress(at + 1, len(words))
+    return BestEntries(torch.stack(chosen), torch.stack(deltas), evaluations)
 
 
 class _Hunt:
@@ -193,10 +192,10 @@ class _Hunt:
             self.evaluations += 3 * len(new)
             score = self._predicted(anchors, slopes).masked_fill(torch.isfinite(self._squared), -torch.inf)
             open_ones = int(torch.isfinite(score).sum())
-            result = score.topk(min(plan.verified, open_ones)).indices
-            if len(result) == 0:
+            promising = score.topk(min(plan.verified, open_ones)).indices
+            if len(promising) == 0:
                 break
-            self._evaluate(result)
+            self._evaluate(promising)
             if turn + 1 < plan.rounds:
                 # Of all that were evaluated, whenever and for whatever reason.
                 best = self._squared.index_fill(0, anchors, -torch.inf)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm
-from wordsens.results import Result, ResultTable
+from wordsens.results import Result
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -25,7 +26,7 @@ class TheoremWitness(Result):
         word: i.
         perturbation: (d,), the better of the two opposite Delta.
         opposite: (d,), the other one.
-        value: ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at `perturbation`: attained, a lower bound of S.
+        value: ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at `perturbation`: a lower bound of S.
         opposite_value: the same at `opposite`.
         guarantee: a lower bound of `value` from the attention reached alone, by the triangle inequality.
         attention_before, attention_after: (n,), what each row gives word i, before and at `perturbation`.
@@ -42,15 +43,13 @@ class TheoremWitness(Result):
     attention_after: Float[Tensor, " n"]
     mass: float
 
-    def result_table(self) -> ResultTable:
+    def columns(self) -> dict[str, Any]:
         """A row a row of the features: what it gives the word, before and after."""
-        columns = {
+        return {
             "row": list(range(len(self.attention_before))),
             "attention before": self.attention_before.tolist(),
             "attention after": self.attention_after.tolist(),
         }
-        heading = f"The theorem's change of word {self.word} moves the output {self.value:.3g} times its size"
-        return ResultTable(heading, columns)
 
 
 def theorem_witness(

@@ -11,7 +11,6 @@ from wordsens.maps.arguments import as_text
 from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import feature_norm
-from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 
@@ -22,7 +21,7 @@ class MovedRow:
     Attributes:
         row: j.
         change: ‖row j of phi(X^i(Delta)) - row j of phi(X)‖ / ‖phi(X)‖; the squares of all rows' changes sum to the
-            square of what the witness attains.
+            square of the whole change.
         before, after: how much row j takes from word i, the mean over the heads; None for maps without attention.
     """
 
@@ -33,29 +32,6 @@ class MovedRow:
 
 
 def witness_effect(
-    phi: FeatureMap, X: TextMatrix | Tensor, result: Sensitivity, *, rows: int = 5
-) -> tuple[tuple[MovedRow, ...], ...] | None:
-    """The rows that each searched word's witness moves most, the most moved first; ours, beside eq. 1.
-
-    None for features without a row for each word: of dense layers, and of pooled models. One evaluation of phi a word.
-
-    Args:
-        phi: the map that was measured.
-        X: the text that was measured.
-        result: of `word_sensitivity` on them.
-        rows: at most so many for each word.
-
-    >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
-    >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
-    >>> r = word_sensitivity(phi, X, search="quick")
-    >>> moved = witness_effect(phi, X, r)[0]
-    >>> abs(sum(row.change**2 for row in moved) - float(r.per_word[0]) ** 2) < 1e-9
-    True
-    """
-    return perturbation_effect(phi, X, result.words, result.perturbations, rows=rows)
-
-
-def perturbation_effect(
     phi: FeatureMap,
     X: TextMatrix | Tensor,
     words: Int[Tensor, " w"],
@@ -63,7 +39,24 @@ def perturbation_effect(
     *,
     rows: int = 5,
 ) -> tuple[tuple[MovedRow, ...], ...] | None:
-    """`witness_effect` of any perturbation of each of these words."""
+    """The rows that each word's perturbation moves most, the most moved first; ours, beside eq. 1.
+
+    None for features without a row for each word: of dense layers, and of pooled models. One evaluation of phi a word.
+
+    Args:
+        phi: the map.
+        X: the text.
+        words: i of each perturbation.
+        perturbations: Delta of each word, such as the witnesses of `word_sensitivity`.
+        rows: at most so many for each word.
+
+    >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
+    >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
+    >>> r = word_sensitivity(phi, X, search="quick")
+    >>> moved = witness_effect(phi, X, r.words, r.perturbations)[0]
+    >>> abs(sum(row.change**2 for row in moved) - float(r.per_word[0]) ** 2) < 1e-9
+    True
+    """
     require_count("rows", rows)
     text = phi.accept(as_text(X).rows)
     with torch.no_grad():

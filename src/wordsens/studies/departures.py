@@ -11,14 +11,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.errors import BudgetError, InputError, require_choice
-from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
+from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
-from wordsens.generalization.one_word import error_of
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
-from wordsens.regression import TRAININGS, fit_min_norm
 from wordsens.search.ball import Ball, unit
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Objective
@@ -275,13 +273,13 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
     if protocol.raw:
         at, delta = 0, _raw_alignment(cell, new)
     elif protocol.alignment:
-        one = one_word_generalization(new, **common)
-        at, delta = one.word, one.perturbation
+        aligned = new.generalization(**common)
+        at, delta = aligned.word, aligned.perturbation
     else:
-        frontier = one_word_frontier(new, gammas=(cell.limit,), **common)
+        frontier = new.frontier(gammas=(cell.limit,), **common)
         at, delta = int(frontier.words[-1]), frontier.perturbations[-1]
     outputs = new.outputs(at, delta, cell.training)
-    columns = {"value": error_of(new, outputs), "gamma": abs(outputs.shift), "alignment": outputs.alignment}
+    columns = {"value": outputs.error, "gamma": outputs.gamma, "alignment": outputs.alignment}
     return text, at, delta, columns
 
 

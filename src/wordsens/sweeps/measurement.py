@@ -207,7 +207,7 @@ def save_measurement(
 
     `swaps`: for each searched word, the relative change by the best real word in its place, and that word.
     """
-    effect = witness_effect(phi, text, result)
+    effect = witness_effect(phi, text, result.words, result.perturbations)
     rows = None if effect is None else [[[m.row, m.change, m.before, m.after] for m in moved] for moved in effect]
     columns = {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),

@@ -29,7 +29,7 @@ from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
-from wordsens.sensitivity.witness_effect import perturbation_effect
+from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.measurement import SensitivityCell, columns_of_result
 from wordsens.sweeps.store import Record, Store, record_of, write_tables
 from wordsens.text.document import Document
@@ -187,15 +187,15 @@ def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness
     if on_demand(phi):
         return {}
     delta = torch.tensor(witness, dtype=torch.float64)
-    effect = perturbation_effect(phi, text, torch.tensor([row]), delta.unsqueeze(0))
+    effect = witness_effect(phi, text, torch.tensor([row]), delta.unsqueeze(0))
     moved = [] if effect is None else [[text.word(one.row), one.change, one.before, one.after] for one in effect[0]]
     context.send({"moved": moved, "lines": attention_lines(phi, text, row, delta)})
     context.send({"removal": row_removal(phi, text, row)})
     if isinstance(phi, TransformerFeatures):
-        result = best_swaps(phi, text, phi.vocabulary(), [row], method=SWAPS, progress=context.tick)
+        result = best_swaps(phi, text, [row], vocabulary=phi.vocabulary(), search=SWAPS, progress=context.tick)
     else:
         vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
-        result = best_swaps(phi, text, vocabulary, [row], progress=context.tick)
+        result = best_swaps(phi, text, [row], vocabulary=vocabulary, progress=context.tick)
     return {"swap": float(result.per_word[0]), "swapped_for": result.swapped_for[0], "swap_exact": result.exact}
 
 

@@ -7,7 +7,7 @@ import torch
 from wordsens.app.tasks.measure import FIRST_LOOK, SHARES, attention_lines
 from wordsens.app.worker import TaskContext
 from wordsens.errors import InputError
-from wordsens.generalization.frontier import one_word_frontier
+from wordsens.generalization import NewText, fit_min_norm
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import build_map
@@ -108,7 +108,8 @@ def learning(context: TaskContext, seed: int) -> dict[str, Any]:
     errors: dict[str, list[float]] = {}
     for done, name in enumerate(COMPARED, start=1):
         phi = build_map(name, *size, seed=seed)
-        errors[name] = one_word_frontier(phi, texts, labels, new, 1, gammas=GAMMAS, search="quick").errors.tolist()
+        learned = NewText(fit_min_norm(phi, texts, labels), new, 1)
+        errors[name] = learned.frontier(gammas=GAMMAS, search="quick").errors.tolist()
         context.send({"share": done / len(COMPARED), "gammas": GAMMAS, "errors": errors})
     return {"gammas": GAMMAS, "errors": errors}
 

@@ -21,7 +21,6 @@ from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.several_texts import on_demand, sampled_words
-from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.matrix import TextMatrix
@@ -142,13 +141,12 @@ def _swaps(phi: FeatureMap, text: TextMatrix, result: Sensitivity, options: Meas
     """
     if not options.swaps or on_demand(phi):
         return None
-    method: str | ShortlistPlan = "auto"
     if isinstance(phi, TransformerFeatures):
-        vocabulary, method = phi.vocabulary(), ShortlistPlan(seed=options.seed)
+        vocabulary = phi.vocabulary()
     else:
         encoder = loaded_model(options.encoder, torch.float32, options.device)
         vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
-    results = best_swaps(phi, text, vocabulary, result.words, method=method)
+    results = best_swaps(phi, text, result.words, options.seed, vocabulary=vocabulary)
     return RealSwaps(tuple(results.per_word.tolist()), results.swapped_for)
 
 
@@ -159,7 +157,7 @@ def _comparison(
     words = result.words.tolist()
     # Hundreds of products with the Jacobian: a map that is sampled on demand would remember them all.
     wants_limit = options.small_radius and not on_demand(phi)
-    limit = jacobian_sensitivity(phi, text, words, seed=options.seed).tolist() if wants_limit else None
+    limit = jacobian_sensitivity(phi, text, words, options.seed).per_word.tolist() if wants_limit else None
     return Comparison(
         predicted=predict(phi, text, words=len(words)) if options.radius is None else None,
         conditions=check_conditions(phi, text),

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.cli.terminal import shade, stdout, table
+from wordsens.display.content import colour_share
+from wordsens.findings.sensitivity import answer
 from wordsens.maps.registry import map_title
-from wordsens.results.shown import colour_share
-from wordsens.sensitivity.result import Sensitivity, answer
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
 
@@ -115,7 +116,7 @@ def print_many(measured: Sequence[Measured], *, verbose: bool) -> None:
                 str(len(one.text)) if at == 0 else "",
                 map_title(result.map_name),
             ]
-            row += [_number(result.value), f"{result.word} {_token(result)}"]
+            row += [_number(result.value), f"{result.word} {result.token}"]
             built.add_row(*map(Text, [*row, *([_number(result.upper)] if bounded else [])]))
     console.print(f"The most that one word can move {len(measured)} texts", style="bold")
     console.print()
@@ -254,10 +255,6 @@ def _details(measured: Sequence[Measured]) -> list[str]:
             "place. It is left out where matrices are not built."
         )
     return lines
-
-
-def _token(result: Sensitivity) -> str:
-    return result.tokens[int((result.words == result.word).nonzero()[0])]
 
 
 def _predicted(prediction: Prediction | None) -> str:

@@ -11,7 +11,7 @@ from wordsens.evaluation.audit.text import chosen_words
 from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.search.plan import SearchPlan
-from wordsens.sensitivity.whole_words import whole_word_sensitivity
+from wordsens.sensitivity.several_words import whole_word_sensitivity
 from wordsens.text.document import Document
 
 SHORT_SEARCH = SearchPlan("quick", starts=2, steps=6)
@@ -56,7 +56,7 @@ def layer_sensitivities(
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
-            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed, search=SHORT_SEARCH)
+            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed=seed, search=SHORT_SEARCH)
             values.append(result.value)
             moved = [
                 perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))

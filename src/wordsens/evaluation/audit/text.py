@@ -11,12 +11,11 @@ from wordsens.errors import InputError
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures, by_length
 from wordsens.models.black_box import Model
-from wordsens.results import ResultTable, Saved, Shown
-from wordsens.results.content import same_content
+from wordsens.results import ResultTable, Saved, Shown, same_content
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import generator
 from wordsens.sensitivity.removals import removal_effects
-from wordsens.sensitivity.whole_words import whole_word_sensitivity
+from wordsens.sensitivity.several_words import whole_word_sensitivity
 from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
@@ -147,7 +146,7 @@ def audit_text(
     chosen = chosen_words(text, plan.words_per_text, seed=plan.seed, content=document.text)
     sensitivities, evaluations = [math.nan] * len(chosen), 0
     if plan.search is not None:
-        searched = whole_word_sensitivity(phi, text, chosen, plan.seed, radius=plan.radius, search=plan.search)
+        searched = whole_word_sensitivity(phi, text, chosen, plan.radius, plan.seed, search=plan.search)
         sensitivities, evaluations = searched.per_word.tolist(), searched.evaluations
     removed = removal_effects(phi, document, chosen, way=plan.removal, max_words=plan.max_words)
     swaps = {} if alternatives is None else _swaps(phi, document, whole, chosen, alternatives, plan)
@@ -164,7 +163,7 @@ def audit_text(
                 tokens=len(whole[at].rows),
                 place=at / (len(whole) - 1),
                 sensitivity=sensitivities[index],
-                removal=float(removed.change[index]),
+                removal=float(removed.per_word[index]),
                 swap=swaps.get(at, NO_SWAP)[0],
                 swapped_for=swaps.get(at, NO_SWAP)[1],
             )

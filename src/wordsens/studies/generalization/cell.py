@@ -16,15 +16,12 @@ from wordsens.generalization import (
     OneWordFrontier,
     OneWordGeneralization,
     OneWordOutcomes,
-    one_word_frontier,
-    one_word_generalization,
-    one_word_outcomes,
 )
-from wordsens.generalization.frontier import DEFAULT_GAMMAS
-from wordsens.generalization.one_word import error_of, finite_sample_bound, theorem_conditions
+from wordsens.generalization.min_norm import TRAININGS, MinNormFit, fit_min_norm
+from wordsens.generalization.new_text import DEFAULT_GAMMAS
+from wordsens.generalization.result import finite_sample_bound
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-from wordsens.regression import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.texts import (
@@ -57,7 +54,7 @@ class GeneralizationCell(MapCell, frozen=True):
         penalty: the weight of gamma² in penalized-error.
         gammas: the limits of the frontier.
         together: whether one search looks for all objectives, the frontier among them, of both trainings: cells that
-            differ in these alone share it (`one_word_outcomes`).
+            differ in these alone share it (`NewText.outcomes`).
         ridge: of the fit.
         dtype: of the features; the kernel matrix and all that follows is float64.
     """
@@ -138,7 +135,7 @@ def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
         "source": new.text.source,
         "label": int(new.label),
         "output_before": new.output_before,
-        "error_unchanged": error_of(new, at_rest),
+        "error_unchanged": at_rest.error,
         "accuracy": fitted.accuracy,
         "condition": fitted.fit.conditioning.condition,
         "fit_seconds": fitted.seconds,
@@ -151,9 +148,9 @@ def _searched(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     common: dict[str, Any] = {"word": cell.word, "training": cell.training, "seed": cell.seed_of("search")}
     common |= {"radius": cell.radius, "search": cell.search_plan}
     if cell.objective == FRONTIER:
-        frontier = one_word_frontier(new, gammas=cell.gammas, **common)
+        frontier = new.frontier(gammas=cell.gammas, **common)
         return _of_frontier(new, frontier)
-    g = one_word_generalization(new, objective=cell.objective, penalty=cell.penalty, **common)
+    g = new.generalization(objective=cell.objective, penalty=cell.penalty, **common)
     return _of_choice(g)
 
 
@@ -169,9 +166,8 @@ def _shared(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
 def _outcomes(cell: GeneralizationCell) -> OneWordOutcomes:
     """The search that neighbouring cells share."""
     assert isinstance(cell.word, int)
-    return one_word_outcomes(
-        _new_text(cell.of_fit(), cell.sample),
-        word=cell.word,
+    return _new_text(cell.of_fit(), cell.sample).outcomes(
+        cell.word,
         gammas=cell.gammas,
         seed=cell.seed_of("search"),
         penalty=cell.penalty,
@@ -212,7 +208,7 @@ def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
         "word": word,
         "token": new.text.word(word),
         "output_after": new.outputs(word, frontier.perturbations[-1], frontier.training).after,
-        "conditions_hold": theorem_conditions(new, frontier.training, gamma).hold,
+        "conditions_hold": new.conditions(frontier.training, gamma).hold,
         "evaluations": frontier.evaluations,
         "converged": None,
         "limits": tuple(frontier.gammas.tolist()),

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
+from wordsens.generalization import TRAININGS
 from wordsens.maps.registry import map_title
 from wordsens.plotting.records import Figures
 from wordsens.plotting.results import theorem_curve
 from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, STYLES, StyledFigure, StyleFile, styled, tell
-from wordsens.regression import TRAININGS
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.generalization.summary import GeneralizationSeries, generalization_series
 from wordsens.sweeps.experiment import grouped, text_title

@@ -7,7 +7,7 @@ from wordsens.errors import InputError
 from wordsens.generalization import (
     OBJECTIVE_NAMES,
 )
-from wordsens.regression import TRAININGS
+from wordsens.generalization.min_norm import TRAININGS
 from wordsens.studies.generalization.cell import FRONTIER, GeneralizationCell, measure_generalization
 from wordsens.studies.generalization.summary import summarize
 from wordsens.sweeps.experiment import (

@@ -45,10 +45,12 @@ class Saved:
             with safe_open(str(path), framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            if (result := metadata.get(_FORMAT_KEY)) != FORMAT:
-                raise ValueError(f"its format is {result or 'another'}, and this version reads {FORMAT}; save it again")
-            if (result := metadata.get(_CLASS_KEY)) != cls.__name__:
-                raise ValueError(f"it holds a {result}")
+            if (written := metadata.get(_FORMAT_KEY)) != FORMAT:
+                raise ValueError(
+                    f"its format is {written or 'another'}, and this version reads {FORMAT}; save it again"
+                )
+            if (name := metadata.get(_CLASS_KEY)) != cls.__name__:
+                raise ValueError(f"it holds a {name}")
             return _unpacked(json.loads(metadata[_CONTENT_KEY]), tensors, dict(_classes(cls)))
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
@@ -63,11 +65,11 @@ def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
         tensors[place] = value.detach().cpu().clone().contiguous()
         return {"tensor": place}
     if is_dataclass(value):
-        saved = {one.name: getattr(value, one.name) for one in fields(value)}
-        packed = {name: _packed(own, f"{place}.{name}" if place else name, tensors) for name, own in saved.items()}
+        names = [field.name for field in fields(value)]
+        packed = {name: _packed(getattr(value, name), f"{place}.{name}" if place else name, tensors) for name in names}
         return {"class": type(value).__name__, "fields": packed}
     if isinstance(value, (tuple, list)):
-        return {"list": [_packed(own, f"{place}.{at}", tensors) for at, own in enumerate(value)]}
+        return {"list": [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]}
     if isinstance(value, dict):
         return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
     return value
@@ -79,19 +81,19 @@ def _unpacked(packed: Any, tensors: dict[str, Tensor], classes: dict[str, type])
     if "tensor" in packed:
         return tensors[packed["tensor"]]
     if "list" in packed:
-        return tuple(_unpacked(own, tensors, classes) for own in packed["list"])
+        return tuple(_unpacked(part, tensors, classes) for part in packed["list"])
     if "keys" in packed:
         return dict(zip(packed["keys"], _unpacked(packed["values"], tensors, classes), strict=True))
     return classes[packed["class"]](
-        **{name: _unpacked(own, tensors, classes) for name, own in packed["fields"].items()}
+        **{name: _unpacked(value, tensors, classes) for name, value in packed["fields"].items()}
     )
 
 
-def _classes(result: Any) -> Iterator[tuple[str, type]]:
+def _classes(hint: Any) -> Iterator[tuple[str, type]]:
     """The dataclass and those that its fields can hold: no file names any other."""
-    if isinstance(result, type) and is_dataclass(result):
-        yield result.__name__, result
-        for hint in get_type_hints(result).values():
-            yield from _classes(hint)
-    for part in get_args(result):
+    if isinstance(hint, type) and is_dataclass(hint):
+        yield hint.__name__, hint
+        for of_field in get_type_hints(hint).values():
+            yield from _classes(of_field)
+    for part in get_args(hint):
         yield from _classes(part)

@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from wordsens.generalization.features import TrainingFeatures
+from wordsens.generalization.min_norm import ConditioningWarning, SingularGramError, fit_min_norm
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.dense import RandomFeatures
 from wordsens.maps.function import FunctionFeatures
-from wordsens.regression import (
-    ConditioningWarning,
-    SingularGramError,
-    TrainingFeatures,
-    fit_min_norm,
-)
 from wordsens.seeds import generator
 
 IDENTITY = FunctionFeatures(lambda X: X, batched=True, name="identity")

@@ -13,10 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
+from wordsens.generalization.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import as_feature_map
-from wordsens.regression.features import TRAINING_BYTES, Texts, TrainingFeatures
-from wordsens.results import InMemory, Result
+from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 
 TRAININGS = ("fine-tuned", "retrained")
@@ -140,7 +140,7 @@ class Update(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MinNormFit(InMemory):
+class MinNormFit:
     """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
 
     Made by `fit_min_norm`; serves any number of test texts.

@@ -1,0 +1,229 @@
+"""The results of the one-word experiment: one witness, the frontier, and all of them from one search."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import require_choice
+from wordsens.generalization.min_norm import TRAININGS
+from wordsens.results import Result
+
+OBJECTIVE_NAMES = ("alignment", "fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
+"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err; penalized-error:
+Err + penalty gamma²."""
+
+
+@dataclass(frozen=True)
+class TheoremConditions:
+    """The conditions of Theorems 4 and 5, at this sample. They are asymptotic; `OneWordGeneralization.bound` is not.
+
+    Attributes:
+        theorem: 4 for fine-tuned, 5 for retrained.
+        random_features: whether the map is a single random layer (RF).
+        gamma_below_two: the assumption on the model before: gamma in [0, 2).
+        texts_per_feature: N / p.
+        texts_per_coordinate: N / (n d).
+        condition: of the kernel matrix, estimated.
+        solved: whether float64 solves with it: condition N eps <= 10^-SOLVED_DIGITS. N eps times the condition number
+            is, up to a small constant, how far rounding moves a solution by Cholesky, relative (Higham 2002, section
+            10.1); a matrix that took a jitter is always past it.
+
+    Theorem 5 requires a small N against k and D and a well-conditioned kernel; for how small, and how well, see the
+    paper: the numbers stand here, and `hold` checks only what is necessary.
+    """
+
+    theorem: int
+    random_features: bool
+    gamma_below_two: bool
+    texts_per_feature: float
+    texts_per_coordinate: float
+    condition: float
+    solved: bool
+
+    @property
+    def hold(self) -> bool:
+        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not sufficient."""
+        if not (self.random_features and self.gamma_below_two and self.solved):
+            return False
+        return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneWordGeneralization(Result):
+    """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4 and 5).
+
+    All numbers are recomputed through the map at the witness, by definition.
+
+    Attributes:
+        error: Err = (phi(X^i(Delta)).theta - (-y))², an upper bound of the least error.
+        gamma: |phi(X^i(Delta)).theta* - phi(X).theta*|, what the model before (X, y) makes of the change.
+        alignment: F of the training, so that phi(X^i(Delta)).theta - y = delta + (F - 1)(y - phi(X).theta*).
+        bound: max(0, 2 - gamma - |F - 1| |y - phi(X).theta*|)² <= error, without asymptotics (ours).
+        perturbation: Delta, (d,).
+        output_before: phi(X).theta*, the model before (X, y) is learned, on X.
+        output_after: phi(X^i(Delta)).theta, the model after, on the changed text.
+        variant_output_before: phi(X^i(Delta)).theta*, the model before, on the changed text.
+        text_output_after: phi(X).theta, the model after, on X: y, unless there is a ridge.
+        word, token: the changed word; `swapped_for` is the vocabulary word that took its place, or None.
+        radius: of the ball; infinite for a swap without one.
+        label: y.
+        training, objective: how (X, y) was learned, what Delta was chosen for.
+        loss: the objective's value.
+        conditions: of Theorem 4 or 5.
+        search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
+        evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
+        converged: whether the search stopped gaining, before its steps ran out, at a stationary point.
+        seed: of the random starts.
+        map_name: the map's name.
+    """
+
+    error: float
+    gamma: float
+    alignment: float
+    bound: float
+    perturbation: Float[Tensor, " d"]
+    output_before: float
+    output_after: float
+    variant_output_before: float
+    text_output_after: float
+    word: int
+    token: str
+    radius: float
+    label: float
+    training: str
+    objective: str
+    loss: float
+    conditions: TheoremConditions
+    search: str
+    evaluations: int
+    seconds: float = field(compare=False)
+    converged: bool
+    seed: int
+    map_name: str
+    swapped_for: str | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """One row: the numbers of the experiment."""
+        names = ["word", "token", "error", "gamma", "alignment", "bound"]
+        names += ["output_before", "output_after", "distinguished"]
+        return {name.replace("_", " "): [getattr(self, name)] for name in names}
+
+    @property
+    def distinguished(self) -> bool:
+        """True where the model gives the changed text the sign of its label, -y."""
+        return self.output_after * self.label < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the perturbation, as plain Python values."""
+        return {
+            **super().to_dict(),
+            "distinguished": self.distinguished,
+            "theorem_conditions_hold": self.conditions.hold,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"OneWordGeneralization({self.map_name}, {self.training}, {self.objective}: error={self.error:.4g}, "
+            f"gamma={self.gamma:.4g}, alignment={self.alignment:.4g}, bound={self.bound:.4g}, "
+            f"word {self.word} {self.token!r})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneWordFrontier(Result):
+    """The least errors that a search reached under each limit on gamma.
+
+    Every point is recomputed through the map: `errors` are upper bounds of the least errors.
+
+    Attributes:
+        gammas: (g,), the limits, ascending.
+        errors: (g,), the least Err reached with gamma <= the limit; never rises along the grid.
+        attained_gammas: (g,), the gamma of that witness.
+        alignments: (g,), its F.
+        words: (g,), its word.
+        perturbations: (g, d).
+        theorem: (g,), (2 - limit)², where Theorems 4 and 5 put RF in the limit; 0 past 2.
+        error_unchanged: Err at Delta = 0.
+        training: how (X, y) was learned.
+        output_before: phi(X).theta*.
+        label: y.
+        search: what each search was allowed, in words, such as "normal".
+        evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
+        seed: of the random starts.
+        map_name: the map's name.
+    """
+
+    gammas: Float[Tensor, " g"]
+    errors: Float[Tensor, " g"]
+    attained_gammas: Float[Tensor, " g"]
+    alignments: Float[Tensor, " g"]
+    words: Int[Tensor, " g"]
+    perturbations: Float[Tensor, "g d"]
+    theorem: Float[Tensor, " g"]
+    error_unchanged: float
+    training: str
+    output_before: float
+    label: float
+    search: str
+    evaluations: int
+    seconds: float = field(compare=False)
+    seed: int
+    map_name: str
+
+    def columns(self) -> dict[str, Any]:
+        """A row a limit on gamma."""
+        return {
+            "limit on gamma": self.gammas.tolist(),
+            "least error": self.errors.tolist(),
+            "gamma": self.attained_gammas.tolist(),
+            "alignment": self.alignments.tolist(),
+            "word": self.words.tolist(),
+            "(2 - limit)^2": self.theorem.tolist(),
+        }
+
+    def at(self, gamma: float) -> float:
+        """The least error reached with gamma below that limit: the value at the largest limit of the grid up to it."""
+        inside = self.errors[self.gammas <= gamma]
+        return float(inside[-1]) if len(inside) else self.error_unchanged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneWordOutcomes(Result):
+    """The results of one search for every training and objective, and both frontiers.
+
+    Attributes:
+        chosen: of each training, for "fine-tuned-alignment", "retrained-alignment", "error" and "penalized-error".
+        frontiers: of each training.
+    """
+
+    chosen: tuple[OneWordGeneralization, ...]
+    frontiers: tuple[OneWordFrontier, ...]
+
+    def of(self, training: str, objective: str) -> OneWordGeneralization:
+        """The result for the objective; "alignment" is the training's own."""
+        require_choice("training", training, TRAININGS)
+        require_choice("objective", objective, OBJECTIVE_NAMES)
+        name = f"{training}-alignment" if objective == "alignment" else objective
+        return next(choice for choice in self.chosen if (choice.training, choice.objective) == (training, name))
+
+    def frontier(self, training: str) -> OneWordFrontier:
+        """The least errors under each limit on gamma."""
+        return self.frontiers[TRAININGS.index(require_choice("training", training, TRAININGS))]
+
+    def columns(self) -> dict[str, Any]:
+        """A row for each training and objective."""
+        names = ("training", "objective", "error", "gamma", "alignment", "bound")
+        return {name: [getattr(choice, name) for choice in self.chosen] for name in names}
+
+
+def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> float:
+    """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours; docs/theory/generalization.md).
+
+    >>> finite_sample_bound(0.5, 0.9, 1.0)
+    1.95...
+    """
+    return max(0.0, 2 - gamma - abs(alignment - 1) * abs(surprise)) ** 2
