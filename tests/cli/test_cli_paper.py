@@ -8,8 +8,10 @@ import pytest
 
 from wordsens.report.findings import run_findings
 from wordsens.report.load import load_runs
-from wordsens.studies import correlations, departures, generalization, sensitivity, several_words, similarity
+from wordsens.studies import correlations, departures, several_words, similarity
 from wordsens.studies.control import study as control
+from wordsens.studies.generalization import study as generalization
+from wordsens.studies.sensitivity import study as sensitivity
 from wordsens.sweeps import run
 from wordsens.sweeps.sweep import load_sweep
 
@@ -82,15 +84,15 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens,
     document = json.loads(wordsens("paper", name, "--out", str(tmp_path), "--json", "--quiet").out)
     assert list(document) == documented("The document of `paper`")
     said = " ".join(first.out.split())
-    if document["claims"]:
-        assert said.startswith(" ".join(document["claims"][0]["sentence"].split())[:60])
+    if document["findings"]:
+        assert said.startswith(" ".join(document["findings"][0]["sentence"].split())[:60])
     titles = [table["title"] for table in document["tables"]]
     shown = [title for title in titles if re.search(rf"^{re.escape(title)}(:|$)", first.out, re.MULTILINE)]
     assert shown == titles[:1]
     everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
     assert all(title in everything for title in titles)
     findings = [finding.sentence for finding in run_findings(load_runs([tmp_path])[0])]
-    assert findings == [claim["sentence"] for claim in document["claims"]]
+    assert findings == [claim["sentence"] for claim in document["findings"]]
 
 
 def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):

@@ -25,16 +25,16 @@ from wordsens.studies.sensitivity import summary as sensitivity
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
-    contrast, attention, layer = sensitivity.summarize(series_records).claims
+    contrast, attention, layer = sensitivity.summarize(series_records).findings
     assert contrast.sentence.startswith(
         "One word moves attention 25.3 times as far as a fully connected layer: by 2.02"
     )
     assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
-    assert contrast.kinds == ("attained", "certified")
+    assert contrast.surety == ("attained", "certified")
     assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
     assert "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)" in layer.sentence
     assert "exponent −0.50 (95 % CI −0.51 to −0.49)" in layer.known
-    assert layer.kinds == ("attained", "certified", "predicted", "95 % interval")
+    assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
     assert layer.number == "0.08×"
 
 
@@ -72,10 +72,10 @@ def test_shares_have_exact_intervals(generalization_record):
     assert (low, high) == (pytest.approx(0.7513, abs=1e-4), pytest.approx(0.9987, abs=1e-4))
     made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
     records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
-    (found, theory) = generalization.summarize(records).claims
+    (found, theory) = generalization.summarize(records).findings
     assert found.number == "75%"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
-    assert "predicted" in theory.kinds
+    assert "predicted" in theory.surety
 
 
 def test_a_maps_finding_speaks_of_every_row(generalization_record):
@@ -89,7 +89,7 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     ]  # fmt: skip
     summary = generalization.summarize(records)
     assert summary.leading == 2
-    attention, layer = sorted(summary.claims[:2], key=lambda claim: "connected" in claim.sentence)
+    attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
     assert attention.number == layer.number == "0%"
     assert "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words" in attention.sentence
     assert "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300" in attention.sentence
@@ -104,7 +104,7 @@ def test_the_contrast_names_texts_that_speak_against_it(make_record):
         for n in (10, 20)
         for draw in range(2)
     ]
-    sentence = sensitivity.summarize(records).claims[0].sentence
+    sentence = sensitivity.summarize(records).findings[0].sentence
     assert sentence.startswith("One word moves attention 7.5 times as far")
     assert sentence.endswith("On Gaussian texts of 20 words, d = 384: 0.5 times.")
 
@@ -162,7 +162,7 @@ def test_only_maps_of_one_d_are_compared(make_record):
         ]
 
     def sentences(records):
-        return " ".join(claim.sentence for claim in sensitivity.summarize(records).claims)
+        return " ".join(claim.sentence for claim in sensitivity.summarize(records).findings)
 
     assert "40 times as far as a fully connected layer" in sentences(records(384))
     assert "times as far" not in sentences(records(192))

@@ -128,7 +128,7 @@ def _record(value, sensitivity, draw, robust=0.5, **keys):
 
 
 def _told(records):
-    return [claim.sentence for claim in summarize(records).claims]
+    return [claim.sentence for claim in summarize(records).findings]
 
 
 JITTER = (0.0, 0.01, -0.01, 0.02, -0.02)
@@ -163,7 +163,7 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     summary = summarize([*alive, *gone])
     (section,) = [one for one in summary.sections if one.title == "S held at a target"]
     assert [row[-1] for row in section.rows] == [5, 5]
-    told = [claim.sentence for claim in summary.claims if "died" in claim.sentence]
+    told = [claim.sentence for claim in summary.findings if "died" in claim.sentence]
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
     assert drawn([*alive, *gone]) == drawn(alive) != {}
 

@@ -100,11 +100,11 @@ def test_a_difference_is_called_one_only_beyond_its_error():
             for n in (8, 16, 32)
             for draw in range(6)
         ]
-        return [claim.sentence for claim in summarize(records).claims]
+        return [claim.sentence for claim in summarize(records).findings]
 
     assert "differs by -0.500" in summary(lambda n: 4.0 * n**-0.5)[0]
     assert "cannot be told apart" in summary(lambda n: 4.0)[0]
-    assert summarize([]).claims == ()
+    assert summarize([]).findings == ()
 
 
 @pytest.mark.parametrize(("draws", "told"), [(1, False), (2, False), (6, True)])
@@ -116,4 +116,4 @@ def test_errors_of_few_draws_are_not_called_different(draws, told):
         for draw in range(draws)
         for what in (0, 1)
     ]
-    assert any("Err is" in claim.sentence for claim in summarize(records).claims) == told
+    assert any("Err is" in claim.sentence for claim in summarize(records).findings) == told

@@ -132,8 +132,8 @@ def test_findings_speak_of_the_median_at_one_half():
     assert [(one.map, one.training, one.texts) for one in both] == [
         (one.map, one.training, times * one.texts) for one in series for times in (1, 2)
     ]
-    *maps, theory = summarize(records).claims
+    *maps, theory = summarize(records).findings
     assert len(maps) == 2
     assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
     assert "(2 − 0.5)² = 2.25" in theory.sentence
-    assert summarize([]).claims == ()
+    assert summarize([]).findings == ()

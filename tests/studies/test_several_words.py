@@ -117,13 +117,13 @@ def test_sentences_say_from_how_many_words_on_a_map_notices():
         for k in counts
         for draw, scale in enumerate(scatter)
     ]
-    told = [claim.sentence for claim in summarize(records).claims]
+    told = [claim.sentence for claim in summarize(records).findings]
     assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
     assert any("No 4 of its words" in one for one in told)
     assert any("b = 0.500 ± 0.003" in one for one in told)
     assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
     few = [record for record in records if record.draw < 3]
-    assert not any("notices a single word" in claim.sentence for claim in summarize(few).claims)
+    assert not any("notices a single word" in claim.sentence for claim in summarize(few).findings)
 
 
 def _correlated(cosine, draw, value, kind="correlated"):
@@ -137,7 +137,7 @@ def test_sentences_are_told_only_where_their_interval_supports_them():
         records = [_correlated(0.0, draw, 4.0 + scatter * (draw % 3)) for draw in range(6)]
         records += [_correlated(0.9, draw, end + scatter * ((draw + 1) % 3)) for draw in range(6)]
         records += [_correlated(0.45, draw, review + scatter * (draw % 3), kind="reviews") for draw in range(6)]
-        return [claim.sentence for claim in summarize_correlations(records).claims]
+        return [claim.sentence for claim in summarize_correlations(records).findings]
 
     assert [one for one in told(1.0, 0.01) if "falls by the factor 0.25" in one] == told(1.0, 0.01)
     assert "hardly changes" in told(4.0, 0.01)[0]

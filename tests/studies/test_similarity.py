@@ -144,7 +144,7 @@ def _record(name, n, draw, value, s, **columns):
 
 
 def _told(records):
-    return [claim.sentence for claim in summarize(records).claims]
+    return [claim.sentence for claim in summarize(records).findings]
 
 
 def test_sentences_say_what_the_intervals_allow():

@@ -266,9 +266,9 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
 def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
     """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
     console = stdout()
-    for claim in summary.claims[: None if verbose else summary.leading]:
-        console.print(claim.sentence, style=None if verbose else "bold")
-    if not summary.claims:
+    for finding in summary.findings[: None if verbose else summary.leading]:
+        console.print(finding.sentence, style=None if verbose else "bold")
+    if not summary.findings:
         console.print(
             "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
         )

@@ -67,10 +67,9 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
         return [Finding(f"{len(values):,}", sentence, "Counted.", ())]
     given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
     try:
-        claims = summarize(part.done).claims
+        findings = list(summarize(part.done).findings)
     except InputError as error:  # records that differ in more than these sentences tell
         return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
-    findings = [Finding(one.number, one.sentence, one.known, one.kinds) for one in claims]
     (first, rest) = given_findings(given) if given else ((), ())
     return [*first, *findings, *rest]
 

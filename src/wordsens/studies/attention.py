@@ -11,12 +11,12 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import times
+from wordsens.display.content import Finding, times
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
-from wordsens.sweeps.experiment import Claim, Experiment, Grids, Section, Summary
+from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import Record, json_text
 from wordsens.text.model_files import model_digest
@@ -193,7 +193,7 @@ def attention_summary(record: Record) -> AttentionSummary:
 
 def summarize(records: Sequence[Record]) -> Summary:
     """Each row's attention to the changed words, before and after, and the share of its attention that moves."""
-    sections, claims = [], []
+    sections, findings = [], []
     for record in records:
         one = attention_summary(record)
         changed, tokens, weights = one.pair.changed, one.pair.tokens, one.weights
@@ -203,12 +203,12 @@ def summarize(records: Sequence[Record]) -> Summary:
             for row, name in enumerate(one.names)
         )
         sections.append(Section(f"{one.first}  |  {one.second}", headings, rows))
-        claims += _claims(one)
+        findings += _findings(one, record)
     note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
-    return Summary(tuple(sections), note, tuple(claims))
+    return Summary(tuple(sections), note, tuple(findings))
 
 
-def _claims(one: AttentionSummary) -> list[Claim]:
+def _findings(one: AttentionSummary, record: Record) -> list[Finding]:
     known = "Computed from the model's own numbers: nothing is searched for."
     most = max(range(len(one.moved)), key=lambda at: one.moved[at])
     heads = "the mean over the heads" if one.head is None else f"head {one.head}"
@@ -221,16 +221,17 @@ def _claims(one: AttentionSummary) -> list[Claim]:
             f"When {changed}, {one.share:.1%} of the attention goes elsewhere, {where}; most in the row of "
             f"“{one.names[most]}”, {one.moved[most]:.1%}."
         )
-    claims = [Claim(f"{one.share:.1%}", sentence, known, ())]
+    findings = [finding(f"{one.share:.1%}", sentence, known, one.share, [record], ())]
     if one.prompts is not None:
         before, after = one.prompts.probabilities.tolist()
+        change = after[0] - before[0]
         parts = [
             f"“{name}” from {times(a)} to {times(b)}"
             for name, a, b in zip(one.prompts.answers, before, after, strict=True)
         ]
         sentence = f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({one.model})."
-        claims.append(Claim(f"{after[0] - before[0]:+.2g}", sentence, known, ()))
-    return claims
+        findings.append(finding(f"{change:+.2g}", sentence, known, change, [record], ()))
+    return findings
 
 
 def _attention(records: Sequence[Record]) -> dict[str, Any]:

@@ -6,15 +6,16 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, ClassVar
 
+from wordsens.display.content import Finding
 from wordsens.maps.registry import map_title
 from wordsens.statistics.mean import Estimate
 from wordsens.sweeps.experiment import (
-    Claim,
     Column,
     Experiment,
     Grids,
     Summary,
     estimate,
+    finding,
     grouped,
     mean_over_draws,
     ratio,
@@ -117,7 +118,7 @@ def summarize(records: Sequence[Record]) -> Summary:
             beside += [claim for other in others.values() for claim in _beside(other, curve)]
     if along and untold:
         sentence = f"Of {', '.join(untold)} these texts tell no change."
-        along.append(Claim(str(len(untold)), sentence, "Its 95 % interval holds the factor 1."))
+        along.append(finding(str(len(untold)), sentence, "Its 95 % interval holds the factor 1.", len(untold), ordered))
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": texts_title, "n": "n", "d": "d"}
     return Summary(
         (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
@@ -127,7 +128,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Claim]:
+def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
     """The most correlated texts beside the least correlated ones: the same draws."""
     change = ratio(last, first)
     if change is None:
@@ -143,10 +144,10 @@ def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Claim]:
         f"{map_title(first[0].map)}, {first[0].n} words: from mean cosine {first[0].cosine:.2g} to "
         f"{last[0].cosine:.2g} {does}."
     )
-    return [Claim(f"×{change.mean:.2g}", sentence, mean_over_draws(change))]
+    return [finding(f"×{change.mean:.2g}", sentence, mean_over_draws(change), change, [*first, *last])]
 
 
-def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Claim]:
+def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Finding]:
     """Texts of another kind beside correlated ones of the same mean cosine, interpolated."""
     value, place = Estimate.of([one.value for one in records]), records[0]
     for few, many in pairwise(curve):
@@ -163,7 +164,8 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Cl
                 f"{'more' if value.mean > expected else 'less'} than equally correlated texts of that mean cosine "
                 f"({expected:.3g} ± {error:.2g}): the rest of the Gram matrix counts."
             )
-            return [Claim(f"{value.mean:.2g}", sentence, f"{mean_over_draws(value)} The other is interpolated.")]
+            known = f"{mean_over_draws(value)} The other is interpolated."
+            return [finding(f"{value.mean:.2g}", sentence, known, value, [*records, *few, *many])]
     return []
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from wordsens.display.content import Finding
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
@@ -24,7 +25,7 @@ from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.statistics.mean import Estimate, student, with_error
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
-from wordsens.sweeps.experiment import Claim, Experiment, Grids, Section, Summary, estimate, grouped, paired, ratio
+from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, estimate, finding, grouped, paired, ratio
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import (
@@ -499,7 +500,7 @@ def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
     return law.exponent - other.exponent, (law.standard_error**2 + other.standard_error**2) ** 0.5
 
 
-def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
+def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Finding]:
     """Of one map: the published exponent, the departure that moves S most, and the published error."""
     claims = []
     defined, published = groups.get((name, DEFINED)), groups.get((name, PUBLISHED))
@@ -519,9 +520,9 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
             f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} as defined, which "
             f"{differ}; at n = {last} the published protocol attains {whole} of S."
         )
-        claims.append(
-            Claim(f"{law.exponent:.2f}", sentence, _draws(Estimate.of([one.value for one in defined.by_size[last]])))
-        )
+        known = _draws(Estimate.of([one.value for one in defined.by_size[last]]))
+        records = [record for one in (defined, published) for group in one.by_size.values() for record in group]
+        claims.append(finding(f"{law.exponent:.2f}", sentence, known, law.exponent, records))
     if (strongest := _strongest(name, groups)) is not None:
         protocol, change, last = strongest
         beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
@@ -529,7 +530,8 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
             f"{title}: of the single departures “{PROTOCOLS[protocol].title}” moves S most, by the factor {change} "
             f"beside “{beside}” at n = {last}."
         )
-        claims.append(Claim(f"×{change.mean:.2g}", sentence, _draws(change)))
+        records = groups[name, protocol].by_size[last]
+        claims.append(finding(f"×{change.mean:.2g}", sentence, _draws(change), change, records))
     if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
         gamma = estimate(published.errors, "gamma")
         reach = student(min(err.draws, least.draws) - 1, SURE)  # not a number, and nothing told, for one draw
@@ -538,7 +540,8 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
                 f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
                 "with gamma below 0.5."
             )
-            claims.append(Claim(f"{err.mean:.2g}", sentence, _draws(err)))
+            records = [*published.errors, *defined.errors]
+            claims.append(finding(f"{err.mean:.2g}", sentence, _draws(err), err, records))
     return claims
 
 

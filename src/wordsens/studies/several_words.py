@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_certificate
+from wordsens.display.content import Finding
 from wordsens.errors import InputError
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
@@ -21,12 +22,12 @@ from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.statistics.mean import Estimate, with_error
 from wordsens.statistics.power_law import fit_power_law
 from wordsens.sweeps.experiment import (
-    Claim,
     Column,
     Experiment,
     Grids,
     Summary,
     estimate,
+    finding,
     grouped,
     mean_over_draws,
     table,
@@ -163,7 +164,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     first, others = [claim for part in claims for claim in part[:1]], [claim for part in claims for claim in part[1:]]
     if first and untold:
         sentence = f"Without an interval that tells when the others notice: {'; '.join(untold)}."
-        first.append(Claim(str(len(untold)), sentence, "Means over draws, ± one standard error.", ("attained",)))
+        known = "Means over draws, ± one standard error."
+        first.append(finding(str(len(untold)), sentence, known, len(untold), ordered, ("attained",)))
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
         "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
@@ -180,36 +182,35 @@ def _series(records: Sequence[Record]) -> list[list[Record]]:
     return [groups[key] for key in order]
 
 
-def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Claim]:
-    claims = []
+def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Finding]:
+    claims, records = [], [record for part in counts.values() for record in part]
     first = Estimate.of([record.value for record in counts[min(counts)]])
     crossings = [crossing for crossing in _crossings(counts) if crossing is not None]
     if min(counts) == 1 and first.interval[0] >= NOTICED:
         sentence = f"{subject} notices a single word: it moves the features by {first} times their norm."
-        claims.append(Claim(f"{first.mean:.2g}×", sentence, mean_over_draws(first)))
+        claims.append(finding(f"{first.mean:.2g}×", sentence, mean_over_draws(first), first, counts[1]))
     elif crossings and len(crossings) == first.draws:
         at = Estimate.of(crossings)
         sentence = (
             f"{subject} notices (S reaches {NOTICED:g}) when {at} words change at once, {at.mean / n:.0%} of the text; "
             f"a single one moves it by {first}."
         )
-        claims.append(
-            Claim(f"{at.mean:.0f}", sentence, mean_over_draws(at) + " Interpolated between the numbers tried.")
-        )
+        known = mean_over_draws(at) + " Interpolated between the numbers tried."
+        claims.append(finding(f"{at.mean:.0f}", sentence, known, at, records))
     unseen = [k for k, part in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in part)]
     if unseen:
         sentence = f"No {max(unseen)} of its words, chosen and moved however one likes, move {subject} by {NOTICED:g}."
         if max(unseen) == 1:
             sentence = f"No single word moves {subject} by {NOTICED:g}."
-        claims.append(
-            Claim(f"{max(unseen)}", sentence, "Upper bounds, each with probability 1 - 1e-9 over the weights.")
-        )
+        known = "Upper bounds, each with probability 1 - 1e-9 over the weights."
+        claims.append(finding(f"{max(unseen)}", sentence, known, max(unseen), counts[max(unseen)]))
     few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
     if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
         law = fit_power_law([k for k, _ in few], [value for _, value in few])
         exponent = with_error(law.exponent, law.standard_error)
         sentence = f"{subject}: up to half of the words, S grows with their number k as k^b, b = {exponent}."
-        claims.append(Claim(f"k^{law.exponent:.2f}", sentence, f"Least squares over {len(few)} values."))
+        known = f"Least squares over {len(few)} values."
+        claims.append(finding(f"k^{law.exponent:.2f}", sentence, known, law.exponent, records))
     return claims
 
 

@@ -5,6 +5,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from wordsens.display.content import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import Measured as MeasuredPairs
 from wordsens.maps.mapping import feature_norm
@@ -27,13 +29,13 @@ from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.statistics.rank_correlation import correlation_interval
 from wordsens.studies.passages import shipped_pairs, some_pairs, swapped_passages
 from wordsens.sweeps.experiment import (
-    Claim,
     Column,
     Experiment,
     Grids,
     Section,
     Summary,
     estimate,
+    finding,
     grouped,
     paired,
     table,
@@ -412,7 +414,7 @@ COIN = 0.5
 """The AUC of a guess."""
 
 
-def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Claim]:
+def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Finding]:
     """AUC beside S, and the pairs of check."""
     for group in grouped(swaps, "text").values():
         yield from _beside_s(group)
@@ -424,7 +426,7 @@ def _pairs_title(first: Record) -> str:
     return f"swaps in {text_title(first.text)}" if first.pairs == SWAPS else f"pairs of check, {first.length}s"
 
 
-def _along(sizes: Sequence[list[Record]]) -> Iterator[Claim]:
+def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
     """AUC of one map at the shortest and the longest passages, and their difference draw by draw."""
     few, many = sizes[0], sizes[-1]
     start, end, change = estimate(few), estimate(many), paired(many, few)
@@ -441,7 +443,7 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Claim]:
         how = f"more by {size}" if low > 0 else f"less by {size}" if high < 0 else "no change beyond its scatter"
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
     known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
-    yield Claim(f"{end.mean:.2f}", f"{sentence}.", known)
+    yield finding(f"{end.mean:.2f}", f"{sentence}.", known, end, [*few, *many])
 
 
 def _beside_a_coin(value: Estimate) -> str:
@@ -449,7 +451,7 @@ def _beside_a_coin(value: Estimate) -> str:
     return "better than a coin" if low > COIN else "worse than a coin" if high < COIN else "not told from a coin"
 
 
-def _beside_s(swaps: Sequence[Record]) -> Iterator[Claim]:
+def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
     """The rank correlation of AUC and S: over all features and lengths, over random maps, over layers."""
     with_s = [one for one in swaps if one.sensitivity is not None]
     random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
@@ -470,10 +472,10 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Claim]:
             "move the features, not that another meaning does."
         )
         known = f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
-        yield Claim(f"{value:.2f}", sentence, known)
+        yield replace(finding(f"{value:.2f}", sentence, known, value, group), interval=(low, high))
 
 
-def _check(check: Sequence[Record]) -> Iterator[Claim]:
+def _check(check: Sequence[Record]) -> Iterator[Finding]:
     """Between which features the AUC of one length lies, and on which side of a coin all of them are."""
     groups = {title: group for (title,), group in grouped(check, features_title).items()}
     if len(groups) < 2:
@@ -488,7 +490,8 @@ def _check(check: Sequence[Record]) -> Iterator[Claim]:
     beside = f" Against one-word synonyms it lies {_between(synonyms)}." if synonyms else ""
     between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
     sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
-    yield Claim(f"{fmean(means.values()):.2f}", sentence, "Means over draws; 95 % intervals over the pairs.")
+    mean, known = fmean(means.values()), "Means over draws; 95 % intervals over the pairs."
+    yield finding(f"{mean:.2f}", sentence, known, mean, check)
 
 
 def _between(means: dict[str, float]) -> str:

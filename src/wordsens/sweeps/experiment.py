@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordsens.display.content import Display, Table
+from wordsens.display.content import Display, Finding, Table
 from wordsens.display.page import html_fragment
 from wordsens.errors import InputError
-from wordsens.statistics.mean import Estimate
+from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.store import Record, spec_columns
 
@@ -17,23 +17,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Value = str | int | float | bool | Estimate | None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence that its records support, printed only where the interval of its number allows it.
-
-    Attributes:
-        number: its main number, in a few letters.
-        sentence: complete without it.
-        known: how the number is known.
-        kinds: of knowledge that it rests on: attained, certified, predicted, 95 % interval.
-    """
-
-    number: str
-    sentence: str
-    known: str
-    kinds: tuple[str, ...] = ("attained", "95 % interval")
 
 
 @dataclass(frozen=True)
@@ -80,14 +63,14 @@ class Summary:
     Attributes:
         sections: tables; the first is what a terminal prints.
         note: what its numbers mean, in two lines.
-        claims: sentences, the answer first.
+        findings: the answer first.
         details: what else is to be known of the numbers.
-        leading: how many of the claims are the answer: one a map, so that none is left out of it.
+        leading: how many of the findings are the answer: one a map, so that none is left out of it.
     """
 
     sections: tuple[Section, ...]
     note: str
-    claims: tuple[Claim, ...]
+    findings: tuple[Finding, ...]
     details: str = ""
     leading: int = 1
 
@@ -109,7 +92,7 @@ class Summary:
         return {
             "tables": tables,
             "note": f"{self.note} {self.details}".strip(),
-            "claims": [asdict(one) for one in self.claims],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
     def to_pandas(self) -> "DataFrame":
@@ -122,7 +105,7 @@ class Summary:
 
     def show(self) -> str:
         """The answer, the first table and the note."""
-        answer = [one.sentence for one in self.claims[: self.leading]]
+        answer = [finding.sentence for finding in self.findings[: self.leading]]
         title = [one.title for one in self.sections[:1]]
         shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
         return "\n".join([*answer, *title, shown, self.note])
@@ -131,7 +114,7 @@ class Summary:
 
     def display(self) -> Display:
         """The answer and the first table, for a notebook."""
-        answer = tuple(one.sentence for one in self.claims[: self.leading])
+        answer = tuple(finding.sentence for finding in self.findings[: self.leading])
         first = self.sections[:1]
         rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
         parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)
@@ -282,6 +265,21 @@ def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], column
         for key, group in grouped(records, *keys.values()).items()
     )
     return Section(title, (*keys, *columns, "draws"), tuple(rows))
+
+
+def finding(
+    number: str,
+    sentence: str,
+    known: str,
+    value: Estimate | float,
+    records: Iterable[Record | str],
+    surety: tuple[str, ...] = ("attained", "95 % interval"),
+) -> Finding:
+    """A sentence about records (or their keys), with its number: an estimate brings its 95 % interval."""
+    interval = value.interval if isinstance(value, Estimate) and value.draws >= LEAST else None
+    mean = value.mean if isinstance(value, Estimate) else float(value)
+    rows = tuple(record if isinstance(record, str) else record.cell for record in records)
+    return Finding(number, sentence, known, surety, mean, interval, rows)
 
 
 def mean_over_draws(estimate: Estimate) -> str:

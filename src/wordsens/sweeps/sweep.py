@@ -254,7 +254,7 @@ def summarize(records: Any) -> Summary:
     Raises:
         InputError: no record is finished, they are of several experiments, or of one without a summary.
 
-    >>> summarize(ws.read_records("out")).claims  # doctest: +SKIP
+    >>> summarize(ws.read_records("out")).findings  # doctest: +SKIP
     """
     experiment, done = finished_of_one(records)
     if experiment.summarize is None:

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from wordsens.display.content import Finding
 from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.statistics.rank_correlation import correlation_interval
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.sweeps.experiment import (
-    Claim,
     Column,
     Summary,
     estimate,
+    finding,
     grouped,
     paired,
     ratio,
@@ -153,7 +155,7 @@ FOLLOWS = 0.9
 """The rank correlation beyond which S is said to follow its target."""
 
 
-def _claims(records: Sequence[Record]) -> Iterator[Claim]:
+def _claims(records: Sequence[Record]) -> Iterator[Finding]:
     """The other sentences that the records support: where the 95 % interval of a change leaves out 0, draw by draw."""
     plain = grouped(uncontrolled(records), network_title, task_title, "n")
     for key, group in grouped(held(records), network_title, task_title, "n").items():
@@ -171,7 +173,8 @@ def _claims(records: Sequence[Record]) -> Iterator[Claim]:
             "that was looked at, and S is not defined. They are in no mean: "
             f"{'; '.join(f'{name} ({count})' for name, count in names.items())}."
         )
-        yield Claim(str(len(dead)), sentence, "A unit of ReLU that is off for every text has no gradient.")
+        known = "A unit of ReLU that is off for every text has no gradient."
+        yield finding(str(len(dead)), sentence, known, len(dead), dead)
 
 
 Groups = dict[tuple[Any, ...], list[Record]]
@@ -191,7 +194,7 @@ def _paired(estimate: Estimate) -> str:
     return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
 
 
-def _along_length(subject: str, sizes: Groups) -> Iterator[Claim]:
+def _along_length(subject: str, sizes: Groups) -> Iterator[Finding]:
     (first,), (last,) = min(sizes), max(sizes)
     few, many = sizes[first,], sizes[last,]
     change = paired(many, few)
@@ -202,18 +205,19 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Claim]:
     if high < 0:
         chance = after.interval[0] <= CHANCE <= after.interval[1]
         also = ", which is not told from chance" if chance else ""
-        sentence_text = f"falls from {before} at {first} words to {after} at {last}{also}"
+        sentence = f"falls from {before} at {first} words to {after} at {last}{also}"
     elif low > -NEAR and high < NEAR:
-        sentence_text = f"stays from {first} words ({before}) to {last} ({after})"
+        sentence = f"stays from {first} words ({before}) to {last} ({after})"
     elif low > 0:
-        sentence_text = f"rises from {before} at {first} words to {after} at {last}"
+        sentence = f"rises from {before} at {first} words to {after} at {last}"
     else:
         return
     beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
-    yield Claim(f"{after.mean:.2g}", f"{subject}: accuracy {sentence_text}; {beside}", _paired(change))
+    sentence = f"{subject}: accuracy {sentence}; {beside}"
+    yield finding(f"{after.mean:.2g}", sentence, _paired(change), after, [*few, *many])
 
 
-def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Claim]:
+def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Finding]:
     """The rank correlation of S with its target, where its interval lies above 0; and what each target costs."""
     (first,), (last,) = min(targets), max(targets)
     if first == last:
@@ -228,12 +232,14 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Cl
             f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and "
             f"draws ({low:.2f} to {high:.2f})."
         )
-        yield Claim(f"{value:.2f}", sentence, "Spearman's; 95 % bootstrap interval over draws. S by full search.")
+        known = "Spearman's; 95 % bootstrap interval over draws. S by full search."
+        records = [record for group in targets.values() for record in group]
+        yield replace(finding(f"{value:.2f}", sentence, known, value, records), interval=(low, high))
     for (target,), group in targets.items():
         yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
 
-def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Claim]:
+def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Finding]:
     """The accuracy that a control costs or gains, and what it does to the accuracy under attack."""
     for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")):
         gain = paired(records, plain, column)
@@ -241,28 +247,28 @@ def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> I
             draws = {one.draw for one in records}
             was = fmean(getattr(one, column) for one in plain if one.draw in draws)
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
-            sentence_text = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
-            yield Claim(f"{gain.mean:+.2g}", sentence_text, _paired(gain))
+            sentence = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
+            yield finding(f"{gain.mean:+.2g}", sentence, _paired(gain), gain, [*records, *plain])
 
 
-def _controls(place: str, controls: Groups) -> Iterator[Claim]:
+def _controls(place: str, controls: Groups) -> Iterator[Finding]:
     plain, untold = controls.pop(("none",), []), []
     for group in controls.values():
         subject, change = f"{place}: {control_title(group[0])}", ratio(group, plain, "sensitivity")
         if change is not None and (sign := _sign(change, 1.0)):
-            sentence_text = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
-            yield Claim(f"×{change.mean:.2g}", sentence_text, _paired(change))
+            sentence = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
+            yield finding(f"×{change.mean:.2g}", sentence, _paired(change), change, [*group, *plain])
         elif change is not None:
             untold.append(f"{control_title(group[0])} ({change})")
         yield from _cost(subject, group, plain)
     if untold:
-        sentence_text = f"{place}: whether S changes, the draws do not tell of {'; '.join(untold)}."
-        yield Claim(
-            str(len(untold)), sentence_text, "In brackets: the factor of S, paired over draws; its interval holds 1."
-        )
+        sentence = f"{place}: whether S changes, the draws do not tell of {'; '.join(untold)}."
+        known = "In brackets: the factor of S, paired over draws; its interval holds 1."
+        records = [record for group in controls.values() for record in group]
+        yield finding(str(len(untold)), sentence, known, len(untold), records)
 
 
-def _layers(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
+def _layers(subject: str, records: Sequence[Record]) -> Iterator[Finding]:
     factor = estimate(records, growth)
     if factor is not None and (sign := _sign(factor, 1.0)):
         first, last = (Estimate.of([one.by_layer[at] for one in records]) for at in (0, -1))
@@ -270,7 +276,7 @@ def _layers(subject: str, records: Sequence[Record]) -> Iterator[Claim]:
             f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor {factor}, from {first} "
             f"to {last}."
         )
-        yield Claim(f"×{factor.mean:.3g}", sentence, _paired(factor))
+        yield finding(f"×{factor.mean:.3g}", sentence, _paired(factor), factor, records)
 
 
 _ALONG_TITLES = {
@@ -282,7 +288,7 @@ _ALONG_TITLES = {
 """What of a training is said, besides the accuracy: the column, and its name in a sentence."""
 
 
-def _along(place: str, controls: Groups) -> Iterator[Claim]:
+def _along(place: str, controls: Groups) -> Iterator[Finding]:
     """What changes from the first step to the last without control, and what each control changes at the last."""
     plain = controls.get(("none",), [])
     for (control,), group in controls.items():
@@ -296,13 +302,9 @@ def _along(place: str, controls: Groups) -> Iterator[Claim]:
             now, before = _mean(ends, "end"), _mean(others, "end")
             if control == "none":
                 start, end = (Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1))
-                sentence_text = (
-                    f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
-                )
-                sentence_text += f"while accuracy goes from {start} to {end}."
+                sentence = f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
+                sentence += f"while accuracy goes from {start} to {end}."
             else:
-                sentence_text = (
-                    f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
-                )
-                sentence_text += f"training: {now} in place of {before}."
-            yield Claim(f"{change.mean:+.2g}", f"{place}: {sentence_text}", _paired(change))
+                sentence = f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
+                sentence += f"training: {now} in place of {before}."
+            yield finding(f"{change.mean:+.2g}", f"{place}: {sentence}", _paired(change), change, [*group, *plain])

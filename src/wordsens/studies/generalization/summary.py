@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.display.content import times
+from wordsens.display.content import Finding, times
 from wordsens.maps.registry import map_title
 from wordsens.statistics.operating_point import share_interval
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.sensitivity.summary import SYNTHETIC, plain_name
 from wordsens.sweeps.experiment import (
-    Claim,
     Section,
     Summary,
+    finding,
     grouped,
     require_alike,
     text_title,
@@ -43,6 +43,7 @@ class GeneralizationSeries:
         least_errors: one a limit, one a sample: [limit][sample].
         least_alignment: the smallest F that any objective reached.
         below_bound: records whose Err is below their finite-sample bound by more than rounding: should be 0.
+        cells: the keys of its records.
     """
 
     text: str
@@ -56,6 +57,7 @@ class GeneralizationSeries:
     least_errors: tuple[tuple[float, ...], ...]
     least_alignment: float
     below_bound: int
+    cells: tuple[str, ...]
 
     @property
     def errors(self) -> tuple[float, ...]:
@@ -102,6 +104,7 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
         least_errors=tuple(tuple(record.least_errors[at] for record in same) for at in range(len(limits))),
         least_alignment=min(record.alignment for record in records),
         below_bound=sum(record.value < record.bound * (1 - 1e-6) - 1e-6 for record in records),
+        cells=tuple(record.cell for record in records),
     )
 
 
@@ -127,7 +130,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     return Summary((table,), note, claims, leading=max(1, len(groups)))
 
 
-def _about(series: Sequence[GeneralizationSeries]) -> Claim:
+def _about(series: Sequence[GeneralizationSeries]) -> Finding:
     """One map: every kind of text, length, training and N."""
     sentence = (
         f"With {plain_name(series[0].map)}, one word could be changed so that a model that had just learned the text "
@@ -147,7 +150,9 @@ def _about(series: Sequence[GeneralizationSeries]) -> Claim:
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. "
         f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact binomial."
     )
-    return Claim(f"{min(one.noticed or 0.0 for one in series):.0%}", f"{sentence}{'; '.join(parts)}.", known)
+    least = min(one.noticed or 0.0 for one in series)
+    cells = [cell for one in series for cell in one.cells]
+    return finding(f"{least:.0%}", f"{sentence}{'; '.join(parts)}.", known, least, cells)
 
 
 def _shares(series: Sequence[GeneralizationSeries]) -> str:
@@ -170,7 +175,7 @@ def _interval(one: GeneralizationSeries) -> str:
     return f"{low:.0%} to {high:.0%}"
 
 
-def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
+def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Finding:
     """What the theorems leave random features, and who keeps or breaks it in most samples, where an interval says
     so.
     """
@@ -188,4 +193,5 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Claim:
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
     if left := len(rows) - len(obeyed) - len(broken):
         sentence += f" Of {left} of the {len(rows)} rows the samples tell neither."
-    return Claim(f"{THEOREM:.2f}", sentence, "Predicted: Theorems 4 and 5, a limit.", ("predicted", "95 % interval"))
+    known, cells = "Predicted: Theorems 4 and 5, a limit.", [cell for one in rows for cell in one.cells]
+    return finding(f"{THEOREM:.2f}", sentence, known, THEOREM, cells, ("predicted", "95 % interval"))

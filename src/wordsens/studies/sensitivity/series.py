@@ -63,6 +63,7 @@ class Series:
         varied: what tells the series from others of its map: "temperature = 0.5", for each key that varies.
         predicted_of: what the predictions are of: "a typical word" or "the largest searched word"; None without any.
         interval: a 95 % interval of the exponent, bootstrap over texts; None for fewer than five.
+        cells: the keys of its records.
     """
 
     map: str
@@ -77,6 +78,7 @@ class Series:
     varied: tuple[str, ...] = ()
     predicted_of: str | None = None
     interval: tuple[float, float] | None = None
+    cells: tuple[str, ...] = ()
 
     @property
     def trend(self) -> Trend | None:
@@ -149,6 +151,7 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         varied=tuple(key_text(name, value) for name, value in varied),
         predicted_of=None if not of else TYPICAL if of[0] == TYPICAL else "the largest searched word",
         interval=interval,
+        cells=tuple(record.cell for record in records),
     )
 
 

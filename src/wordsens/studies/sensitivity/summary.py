@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
-from wordsens.display.content import minus, times
+from wordsens.display.content import Finding, minus, times
 from wordsens.maps.registry import base_name, map_title
 from wordsens.statistics.mean import student
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.sweeps.experiment import (
-    Claim,
     Section,
     Summary,
+    finding,
     text_title,
 )
 from wordsens.sweeps.measurement import GIVEN
@@ -72,7 +72,7 @@ def text_and_keys(series: Series) -> str:
     return text_title(series.text) + (f" at {', '.join(series.varied)}" if series.varied else "")
 
 
-def claims(series: Iterable[Series]) -> list[Claim]:
+def claims(series: Iterable[Series]) -> list[Finding]:
     """Attention beside a fully connected layer, each of them, ReLU against softmax attention, then the other maps."""
     groups: dict[tuple[Any, ...], list[Series]] = {}
     for one in series:
@@ -86,7 +86,7 @@ def claims(series: Iterable[Series]) -> list[Claim]:
     return [*_contrast(flat), *map(_about, main), *_relu_against_softmax(flat), *map(_about, others)]
 
 
-def _about(series: Sequence[Series]) -> Claim:
+def _about(series: Sequence[Series]) -> Finding:
     """One map, on the first kind of text that it was measured on; the others in how it is known."""
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
@@ -100,7 +100,10 @@ def _about(series: Sequence[Series]) -> Claim:
         doubt = "" if first.in_range else ", not compared with measurements at all of these sizes"
         sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f}{doubt})"
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
-    return Claim(f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, _kinds(first))
+    cells = [cell for one in series for cell in one.cells]
+    return finding(
+        f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, point.mean, cells, _kinds(first)
+    )
 
 
 def _elsewhere(series: Series) -> str:
@@ -144,7 +147,7 @@ def _kinds(series: Series) -> tuple[str, ...]:
     return tuple(name for name, known in there.items() if known)
 
 
-def _contrast(series: Sequence[Series]) -> list[Claim]:
+def _contrast(series: Sequence[Series]) -> list[Finding]:
     """Softmax attention against one fully connected layer, at the longest length that both have: on the first kind of
     text and d in full, on the others by the factor."""
     plain = [one for one in series if not one.varied]
@@ -171,14 +174,16 @@ def _contrast(series: Sequence[Series]) -> list[Claim]:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
-        return [Claim(f"{times(more.mean / less.mean)}×", sentence + elsewhere, f"{known}.", kinds)]
+        factor = more.mean / less.mean
+        cells = (*attention.cells, *other.cells)
+        return [finding(f"{times(factor)}×", sentence + elsewhere, f"{known}.", factor, cells, kinds)]
     return []
 
 
-def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
+def _relu_against_softmax(series: Sequence[Series]) -> list[Finding]:
     """The difference of the exponents on like texts."""
     softmax = {(one.text, one.d, one.varied): one.fit for one in series if one.map == "raf" and one.fit is not None}
-    gaps, largest = [], 0.0
+    gaps, largest, cells = [], 0.0, []
     for one in series:
         other = softmax.get((one.text, one.d, one.varied))
         if one.map != "relu-raf" or one.fit is None or other is None:
@@ -189,5 +194,7 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Claim]:
         how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
         gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
         largest = max(largest, gap)
+        cells += one.cells
     sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."
-    return [Claim(f"{largest:.2f}", sentence, "± one standard error of least squares.")] if gaps else []
+    known = "± one standard error of least squares."
+    return [finding(f"{largest:.2f}", sentence, known, largest, cells)] if gaps else []
