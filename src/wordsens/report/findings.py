@@ -222,10 +222,7 @@ def _of_audit(audit: str, records: Sequence[Record], folder: Path) -> list[Findi
     """The findings that the audit's command printed, where it wrote them down; else those of its records."""
     saved = _saved(folder).get(audit)
     if saved is not None:
-        return [
-            Finding(**{name: tuple(value) if isinstance(value, list) else value for name, value in finding.items()})
-            for finding in saved
-        ]
+        return [Finding(**{**one, "surety": tuple(one["surety"]), "rows": tuple(one.get("rows", ()))}) for one in saved]
     texts = [audited(record) for record in records]
     return audit_findings(texts, summarise_audit(texts, Counter()))
 
