@@ -19,8 +19,7 @@ from wordsens.report.findings import (
 )
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
-from wordsens.statistics.power_law import PowerLaw
-from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
+from wordsens.statistics.power_law import BOOTSTRAP, STUDENT, PowerLaw, Trend
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):

@@ -17,7 +17,7 @@ from wordsens.experiments.audit import audited
 from wordsens.experiments.store import Record
 from wordsens.report.findings import audit_findings
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
-from wordsens.statistics.median import least_values
+from wordsens.statistics.mean import least_values
 from wordsens.statistics.power_law import LEAST_TEXTS
 
 

@@ -45,8 +45,7 @@ from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.statistics.auc import auc
-from wordsens.statistics.mean import LEAST, Estimate
-from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.text import Document, load_encoder
 from wordsens.training.controls.adversarial import AdversarialWords
 from wordsens.training.controls.contract import Control

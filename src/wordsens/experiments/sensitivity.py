@@ -40,8 +40,7 @@ from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.statistics.mean import student
-from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
-from wordsens.statistics.trend import Trend
+from wordsens.statistics.power_law import PowerLaw, Trend, power_law_and_interval
 from wordsens.text import load_encoder
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import predict

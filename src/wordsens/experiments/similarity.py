@@ -39,8 +39,7 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.statistics.auc import auc, auc_interval
-from wordsens.statistics.mean import LEAST, Estimate
-from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.text import Document, embed, load_encoder
 from wordsens.text.encoder import Encoder
 from wordsens.text.matrix import TextMatrix

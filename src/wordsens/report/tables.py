@@ -14,7 +14,7 @@ from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import Estimate
-from wordsens.statistics.trend import Trend
+from wordsens.statistics.power_law import Trend
 
 ROWS = 200
 """A table shows so many rows; the downloads have all."""
