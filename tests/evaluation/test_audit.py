@@ -58,7 +58,7 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
         assert word.sensitivity <= float(moved) * (1 + 1e-6)
         assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)
     removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
-    assert [word.removal for word in found.measured] == pytest.approx(removed.change.tolist(), rel=1e-6)
+    assert [word.removal for word in found.measured] == pytest.approx(removed.per_word.tolist(), rel=1e-6)
     assert found.value == max(word.sensitivity for word in found.measured)
 
 

@@ -67,7 +67,7 @@ def test_a_moved_word_reaches_what_is_said_and_stays_in_its_ball():
     for word, most in zip(found.words, searched.per_word.tolist(), strict=True):
         assert 0 < word.raises <= most * (1 + 1e-6)
         assert (word.lowers, word.farthest) == (None, word.raises)
-    assert found.removal == pytest.approx(ws.removal_effects(phi, text).change.tolist(), abs=1e-6)
+    assert found.removal == pytest.approx(ws.removal_effects(phi, text).per_word.tolist(), abs=1e-6)
 
 
 def test_a_class_and_the_words_that_carry_it():

@@ -18,8 +18,7 @@ from wordsens.report.findings import (
 )
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
-from wordsens.statistics.power_law import PowerLaw
-from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
+from wordsens.statistics.power_law import BOOTSTRAP, STUDENT, PowerLaw, Trend
 from wordsens.studies.generalization import summary as generalization
 from wordsens.studies.sensitivity import summary as sensitivity
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import beta, mannwhitneyu, norm
 
 from wordsens.statistics.auc import auc, auc_interval, placements
-from wordsens.statistics.paired_auc import paired_areas
-from wordsens.statistics.paired_drop import TOGETHER
+from wordsens.statistics.paired import TOGETHER, paired_areas
 
 RANDOM = np.random.default_rng(0)
 

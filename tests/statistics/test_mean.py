@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from wordsens.statistics.mean import LEAST, Mean, mean_interval, student
-from wordsens.statistics.paired_means import paired_means
-from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.statistics.mean import LEAST, Mean, correlation_interval, mean_interval, student
+from wordsens.statistics.paired import paired_means
 
 
 @pytest.mark.parametrize(("freedom", "table"), [(4, 2.776), (9, 2.262), (29, 2.045), (1000, 1.962)])

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from wordsens.statistics.auc import auc
-from wordsens.statistics.paired_drop import TOGETHER, paired_drops
+from wordsens.statistics.paired import TOGETHER, paired_drops
 
 MODELS = 200
 OPPOSITES, PARAPHRASES = 75, 133

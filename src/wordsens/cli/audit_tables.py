@@ -16,7 +16,7 @@ from wordsens.evaluation.audit.text import AuditTexts
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.report.findings import audit_findings
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
-from wordsens.statistics.median import least_values
+from wordsens.statistics.mean import least_values
 from wordsens.statistics.power_law import LEAST_TEXTS
 from wordsens.sweeps.store import Record
 

@@ -40,7 +40,7 @@ from wordsens.models.pairs import PairModel
 from wordsens.results import ResultTable, Shown
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import auc_interval
-from wordsens.statistics.paired_drop import TOGETHER, Drop
+from wordsens.statistics.paired import TOGETHER, Drop
 from wordsens.text.pairs import LENGTHS, Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import near_duplicates
 

@@ -19,8 +19,7 @@ from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import LEAST
-from wordsens.statistics.paired_auc import paired_areas
-from wordsens.statistics.paired_drop import TOGETHER
+from wordsens.statistics.paired import TOGETHER, paired_areas
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pair, Pairs
 

@@ -15,7 +15,7 @@ from wordsens.models.black_box import Model, require_cosines
 from wordsens.models.load import as_model
 from wordsens.results import ResultTable, Saved, Shown
 from wordsens.sensitivity.removals import cosine_distance
-from wordsens.statistics.median import least_values, median_intervals
+from wordsens.statistics.mean import least_values, median_intervals
 from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.pairs import Pair, Pairs, read_pairs

@@ -14,7 +14,7 @@ from wordsens.evaluation.texts import Progress, choose_words, common_span, encod
 from wordsens.evaluation.word_differences import Seen
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.paired_means import Bounds, paired_means
+from wordsens.statistics.paired import Bounds, paired_means
 
 LEAST_TEXTS = 8
 """Fewer texts have hardly any neighbours to choose from."""

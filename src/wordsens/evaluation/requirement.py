@@ -17,7 +17,7 @@ from wordsens.evaluation.similarities import Measured
 from wordsens.files import named_path, small_text, writing
 from wordsens.seeds import Seed
 from wordsens.statistics.auc import auc_interval
-from wordsens.statistics.paired_drop import Drop, paired_drops
+from wordsens.statistics.paired import Drop, paired_drops
 from wordsens.text.pairs import Pair
 
 EVERY = "all"

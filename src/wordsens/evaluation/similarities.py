@@ -13,7 +13,7 @@ from wordsens.errors import InputError
 from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, Estimate
+from wordsens.statistics.auc import DRAWS, IntervalEstimate
 from wordsens.text.pairs import SYNONYM, Pair
 
 CHUNK = 64
@@ -220,7 +220,9 @@ def threshold_draws(values: Numbers, keep: float, *, seed: Seed, draws: int = DR
     return np.partition(random.choice(values, size=(draws, len(values))), place, axis=1)[:, place]
 
 
-def share_over(values: Numbers, threshold: float, thresholds: Float[np.ndarray, " draws"], *, seed: Seed) -> Estimate:
+def share_over(
+    values: Numbers, threshold: float, thresholds: Float[np.ndarray, " draws"], *, seed: Seed
+) -> IntervalEstimate:
     """The share of the values at or above the threshold, with a 95 % interval over values and thresholds.
 
     A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of m values being at or
@@ -230,4 +232,4 @@ def share_over(values: Numbers, threshold: float, thresholds: Float[np.ndarray, 
     hits = len(values) - np.searchsorted(np.sort(values), thresholds, "left")
     random = np.random.default_rng(derive_seed(seed, "share"))
     low, high = np.quantile(random.beta(hits + 0.5, len(values) - hits + 0.5), [0.025, 0.975])
-    return Estimate(value, min(float(low), value), max(float(high), value))
+    return IntervalEstimate(value, min(float(low), value), max(float(high), value))

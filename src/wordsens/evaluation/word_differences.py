@@ -15,7 +15,7 @@ from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encode
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed
 from wordsens.statistics.mean import mean_interval
-from wordsens.statistics.paired_means import Bounds, paired_means
+from wordsens.statistics.paired import Bounds, paired_means
 from wordsens.text.english import kind_of
 
 EVERY = "every word"

@@ -23,8 +23,7 @@ from wordsens.findings.sensitivity import contrast
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import student
-from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
-from wordsens.statistics.trend import Trend
+from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, Trend, exponent_interval, fit_power_law
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.studies.sensitivity.summary import plain_name, text_and_keys
 from wordsens.sweeps.experiment import grouped

@@ -10,7 +10,7 @@ from wordsens.errors import InputError
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import Estimate
-from wordsens.statistics.trend import Trend
+from wordsens.statistics.power_law import Trend
 from wordsens.studies.generalization.summary import LIMIT, generalization_series
 from wordsens.studies.sensitivity.series import sensitivity_series
 from wordsens.sweeps.experiment import text_title

@@ -37,6 +37,12 @@ class SensitivityResult(Result):
     seed: int = 0
 
 
+_JSON_NAMES = (
+    *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "rounding", "upper_per_word"),
+    *("radius", "converged", "search", "evaluations", "evaluations_per_word", "seed", "notes"),
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Sensitivity(SensitivityResult):
     """The word sensitivity of one text under one map.
@@ -90,8 +96,8 @@ class Sensitivity(SensitivityResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values: what `--json` prints."""
-        plain = super().to_dict()
-        return {"map": plain.pop("map_name"), "token": self.token, **plain}
+        plain = super().to_dict() | {"map": self.map_name, "token": self.token}
+        return {name: plain[name] for name in _JSON_NAMES}
 
     def columns(self) -> dict[str, Any]:
         """A row a word."""

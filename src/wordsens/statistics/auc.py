@@ -23,8 +23,8 @@ Sample = Float[np.ndarray, " m"]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number with the limits of its interval."""
+class IntervalEstimate:
+    """A number with the limits of its 95 % interval."""
 
     value: float
     low: float
@@ -51,27 +51,26 @@ def auc(first: Sample, second: Float[np.ndarray, " n"]) -> float:
     return float(placements(first, second).mean())
 
 
-def auc_interval(first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, draws: int = DRAWS) -> Estimate:
+def auc_interval(first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, draws: int = DRAWS) -> IntervalEstimate:
     """`auc` with a 95 % interval: a Bayesian bootstrap over the members of both samples (Rubin 1981).
 
     Every draw weighs the members at random, by a Dirichlet law of parameter 1. That alone would give samples on the
     floor, auc = 0, the interval [0, 0]. So each sample has one more member, of parameter PSEUDO: for the upper limit
-    one below all numbers in `first` and one above all in `second`, for the lower limit the other way round. Where
-    `second` is a single point, a parameter of 1 would make them the exact limits of a proportion (Clopper and Pearson
-    1934), Beta(hits + 1, misses) and Beta(hits, misses + 1). The interval always holds the value itself.
+    one below all numbers in `first` and one above all in `second`, for the lower limit the other way round. The
+    interval always holds the value itself.
     """
     value = auc(first, second)
     random = np.random.default_rng(derive_seed(seed, "auc"))
     step = max(1, _BLOCK // (len(first) + len(second)))
     lows, highs = [], []
-    for at in range(0, draws, step):
-        count = min(step, draws - at)
+    for start in range(0, draws, step):
+        count = min(step, draws - start)
         weights = _weights(len(first), count, random), _weights(len(second), count, random)
         lows.append(_weighted_auc(np.append(first, np.inf), np.append(second, -np.inf), *weights))
         highs.append(_weighted_auc(np.append(first, -np.inf), np.append(second, np.inf), *weights))
     low = np.quantile(np.concatenate(lows), (1 - LEVEL) / 2)
     high = np.quantile(np.concatenate(highs), (1 + LEVEL) / 2)
-    return Estimate(value, min(max(0.0, float(low)), value), max(min(1.0, float(high)), value))
+    return IntervalEstimate(value, min(max(0.0, float(low)), value), max(min(1.0, float(high)), value))
 
 
 def _weights(members: int, draws: int, random: np.random.Generator) -> Float[np.ndarray, "draws more"]:

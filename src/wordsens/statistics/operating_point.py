@@ -51,23 +51,15 @@ def operating_point(
     (0.6, 0.667)
     """
     allowed = math.floor(budget * len(unwanted) + 1e-9)
-    threshold, recall = (float(result[0]) for result in _points(unwanted[None], wanted[None], allowed))
+    threshold, recall = (float(numbers[0]) for numbers in _points(unwanted[None], wanted[None], allowed))
     random = np.random.default_rng(derive_seed(seed, "operating point"))
     step = max(1, _BLOCK // (len(unwanted) + len(wanted)))
-    thresholds, recalls = (
-        np.concatenate(parts)
-        for parts in zip(
-            *(
-                _points(
-                    random.choice(unwanted, size=(min(step, draws - at), len(unwanted))),
-                    random.choice(wanted, size=(min(step, draws - at), len(wanted))),
-                    allowed,
-                )
-                for at in range(0, draws, step)
-            ),
-            strict=True,
-        )
-    )
+    parts = []
+    for start in range(0, draws, step):
+        count = min(step, draws - start)
+        unwanted_draw, wanted_draw = (random.choice(sample, size=(count, len(sample))) for sample in (unwanted, wanted))
+        parts.append(_points(unwanted_draw, wanted_draw, allowed))
+    thresholds, recalls = (np.concatenate(part) for part in zip(*parts, strict=True))
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     # Order statistics: between a number and infinity there is nothing to interpolate.
     low, high = np.quantile(thresholds, ends, method="nearest")

@@ -1,4 +1,4 @@
-"""Fitting value = constant * n^exponent: the only place where power laws are fitted."""
+"""Fitting value = constant * n^exponent, and what may be said of the exponent."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -17,12 +17,20 @@ one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
 LEAST_LENGTHS = 5
 """The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
 
-
 LEAST_TEXTS = 5
 """Fewer texts give no bootstrap interval: four have 35 different samples."""
 
 BOOTSTRAP_SAMPLES = 2000
 """The ends of a 95 % interval are then the 50th and the 1950th of them."""
+
+
+ROOT = -0.5
+"""The exponent of 1/sqrt(n), at which a fully connected layer's sensitivity falls."""
+
+NEAR = 0.02
+"""Exponents so near to each other differ by less than 5 % when a text becomes ten times as long."""
+
+BOOTSTRAP, STUDENT = "95 % interval, bootstrap over texts", "95 % interval, Student's t of the fit"
 
 
 @dataclass(frozen=True)
@@ -175,16 +183,16 @@ def exponent_interval(
     (-1.0, -1.0)
     """
     points = sorted(zip(sizes, values, texts, strict=True), key=lambda point: point[:2])
-    x, y = (np.log(np.asarray([point[at] for point in points], dtype=np.float64)) for at in (0, 1))
+    x, y = (np.log(np.asarray([point[i] for point in points], dtype=np.float64)) for i in (0, 1))
     sums = _sums_by_text(x - x.mean(), y - y.mean(), [point[2] for point in points])
     # The texts in an order of their own points: neither their names nor the order of the rows changes the interval.
     order = np.lexsort(sums)
-    sums = [one[order] for one in sums]
+    sums = [total[order] for total in sums]
     groups = len(order)
     if groups < LEAST_TEXTS:
         return None
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=BOOTSTRAP_SAMPLES)
-    count, su, sv, suu, suv = (drawn @ one for one in sums)
+    count, su, sv, suu, suv = (drawn @ total for total in sums)
     spread = suu - su * su / count
     usable = spread > 1e-12 * sums[3].sum()
     if 2 * usable.sum() < BOOTSTRAP_SAMPLES:
@@ -205,3 +213,52 @@ def power_law_and_interval(
     if not numbers or len(set(sizes)) < 2 or len(values) < 3 or min(values) <= 0:
         return None, None
     return fit_power_law(sizes, values), exponent_interval(sizes, values, texts)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A power law n^exponent with an interval.
+
+    Attributes:
+        exponent, low, high: of n.
+        how: BOOTSTRAP where there are five texts or more, else STUDENT.
+    """
+
+    exponent: float
+    low: float
+    high: float
+    how: str
+
+    @classmethod
+    def of(cls, law: PowerLaw | None, interval: tuple[float, float] | None) -> "Trend | None":
+        """The trend of a fit; None without one."""
+        if law is None:
+            return None
+        if interval is not None:
+            return cls(law.exponent, *interval, BOOTSTRAP)
+        return cls(law.exponent, *law.interval, STUDENT)
+
+    @property
+    def behaviour(self) -> str:
+        """The most that the interval allows to say.
+
+        >>> Trend(-0.51, -0.54, -0.48, BOOTSTRAP).behaviour, Trend(-0.02, -0.1, 0.06, BOOTSTRAP).behaviour
+        ('falls about as 1/√n', 'shows no trend')
+        """
+        if self.low > -NEAR and self.high < NEAR:
+            return "hardly changes"
+        if self.low <= 0 <= self.high:
+            return "shows no trend"
+        if self.low > 0:
+            return "grows"
+        if self.low > ROOT - NEAR and self.high < ROOT + NEAR:
+            return "falls as 1/√n"
+        if self.low <= ROOT <= self.high:
+            return "falls about as 1/√n" if self.high - self.low < -ROOT / 2 else "falls"
+        return "falls, but slower than 1/√n" if self.low > ROOT else "falls faster than 1/√n"
+
+    @property
+    def text(self) -> str:
+        """The exponent with its interval."""
+        text = f"exponent {self.exponent:.2f} (95 % CI {self.low:.2f} to {self.high:.2f})"
+        return text.replace("-", "\N{MINUS SIGN}")

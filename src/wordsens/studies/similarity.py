@@ -25,8 +25,7 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.statistics.auc import auc, auc_interval
-from wordsens.statistics.mean import LEAST, Estimate
-from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.studies.passages import shipped_pairs, some_pairs, swapped_passages
 from wordsens.sweeps.experiment import (
     Column,

@@ -13,7 +13,7 @@ from wordsens.evaluation.check import KEEP, Check, CheckOptions, KindRow, evalua
 from wordsens.evaluation.similarities import readable, share_over, similarities, unit_vectors
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import Estimate
+from wordsens.statistics.auc import IntervalEstimate
 from wordsens.text.pairs import PARAPHRASE, Pair
 from wordsens.training.triples import Triple
 
@@ -69,7 +69,7 @@ class Judgement:
 
     check: Check
     new: Check | None
-    recall: Estimate
+    recall: IntervalEstimate
 
 
 class Judge:
@@ -106,7 +106,7 @@ class Judge:
         recall = self._recall(model, lambda done, total: progress(name, 0.5 + 0.5 * done / total))
         return Judgement(whole, new, recall)
 
-    def _recall(self, model: Model, progress: Callable[[int, int], None]) -> Estimate:
+    def _recall(self, model: Model, progress: Callable[[int, int], None]) -> IntervalEstimate:
         """The share of paraphrases, each side in turn, whose nearest text is their own."""
         first, second = [pair.first for pair in self._queries], [pair.second for pair in self._queries]
         vectors = unit_vectors(model.encode, [*first, *second, *self._sentences], progress)
@@ -198,15 +198,15 @@ def interval(row: dict[str, Any], side: str) -> str:
     return f"{row[side]:.3f} [{row[f'{side}_low']:.2f}, {row[f'{side}_high']:.2f}]"
 
 
-def _sides(before: Estimate, after: Estimate) -> dict[str, float]:
+def _sides(before: IntervalEstimate, after: IntervalEstimate) -> dict[str, float]:
     cells = {}
     for name, side in (("before", before), ("after", after)):
         cells |= {name: side.value, f"{name}_low": side.low, f"{name}_high": side.high}
     return cells
 
 
-def _auc(row: KindRow) -> Estimate:
-    return Estimate(row.auc, row.auc_low, row.auc_high)
+def _auc(row: KindRow) -> IntervalEstimate:
+    return IntervalEstimate(row.auc, row.auc_low, row.auc_high)
 
 
 def _row_of(check: Check | None, kind: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.results import ResultTable, Saved, Shown
-from wordsens.statistics.median import least_values, median_ends
+from wordsens.statistics.mean import least_values, median_ends
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 from wordsens.text.english import kind_of
 

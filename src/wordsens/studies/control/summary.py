@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from wordsens.display.content import Finding
-from wordsens.statistics.mean import LEAST, Estimate
-from wordsens.statistics.rank_correlation import correlation_interval
+from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.sweeps.experiment import (
     Column,

@@ -10,8 +10,7 @@ import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.maps.registry import base_name
-from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
-from wordsens.statistics.trend import Trend
+from wordsens.statistics.power_law import PowerLaw, Trend, power_law_and_interval
 from wordsens.sweeps.experiment import (
     grouped,
     key_text,

@@ -1,0 +1,263 @@
+"""Changes between two measurements of the same members, or texts, and one test of all of them together.
+
+Signs are flipped at random, which an exchange of the two measurements allows; the largest statistic of a draw is what
+each statistic is compared with, so that all of the p-values hold at once (Westfall and Young 1993).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.auc import IntervalEstimate, auc_interval, placements
+from wordsens.statistics.mean import LEAST, mean_interval, student
+
+TOGETHER = "all together"
+"""The name of the area of all first samples as one."""
+
+DRAWS = 9999
+"""Of the signs: a p-value near .05 is then known to .004 (its 95 % interval)."""
+
+_BLOCK = 4_000_000
+"""Signs that are held at once: 32 MB of them."""
+
+Numbers = Float[np.ndarray, " _"]
+Sides = tuple[Numbers, Numbers]
+"""Before and after."""
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One area under the curve, before and after.
+
+    Attributes:
+        before, after: the areas.
+        p: the chance that among all of the areas one falls so far, in units of its standard error, where none has
+            changed.
+    """
+
+    before: float
+    after: float
+    p: float
+
+
+def paired_drops(
+    firsts: Mapping[str, Sides],
+    second: Sides,
+    *,
+    seed: Seed,
+    draws: int = DRAWS,
+) -> dict[str, Drop]:
+    """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
+
+    Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the
+    mean of many members is known better.
+
+    The members are the same before and after; the numbers may have another scale. Each member's share in the fall is
+    the difference of its placement among the other sample: v_i for the m members of a first sample, u_j for the n of
+    the second. The fall is -mean(v) = -mean(u), and its variance without a change (DeLong et al. 1988) is
+    s^2 = sum(v^2) / m^2 + sum(u^2) / n^2. A draw of the paired wild bootstrap flips the sign of every share at random,
+    which before and after being exchangeable allows: T* = -(sum(e_i v_i) / m + sum(f_j u_j) / n) / s. The signs f_j
+    are the same for all areas, which share the second sample, and the largest T* of a draw is what each area's own
+    T = fall / s is compared with: all of the p-values hold at once. On the floor, where both areas are 0, all shares
+    are 0, and p is 1.
+    """
+    random = np.random.default_rng(derive_seed(seed, "paired drop"))
+    shares = {name: _Shares.of(*first, *second) for name, first in firsts.items()}
+    moved = [each for each in shares.values() if each.error > 0]
+    if len(shares) > 1:
+        shares[TOGETHER] = _Shares.of(*_joined(firsts), *second)
+    widest = max([len(second[0]), *(len(each.first) for each in moved)])
+    together = shares.get(TOGETHER)
+    largest = _in_blocks(draws, widest, lambda count: _largest(moved, together, len(second[0]), count, random))
+    return {name: Drop(each.before, each.after, _p(each, largest)) for name, each in shares.items()}
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Every member's part in the change of one area, and the change's standard error."""
+
+    before: float
+    after: float
+    first: Numbers
+    second: Numbers
+    error: float
+
+    @classmethod
+    def of(
+        cls, first_before: Numbers, first_after: Numbers, second_before: Numbers, second_after: Numbers
+    ) -> "_Shares":
+        before, after = placements(first_before, second_before), placements(first_after, second_after)
+        # Of a member of the second sample: the share of the first that lies below it.
+        first = (after - before) / len(before)
+        second = (placements(second_before, first_before) - placements(second_after, first_after)) / len(second_before)
+        error = float(np.sqrt(np.sum(first**2) + np.sum(second**2)))
+        return cls(float(before.mean()), float(after.mean()), first, second, error)
+
+
+def _largest(
+    moved: list[_Shares], together: _Shares | None, n: int, draws: int, random: np.random.Generator
+) -> Float[np.ndarray, " draws"]:
+    common = _signs(draws, n, random)
+    largest, total = np.full(draws, -np.inf), np.zeros(draws)
+    for each in moved:
+        flipped = _signs(draws, len(each.first), random) @ each.first + common @ each.second
+        largest = np.maximum(largest, -flipped / each.error)
+        total += flipped * len(each.first)
+    if together is not None and together.error > 0:
+        # The area of all is the mean of the areas, weighed by their members: so are the signs' sums.
+        largest = np.maximum(largest, -total / len(together.first) / together.error)
+    return largest
+
+
+def _p(each: _Shares, largest: Numbers) -> float:
+    if each.error == 0:
+        return 1.0
+    # Equal sums of the same numbers in another order may differ in their last digits.
+    reached = largest >= (each.before - each.after) / each.error - 1e-9
+    return float((1 + reached.sum()) / (1 + len(largest)))
+
+
+@dataclass(frozen=True)
+class PairedArea:
+    """One area under the curve, before and after.
+
+    Attributes:
+        before, after: the areas.
+        change: after - before with its 95 % interval.
+        p: the joint chance of a change so large, in either direction, where none of the areas has changed.
+    """
+
+    before: float
+    after: float
+    change: IntervalEstimate
+    p: float
+
+
+def paired_areas(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed) -> dict[str, PairedArea]:
+    """For every sample of `firsts` its `auc` against `second`, before and after, with the change and all together.
+
+    p is twice the smaller of the p-values of `paired_drops` in the two directions. The interval of one change is
+    Student's with the variance of DeLong et al. (1988), var(v) / m + var(u) / n, v_i and u_j being the members'
+    shares in the change. Where all areas stay at 0 or 1 the shares have no variance, and the limits are those of the
+    areas themselves.
+    """
+    falls = paired_drops(firsts, second, seed=seed)
+    turned = {name: (after, before) for name, (before, after) in firsts.items()}
+    rises = paired_drops(turned, (second[1], second[0]), seed=seed)
+    areas = {}
+    for name, fall in falls.items():
+        before, after = firsts[name] if name in firsts else _joined(firsts)
+        change = _change((before, after), second, seed=seed)
+        areas[name] = PairedArea(fall.before, fall.after, change, min(1.0, 2 * min(fall.p, rises[name].p)))
+    return areas
+
+
+def _joined(firsts: Mapping[str, Sides]) -> Sides:
+    before, after = (np.concatenate([sides[side] for sides in firsts.values()]) for side in (0, 1))
+    return before, after
+
+
+def _change(first: Sides, second: Sides, *, seed: Seed) -> IntervalEstimate:
+    shares = placements(first[1], second[1]) - placements(first[0], second[0])
+    others = placements(second[0], first[0]) - placements(second[1], first[1])
+    value = float(shares.mean())
+    if all(np.array_equal(*sides) for sides in (first, second)):
+        return IntervalEstimate(value, value, value)
+    variance = sum(float(part.var(ddof=1)) / len(part) for part in (shares, others) if len(part) > 1)
+    if variance == 0:
+        before, after = (auc_interval(first[side], second[side], seed=seed) for side in (0, 1))
+        return IntervalEstimate(value, value - (before.high - before.low), value + (after.high - after.low))
+    reach = student(max(1, min(len(shares), len(others)) - 1)) * math.sqrt(variance)
+    return IntervalEstimate(value, max(-1.0, value - reach), min(1.0, value + reach))
+
+
+@dataclass(frozen=True)
+class PairedMean:
+    """The mean of one row of differences.
+
+    Attributes:
+        value: the mean over the texts that have one.
+        low, high: its 95 % interval over texts; None with fewer than LEAST texts.
+        p: the joint chance, over all rows, of a mean so far outside its margin where none is outside.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p: float
+
+
+def paired_means(
+    differences: Float[np.ndarray, "rows texts"],
+    margins: Float[np.ndarray, " rows"],
+    bounds: list[Bounds | None],
+    *,
+    seed: Seed,
+    draws: int = DRAWS,
+) -> list[PairedMean]:
+    """The mean of every row, NaN standing for a text without a difference, with a joint test of |mean| <= margin.
+
+    The interval is Student's over texts. Where differences are rare events or come in steps, `bounds` are the least and
+    the greatest that one more text may have: the lower limit is that with such a text at the least, the upper with one
+    at the greatest. A row of equal numbers would otherwise have no width.
+
+    The test: let m be the number in [-margin, margin] that is nearest to the row's mean, and u_t = d_t - m. The row's
+    statistic is T = |sum_t u_t| / sqrt(sum_t u_t^2). A draw flips the signs of whole texts, the same for all rows, and
+    the largest |sum_t e_t u_t| / sqrt(sum_t u_t^2) of the draw is what each T is compared with. For two models that
+    can be exchanged, differences are symmetric around 0, and the chance that any p is under .05 is at most .05,
+    however the rows depend on each other (Westfall and Young 1993).
+
+    >>> rows = paired_means(np.array([[1.0] * 20, [1.0, -1.0] * 10]), np.array([0.1, 0.1]), [None, None], seed=0)
+    >>> [(row.value, row.p < 0.01) for row in rows]
+    [(1.0, True), (0.0, False)]
+    """
+    present = ~np.isnan(differences)
+    counts = present.sum(axis=1)
+    means = np.where(present, differences, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    beyond = means - np.clip(means, -margins, margins)
+    left = np.where(present, differences - (means - beyond)[:, None], 0.0)
+    p = _joint_p(left, np.abs(beyond) * counts, seed=seed, draws=draws)
+    return [
+        PairedMean(float(mean), *_limits(row[here], bound), float(chance))
+        for row, here, mean, bound, chance in zip(differences, present, means, bounds, p, strict=True)
+    ]
+
+
+def _limits(values: Float[np.ndarray, " m"], bounds: Bounds | None) -> tuple[float | None, float | None]:
+    if len(values) < LEAST:
+        return None, None
+    least, greatest = ([], []) if bounds is None else ([bounds[0]], [bounds[1]])
+    return mean_interval([*values, *least]).low, mean_interval([*values, *greatest]).high
+
+
+def _joint_p(
+    left: Float[np.ndarray, "rows texts"], sums: Float[np.ndarray, " rows"], *, seed: Seed, draws: int
+) -> Float[np.ndarray, " rows"]:
+    size = np.sqrt((left**2).sum(axis=1))
+    moved: Bool[np.ndarray, " rows"] = size > 0
+    p = np.ones(len(left))
+    if moved.any():
+        scaled = (left[moved] / size[moved, None]).T
+        random = np.random.default_rng(derive_seed(seed, "paired means"))
+        largest = _in_blocks(
+            draws, max(scaled.shape), lambda count: np.abs(_signs(count, len(scaled), random) @ scaled).max(axis=1)
+        )
+        # Equal sums of the same numbers in another order may differ in their last digits.
+        reached = largest[:, None] >= sums[moved] / size[moved] - 1e-9
+        p[moved] = (1 + reached.sum(axis=0)) / (1 + draws)
+    return p
+
+
+def _in_blocks(draws: int, width: int, largest: Callable[[int], Numbers]) -> Numbers:
+    """The largest statistic of every draw, so many draws at a time that their signs fit the memory."""
+    step = max(1, _BLOCK // width)
+    return np.concatenate([largest(min(step, draws - start)) for start in range(0, draws, step)])
+
+
+def _signs(draws: int, members: int, random: np.random.Generator) -> Float[np.ndarray, "draws members"]:
+    return 2.0 * random.integers(0, 2, size=(draws, members), dtype=np.int8) - 1
