@@ -53,7 +53,7 @@ def word_sensitivities(
     seed: Seed = 0,
     *,
     search: Search | Budget = "normal",
-    certificate: bool | str = True,
+    certificate: bool = True,
     text_depends_on_weights: bool = False,
 ) -> list[Sensitivity]:
     """The word sensitivity of each of several texts under one feature map: `word_sensitivity`, text by text.

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from wordsens.certificates import EFFORTS as BOUND_EFFORTS
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, MapOptions, map_names
@@ -102,14 +101,6 @@ class MeasureOptions:
             rich_help_panel="Search",
         ),
     ] = None
-    bounds: Annotated[
-        str,
-        typer.Option(
-            help="The effort of the upper bounds: normal, or thorough, which under attention gives lower ones for a "
-            "second or so a word. Not with --out.",
-            rich_help_panel="Search",
-        ),
-    ] = "normal"
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False
     verbose: Annotated[
         bool,
@@ -159,12 +150,6 @@ class MeasureOptions:
         if self.radius is not None:
             require_positive("radius", self.radius, remedy="leave it out for the map's default")
         require_choice("search", self.search, EFFORTS)
-        require_choice("bounds", self.bounds, BOUND_EFFORTS)
-        if self.out is not None and self.bounds != BOUND_EFFORTS[0]:
-            raise InputError(
-                f"`out` (={self.out!r}) keeps records whose bounds are of normal effort, and `bounds` is "
-                f"{self.bounds!r}; leave one of them out"
-            )
         for name, least in (("limit", 1), ("max_words", 2), ("sample", 1), ("starts", 1), ("steps", 0)):
             if (value := getattr(self, name)) is not None:
                 require_count(name, value, least=least)

@@ -122,7 +122,6 @@ def _measured(
                 radius=options.radius,
                 seed=options.seed,
                 search=options.search_plan,
-                certificate=options.bounds,
                 progress=tell,
             )
             measured = result, _swaps(phi, text, result, options)
