@@ -3,9 +3,9 @@
 import hashlib
 import json
 
-from wordsens.experiments.run import _measured, measure
-from wordsens.experiments.store import Record, spec_columns
-from wordsens.experiments.sweep import experiment_named
+from wordsens.sweeps.run import _measured, measure
+from wordsens.sweeps.store import Record, spec_columns
+from wordsens.sweeps.sweep import experiment_named
 
 CELLS = {
     "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},

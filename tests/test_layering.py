@@ -27,11 +27,11 @@ ROOMS = (
     "sensitivity",
     "regression",
     "generalization",
-    "audit",
+    "sweeps",
     "evaluation",
     "training",
     "integrations",
-    "experiments",
+    "studies",
     "plotting",
     "report",
     "app",
@@ -53,8 +53,8 @@ ONLY_IN = {
     "fastapi": ("app",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "pydantic": ("experiments",),
-    "distributed": ("experiments",),
+    "pydantic": ("sweeps", "studies", "evaluation"),
+    "distributed": ("sweeps",),
 }
 
 

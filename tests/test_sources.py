@@ -7,6 +7,7 @@ import pytest
 
 import wordsens
 from wordsens.sources import source_digest
+from wordsens.sweeps.sweep import EXPERIMENTS
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +29,15 @@ def package(tmp_path_factory):
         ("plotting/style.py", False),
         ("report/findings.py", False),
         ("cli/paper.py", False),
-        ("experiments/departures.py", False),
+        ("studies/departures.py", False),
         ("maps/attention/change.py", True),
         ("text/embedding.py", True),
         ("seeds.py", True),
     ],
 )
 def test_a_shipped_experiment_depends_on_what_it_imports(package, experiment, changed, counts):
-    files = {f"wordsens.experiments.{experiment}": package / "experiments" / f"{experiment}.py"}
+    module = EXPERIMENTS[experiment].partition(":")[0]
+    files = {module: package.parent.joinpath(*module.split(".")).with_suffix(".py")}
     before = source_digest(files)
     content = (package / changed).read_bytes()
     (package / changed).write_bytes(content + b"\n")

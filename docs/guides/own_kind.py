@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from wordsens.experiments.experiment import Experiment
-from wordsens.experiments.spec import Cell
+from wordsens.sweeps.experiment import Experiment
+from wordsens.sweeps.spec import Cell
 from wordsens.text.synthetic import gaussian_text
 
 

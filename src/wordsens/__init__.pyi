@@ -1,4 +1,5 @@
 from . import plotting as plotting
+from . import studies as studies
 from . import theory as theory
 from . import training as training
 from .activations import Activation as Activation
@@ -17,9 +18,6 @@ from .evaluation.guard import Guard as Guard
 from .evaluation.guard import guard as guard
 from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses
-from .experiments.run import run_sweep as run_sweep
-from .experiments.store import read_records as read_records
-from .experiments.sweep import summarize as summarize
 from .generalization import NewText as NewText
 from .generalization import one_word_frontier as one_word_frontier
 from .generalization import one_word_generalization as one_word_generalization
@@ -51,6 +49,9 @@ from .sensitivity.substitution import substitution_sensitivity as substitution_s
 from .sensitivity.swaps import best_swaps as best_swaps
 from .sensitivity.theorem_witness import theorem_witness as theorem_witness
 from .sensitivity.whole_words import whole_word_sensitivity as whole_word_sensitivity
+from .sweeps.run import run_sweep as run_sweep
+from .sweeps.store import read_records as read_records
+from .sweeps.sweep import summarize as summarize
 from .text import Document as Document
 from .text import correlated_text as correlated_text
 from .text import embed as embed

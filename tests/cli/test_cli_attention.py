@@ -6,9 +6,9 @@ import pytest
 from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
-from wordsens.experiments.attention import attention_summary
-from wordsens.experiments.store import Store
 from wordsens.maps.transformer.prompt_pair import prompt_pair
+from wordsens.studies.attention import attention_summary
+from wordsens.sweeps.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
 
-from wordsens.audit.decay import pair_distances
 from wordsens.cli import audit_run
-from wordsens.experiments import audit as audit_cell
-from wordsens.experiments.store import Store
+from wordsens.evaluation.audit import cell as audit_cell
+from wordsens.evaluation.audit.decay import pair_distances
+from wordsens.sweeps.store import Store
 from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from wordsens.audit.summary import AuditSummary, Reaction
 from wordsens.cli import audit_tables
 from wordsens.cli.check import print_made
 from wordsens.cli.terminal import print_display
 from wordsens.display.content import Display
+from wordsens.evaluation.audit.summary import AuditSummary, Reaction
 from wordsens.text.pairs import Pair
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*48;")

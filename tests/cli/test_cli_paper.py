@@ -6,19 +6,12 @@ import re
 import pandas as pd
 import pytest
 
-from wordsens.experiments import (
-    control,
-    correlations,
-    departures,
-    generalization,
-    run,
-    sensitivity,
-    several_words,
-    similarity,
-)
-from wordsens.experiments.sweep import load_sweep
 from wordsens.report.findings import run_findings
 from wordsens.report.load import load_runs
+from wordsens.studies import correlations, departures, generalization, sensitivity, several_words, similarity
+from wordsens.studies.control import study as control
+from wordsens.sweeps import run
+from wordsens.sweeps.sweep import load_sweep
 
 FEW = {"starts": 1, "steps": 3}
 FIGURES = {

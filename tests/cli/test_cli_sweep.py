@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from tests.experiments.squares import SquareCell
+from tests.sweeps.squares import SquareCell
 
 SPEC = f"name: small\nexperiment: {SquareCell.experiment}\ngrids: [{{draw: [0, 1, 2, 3, 4, 5]}}]\n"
 
@@ -80,7 +80,7 @@ def test_documents_have_the_documented_keys(wordsens, documented):
     ],
 )
 def test_mistakes_are_one_line(wordsens, here, monkeypatch, arguments, message):
-    monkeypatch.setattr("wordsens.experiments.run._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("wordsens.sweeps.run._CONNECT_SECONDS", 0.5)
     (here / "other.yaml").write_text(SPEC)
     run = wordsens("sweep", *arguments)
     assert (run.code, run.out) == (2, "")

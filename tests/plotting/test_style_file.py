@@ -6,7 +6,7 @@ import pytest
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity import sensitivity_series
+from wordsens.studies.sensitivity import sensitivity_series
 
 
 @pytest.fixture

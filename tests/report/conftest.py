@@ -8,7 +8,7 @@ from tests.made_records import made_record
 from tests.report.browser import Browser
 
 import wordsens as ws
-from wordsens.experiments.store import Store
+from wordsens.sweeps.store import Store
 
 
 @pytest.fixture(scope="session")

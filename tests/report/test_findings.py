@@ -5,10 +5,9 @@ from collections import Counter
 import pytest
 from tests.report.conftest import write_records
 
-from wordsens.audit.summary import summarise_audit
 from wordsens.display.content import Finding
-from wordsens.experiments import generalization, sensitivity
-from wordsens.experiments.audit import audited
+from wordsens.evaluation.audit.cell import audited
+from wordsens.evaluation.audit.summary import summarise_audit
 from wordsens.report.findings import (
     audit_findings,
     comparison,
@@ -21,6 +20,7 @@ from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import PowerLaw
 from wordsens.statistics.trend import BOOTSTRAP, STUDENT, Trend
+from wordsens.studies import generalization, sensitivity
 
 
 def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):

@@ -9,9 +9,9 @@ from safetensors.torch import save_file
 from tests.sensitivity.test_results import MAKE, PHI, made
 
 import wordsens as ws
-from wordsens.audit.summary import AuditSummary
-from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.errors import InputError
+from wordsens.evaluation.audit.summary import AuditSummary
+from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.swaps import Swaps
 from wordsens.text.matrix import Word

@@ -8,11 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from wordsens.audit.comparison import AuditChange, audit_changes
-from wordsens.audit.decay import Decay, decay, pair_distances
-from wordsens.audit.layers import LayerSensitivity, layer_sensitivities
-from wordsens.audit.summary import AuditSummary, summarise_audit
-from wordsens.audit.text import AuditTexts
 from wordsens.cli.audit import NO_PAIRS, OUTPUTS, SHIPPED_PAIRS, AuditOptions
 from wordsens.cli.audit_tables import Audit, audit_display, audit_findings_of
 from wordsens.cli.executor_options import fail_for, run_missing
@@ -20,9 +15,7 @@ from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, print_display, printing, reporting
 from wordsens.cli.terminal import print_json as print_document
 from wordsens.errors import InputError, RequirementError, require_device
-from wordsens.evaluation.length import LengthAdvice, advise_length
-from wordsens.evaluation.requirement import Requirement
-from wordsens.experiments.audit import (
+from wordsens.evaluation.audit.cell import (
     AuditCell,
     BlackBox,
     SavedDistances,
@@ -33,12 +26,19 @@ from wordsens.experiments.audit import (
     content_key,
     load_or_compute,
 )
-from wordsens.experiments.store import Record, Store, write_tables
+from wordsens.evaluation.audit.comparison import AuditChange, audit_changes
+from wordsens.evaluation.audit.decay import Decay, decay, pair_distances
+from wordsens.evaluation.audit.layers import LayerSensitivity, layer_sensitivities
+from wordsens.evaluation.audit.summary import AuditSummary, summarise_audit
+from wordsens.evaluation.audit.text import AuditTexts
+from wordsens.evaluation.length import LengthAdvice, advise_length
+from wordsens.evaluation.requirement import Requirement
 from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import is_pair_model
 from wordsens.report.findings import save_findings
 from wordsens.sensitivity.substitution import SubstitutionPlan, SubstitutionSensitivity, substitution_sensitivity
+from wordsens.sweeps.store import Record, Store, write_tables
 from wordsens.text import Document, MeaningPair, MinimalPair, minimal_pairs, stream_documents
 from wordsens.text.alternatives import SameKind
 from wordsens.text.pairs import read_pairs

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordsens.audit.comparison import AuditChange
-from wordsens.audit.decay import Decay
-from wordsens.audit.layers import LayerSensitivity
-from wordsens.audit.summary import AuditSummary, Exponent, Reaction
-from wordsens.audit.text import AuditTexts
 from wordsens.cli.audit import AuditOptions
 from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table
+from wordsens.evaluation.audit.cell import audited
+from wordsens.evaluation.audit.comparison import AuditChange
+from wordsens.evaluation.audit.decay import Decay
+from wordsens.evaluation.audit.layers import LayerSensitivity
+from wordsens.evaluation.audit.summary import AuditSummary, Exponent, Reaction
+from wordsens.evaluation.audit.text import AuditTexts
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.experiments.audit import audited
-from wordsens.experiments.store import Record
 from wordsens.report.findings import audit_findings
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.statistics.median import least_values
 from wordsens.statistics.power_law import LEAST_TEXTS
+from wordsens.sweeps.store import Record
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from wordsens.cli.terminal import notice, reporting, typed
 from wordsens.errors import InputError, WordsensError, require_count
 
 if TYPE_CHECKING:
-    from wordsens.experiments.store import Record, Store
-    from wordsens.experiments.sweep import Sweep
+    from wordsens.sweeps.store import Record, Store
+    from wordsens.sweeps.sweep import Sweep
 
 _PANEL = "Where cells run"
 
@@ -85,9 +85,9 @@ def run_missing(
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
         StoreError: a record cannot be written; likewise.
     """
-    from wordsens.experiments.run import run, unfinished
-    from wordsens.experiments.spec import code_version
-    from wordsens.experiments.store import StoreError
+    from wordsens.sweeps.run import run, unfinished
+    from wordsens.sweeps.spec import code_version
+    from wordsens.sweeps.store import StoreError
 
     require_devices(cells, options)
     store.add_command(typed.get())
@@ -122,8 +122,8 @@ def measure_sweep(
     sweep: "Sweep", folder: str | Path, options: PlaceOptions, *, witnesses: bool
 ) -> "tuple[list[Record], Path]":
     """Measure the cells that the folder has no value for; all records, in the cells' order, and the table of them."""
-    from wordsens.experiments.run import save_sweep
-    from wordsens.experiments.store import Store, file_name, write_tables
+    from wordsens.sweeps.run import save_sweep
+    from wordsens.sweeps.store import Store, file_name, write_tables
 
     cells = sweep.cells()
     place = {cell.key(): at for at, cell in enumerate(cells)}

@@ -15,8 +15,8 @@ from wordsens.search.plan import EFFORTS
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.experiments.experiment import Section, Summary
-    from wordsens.experiments.sweep import Sweep
+    from wordsens.sweeps.experiment import Section, Summary
+    from wordsens.sweeps.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
 FIGURES = (
@@ -189,9 +189,9 @@ def run_paper(options: PaperOptions) -> None:
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
-    from wordsens.experiments.store import FILE
-    from wordsens.experiments.sweep import summarize
     from wordsens.plotting.experiments import save_figures
+    from wordsens.sweeps.store import FILE
+    from wordsens.sweeps.sweep import summarize
 
     sweep, notices = _sweep(name, options)
     if not options.quiet:
@@ -227,8 +227,8 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
 
 def _print_partial(sweep: "Sweep", options: PaperOptions) -> None:
     """What the finished cells of an interrupted run say."""
-    from wordsens.experiments.store import Store
-    from wordsens.experiments.sweep import summarize
+    from wordsens.sweeps.store import Store
+    from wordsens.sweeps.sweep import summarize
 
     keys = [cell.key() for cell in sweep.cells()]
     with Store(options.out, read_only=True) as store:
@@ -240,11 +240,11 @@ def _print_partial(sweep: "Sweep", options: PaperOptions) -> None:
 
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
     """The sweep that the options ask for, and notices."""
-    from wordsens.experiments.sweep import Sweep, overridden, paper_sweep
-    from wordsens.experiments.texts import DatasetText, ReviewsText
+    from wordsens.sweeps.sweep import Sweep, overridden, paper_sweep
+    from wordsens.sweeps.texts import DatasetText, ReviewsText
 
     if name == "attention":
-        from wordsens.experiments.attention import attention_grid
+        from wordsens.studies.attention import attention_grid
 
         head = None if options.head == MEAN else int(options.head)
         pair = (options.pair[0], options.pair[1]) if options.pair else None

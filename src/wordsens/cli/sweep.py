@@ -13,8 +13,8 @@ from wordsens.errors import InputError
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.experiments.store import Record
-    from wordsens.experiments.sweep import Sweep
+    from wordsens.sweeps.store import Record
+    from wordsens.sweeps.sweep import Sweep
 
 sweep = typer.Typer(
     help="Any grid of cells: run, watched, exported and drawn.",
@@ -103,7 +103,7 @@ def export(
 
     Example: wordsens sweep export try
     """
-    from wordsens.experiments.store import Store, file_name, write_tables
+    from wordsens.sweeps.store import Store, file_name, write_tables
 
     target = Path(out or folder)
     if not target.is_dir():
@@ -150,8 +150,8 @@ def plot(options: PlotOptions) -> None:
 
     Example: wordsens sweep plot try --x temperature --by n
     """
-    from wordsens.experiments.series import column_title, series_along
     from wordsens.plotting import along
+    from wordsens.sweeps.series import column_title, series_along
 
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
     keys, records = _last_records(chosen, folder)
@@ -197,8 +197,8 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
     Raises:
         InputError: there is no such sweep, or it is wrong.
     """
-    from wordsens.experiments.sweep import load_sweep
     from wordsens.files import named_path
+    from wordsens.sweeps.sweep import load_sweep
 
     path = named_path("spec", spec, home=False)
     folder = None if out is None else named_path("out", out, home=False)
@@ -214,7 +214,7 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
 
 def _last_records(chosen: "Sweep", folder: Path) -> "tuple[list[str], list[Record]]":
     """The keys of the sweep's cells under the version of the code that wrote last there, and their records."""
-    from wordsens.experiments.store import Store
+    from wordsens.sweeps.store import Store
 
     with Store(folder, read_only=True) as store:
         code = store.last_code(chosen.experiment)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.audit.text import drawn_words
+from wordsens.evaluation.audit.text import drawn_words
 from wordsens.seeds import Seed
 from wordsens.text.whole_words import Span, lettered_spans, without
 

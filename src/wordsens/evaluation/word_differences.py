@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.audit.summary import place_of
+from wordsens.evaluation.audit.summary import place_of
 from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
 from wordsens.models.black_box import Model

@@ -32,8 +32,8 @@ def attention(pair: Any, *, style: StyleFile = None) -> Figure:
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
     """
     if not isinstance(pair, AttentionPair):
-        from wordsens.experiments.attention import attention_summary
-        from wordsens.experiments.store import as_records
+        from wordsens.studies.attention import attention_summary
+        from wordsens.sweeps.store import as_records
 
         records = [record for record in as_records(pair, "attention") if record.done]
         if len(records) != 1:

@@ -6,27 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wordsens.experiments.audit import audited
-from wordsens.experiments.control import (
-    ALONG,
-    HOLD,
-    TASK_TITLES,
-    along_training,
-    control_title,
-    held,
-    network_title,
-    single,
-    stacked,
-    uncontrolled,
-)
-from wordsens.experiments.correlations import CORRELATED, by_cosine, texts_title
-from wordsens.experiments.departures import DEFINED, PROTOCOLS, measured
-from wordsens.experiments.experiment import Column, estimate, grouped, ratio, text_title, value_of, varying_columns
-from wordsens.experiments.sensitivity import GIVEN
-from wordsens.experiments.several_words import NOTICED, never_falling
-from wordsens.experiments.similarity import CHECK, SWAPS, features_title, learned, of_pairs
-from wordsens.experiments.store import Record, as_records
-from wordsens.experiments.sweep import finished_of_one
+from wordsens.evaluation.audit.cell import audited
 from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.plotting.attention import attention, prompts
 from wordsens.plotting.generalization import frontier, generalization
@@ -49,6 +29,26 @@ from wordsens.plotting.style import (
     tell,
 )
 from wordsens.statistics.mean import Estimate
+from wordsens.studies.control.study import (
+    ALONG,
+    HOLD,
+    TASK_TITLES,
+    along_training,
+    control_title,
+    held,
+    network_title,
+    single,
+    stacked,
+    uncontrolled,
+)
+from wordsens.studies.correlations import CORRELATED, by_cosine, texts_title
+from wordsens.studies.departures import DEFINED, PROTOCOLS, measured
+from wordsens.studies.sensitivity import GIVEN
+from wordsens.studies.several_words import NOTICED, never_falling
+from wordsens.studies.similarity import CHECK, SWAPS, features_title, learned, of_pairs
+from wordsens.sweeps.experiment import Column, estimate, grouped, ratio, text_title, value_of, varying_columns
+from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.sweep import finished_of_one
 from wordsens.text.english import KINDS, kind_of
 
 Figures = dict[str, Any]
@@ -128,7 +128,7 @@ def _sensitivity(records: Sequence[Record]) -> Figures:
 
 def _generalization(records: Sequence[Record]) -> Figures:
     """For each kind of text: Err against gamma, and the frontier."""
-    from wordsens.experiments.generalization import FRONTIER
+    from wordsens.studies.generalization import FRONTIER
 
     drawn = {}
     for (text,), group in grouped(records, "text").items():
@@ -143,7 +143,7 @@ def _generalization(records: Sequence[Record]) -> Figures:
 
 def _attention(records: Sequence[Record]) -> Figures:
     """Figure 1; of a causal language model also the answers to two prompts."""
-    from wordsens.experiments.attention import attention_summary
+    from wordsens.studies.attention import attention_summary
 
     drawn = {}
     for at, one in enumerate(map(attention_summary, records)):

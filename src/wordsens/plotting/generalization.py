@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.generalization import FRONTIER, GeneralizationSeries, generalization_series
-from wordsens.experiments.store import Record, as_records
 from wordsens.generalization.frontier import OneWordFrontier
 from wordsens.maps.registry import map_title
 from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, STYLES, StyledFigure, StyleFile, styled, tell
 from wordsens.regression import TRAININGS
+from wordsens.studies.generalization import FRONTIER, GeneralizationSeries, generalization_series
+from wordsens.sweeps.store import Record, as_records
 
 try:
     from matplotlib import colormaps

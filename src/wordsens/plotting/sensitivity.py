@@ -8,10 +8,6 @@ import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.experiments.experiment import text_title
-from wordsens.experiments.sensitivity import Series, SizePoint, sensitivity_series
-from wordsens.experiments.series import AxisSeries, column_title, series_along
-from wordsens.experiments.store import Record, as_records
 from wordsens.maps.registry import base_name, map_title
 from wordsens.plotting.style import (
     BARS,
@@ -32,6 +28,10 @@ from wordsens.plotting.style import (
 )
 from wordsens.statistics.mean import Estimate
 from wordsens.statistics.power_law import PowerLaw
+from wordsens.studies.sensitivity import Series, SizePoint, sensitivity_series
+from wordsens.sweeps.experiment import text_title
+from wordsens.sweeps.series import AxisSeries, column_title, series_along
+from wordsens.sweeps.store import Record, as_records
 from wordsens.theory.random_features import finite_width_sensitivity
 
 try:

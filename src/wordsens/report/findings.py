@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.audit.comparison import AuditChange
-from wordsens.audit.summary import PLACES, AuditSummary, Reaction, place_of, summarise_audit
-from wordsens.audit.text import AuditedText, AuditedWord
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.content import Finding, times
 from wordsens.errors import InputError
+from wordsens.evaluation.audit.cell import audited
+from wordsens.evaluation.audit.comparison import AuditChange
+from wordsens.evaluation.audit.summary import PLACES, AuditSummary, Reaction, place_of, summarise_audit
+from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.experiments.audit import audited
-from wordsens.experiments.experiment import grouped
-from wordsens.experiments.sensitivity import GIVEN, Series, plain_name, sensitivity_series, text_and_keys
-from wordsens.experiments.store import Record
-from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.sensitivity.result import contrast
 from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
 from wordsens.statistics.trend import Trend
+from wordsens.studies.sensitivity import GIVEN, Series, plain_name, sensitivity_series, text_and_keys
+from wordsens.sweeps.experiment import grouped
+from wordsens.sweeps.store import Record
+from wordsens.sweeps.sweep import experiment_named
 from wordsens.text.english import KINDS, kind_of
 
 FEWEST_DRAWS = 3

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.experiments.store import FILE, Record, Store
 from wordsens.files import named_path
+from wordsens.sweeps.store import FILE, Record, Store
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.display.content import Code, Section, Table
-from wordsens.experiments.store import Record
 from wordsens.report.load import Run, readable
+from wordsens.sweeps.store import Record
 from wordsens.version import __version__
 
 LISTED = 12

@@ -7,14 +7,14 @@ from typing import Any
 
 from wordsens.display.content import Download, Section, Table, minus
 from wordsens.errors import InputError
-from wordsens.experiments.experiment import text_title
-from wordsens.experiments.generalization import LIMIT, generalization_series
-from wordsens.experiments.sensitivity import GIVEN, sensitivity_series
-from wordsens.experiments.sweep import experiment_named
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import Estimate
 from wordsens.statistics.trend import Trend
+from wordsens.studies.generalization import LIMIT, generalization_series
+from wordsens.studies.sensitivity import GIVEN, sensitivity_series
+from wordsens.sweeps.experiment import text_title
+from wordsens.sweeps.sweep import experiment_named
 
 ROWS = 200
 """A table shows so many rows; the downloads have all."""

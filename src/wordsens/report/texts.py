@@ -9,7 +9,7 @@ from typing import Any
 
 from wordsens.display.content import STRONGEST, Bar, Section, Shade, Table, Words, colour_share, level, times
 from wordsens.errors import InputError
-from wordsens.experiments.audit import audited as audited_text
+from wordsens.evaluation.audit.cell import audited as audited_text
 from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.report.load import Run
 

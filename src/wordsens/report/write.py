@@ -7,8 +7,6 @@ from typing import Any
 from wordsens.display.content import Display, Findings, Picture, Section
 from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity import GIVEN
-from wordsens.experiments.store import write_whole
 from wordsens.maps.registry import map_title
 from wordsens.plotting import of_experiment
 from wordsens.plotting.experiments import along_axes
@@ -19,6 +17,8 @@ from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
 from wordsens.report.tables import table_section
 from wordsens.report.texts import text_sections
+from wordsens.studies.sensitivity import GIVEN
+from wordsens.sweeps.store import write_whole
 from wordsens.version import __version__
 
 

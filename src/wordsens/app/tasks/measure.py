@@ -17,8 +17,6 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
 from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
-from wordsens.experiments.sensitivity import SensitivityCell, columns_of_result
-from wordsens.experiments.store import Record, Store, record_of, write_tables
 from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
@@ -32,6 +30,8 @@ from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.sensitivity.witness_effect import perturbation_effect
+from wordsens.studies.sensitivity import SensitivityCell, columns_of_result
+from wordsens.sweeps.store import Record, Store, record_of, write_tables
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix

@@ -10,12 +10,12 @@ from pathlib import Path
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.measure.tables import RealSwaps
 from wordsens.cli.terminal import typed
-from wordsens.experiments.sensitivity import SensitivityCell, save_measurement, saved_measurement
-from wordsens.experiments.store import Store, write_tables
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.several_texts import on_demand
+from wordsens.studies.sensitivity import SensitivityCell, save_measurement, saved_measurement
+from wordsens.sweeps.store import Store, write_tables
 from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 

@@ -1,0 +1,333 @@
+"""One text of an audited model: how far its words move the model's output, whatever the model is."""
+
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field, model_validator
+
+from wordsens.errors import InputError, require_choice
+from wordsens.evaluation.audit.decay import PairDistance
+from wordsens.evaluation.audit.layers import LayerSensitivity
+from wordsens.evaluation.audit.text import (
+    AUDIT_SEARCH,
+    AuditedText,
+    AuditedWord,
+    AuditPlan,
+    audit_black_box,
+    audit_text,
+)
+from wordsens.evaluation.replacements import Replacements
+from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
+from wordsens.models.black_box import Model, load_named
+from wordsens.models.endpoint import Endpoint
+from wordsens.models.load import as_model
+from wordsens.results import Saved
+from wordsens.sensitivity.removals import WAYS
+from wordsens.sources import source_digest
+from wordsens.sweeps.experiment import Experiment
+from wordsens.sweeps.spec import Cell, ModelName, Strict
+from wordsens.sweeps.store import Record, json_text
+from wordsens.text.document import Document
+from wordsens.text.model_files import model_digest
+from wordsens.text.shipped_data import shipped_reviews
+
+OUTPUTS = ("embedding", "probabilities")
+DEFAULT_MAX_WORDS = 126
+
+
+class AuditText(Strict, frozen=True):
+    """A text itself: a worker needs no dataset.
+
+    Attributes:
+        content: the characters.
+        source: where it came from; changes no value.
+        label: +1, -1 or None; changes no value.
+    """
+
+    content: str
+    source: str = ""
+    label: Literal[1, -1] | None = None
+
+
+class BlackBox(Strict, frozen=True):
+    """A model that gives vectors and nothing else: a function, or an endpoint.
+
+    Attributes:
+        encode: the function's module:name.
+        endpoint, endpoint_model, timeout, retries: of an `Endpoint`, in the place of `encode`.
+    """
+
+    encode: str | None = None
+    endpoint: str | None = None
+    endpoint_model: str | None = None
+    timeout: float = 60.0
+    retries: int = 4
+
+
+class AuditCell(Cell, frozen=True):
+    """One text, one model.
+
+    Attributes:
+        model: "minilm", a folder or a name on the hub; the name of a black box.
+        black_box: how a black box is asked; changes no value, and neither does `revision`: `content` decides.
+        revision: branch, tag or commit of a name on the hub.
+        content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is only measured with
+            these. None: those that are there now. Of a black box the digest of its answers to a few sentences.
+        text: what is audited.
+        output: "embedding" or "probabilities".
+        pool: None: of an embedding the model's own where it has one, else "mean"; of a causal language model's
+            probabilities "last".
+        max_words: tokens that a text keeps, special ones not counted.
+        words_per_text: whole words that are measured: negations first, others drawn at random.
+        removal: "delete" or "mask".
+        swaps: whether each word is exchanged for others that a writer could have meant.
+        seed: of the draw and of the search.
+        searched: whether sensitivities are searched, which takes most of the time.
+        radius: of every token's ball; None for the token's own row norm.
+        starts, steps: of the search, a quick one.
+    """
+
+    experiment: ClassVar[str] = "audit"
+
+    model: ModelName
+    black_box: BlackBox | None = None
+    revision: str | None = None
+    content: str | None = None
+    text: AuditText
+    output: str = "embedding"
+    pool: str | None = None
+    max_words: Annotated[int, Field(ge=2)] = DEFAULT_MAX_WORDS
+    words_per_text: Annotated[int, Field(ge=1)] = 4
+    removal: str = "delete"
+    swaps: bool = False
+    seed: int = 0
+    searched: bool = True
+    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    starts: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.starts or 1
+    steps: Annotated[int, Field(ge=1)] = AUDIT_SEARCH.steps or 1
+
+    @model_validator(mode="after")
+    def _valid(self) -> "AuditCell":
+        require_choice("output", self.output, OUTPUTS)
+        require_choice("removal", self.removal, WAYS)
+        if self.pool is not None:
+            require_choice("pool", self.pool, POOL_NAMES)
+        if self.black_box is not None and self.content is None:
+            raise InputError("`content` of a black box must be given: no file says what it computes")
+        return self
+
+    def of_the_model(self) -> dict[str, str | None]:
+        """The keys that decide a result about the model: its content, what is read of it, the kind of device."""
+        content = self.content or model_digest(self.model, self.revision)
+        return {"model": content, "output": self.output, "pool": self.pool, "device": self.device.split(":")[0]}
+
+    def spec(self) -> dict[str, Any]:
+        """The content of the model and of the text stand for their names."""
+        left = {"model", "text", "content", "black_box", "revision"}
+        keys = self.model_dump(mode="json", exclude=left) | self.of_the_model()
+        return {**keys, "text_content": hashlib.sha256(self.text.content.encode()).hexdigest()}
+
+    def described(self) -> dict[str, Any]:
+        """`audit` names everything but the text: records of one audit share it."""
+        shared = {name: value for name, value in self.spec().items() if name not in ("text_content", "searched")}
+        return {
+            "audit": _hash(shared),
+            "model": self.model,
+            "source": self.text.source,
+            "label": self.text.label,
+            "map": "",
+        }
+
+
+def _hash(keys: Any) -> str:
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def measure_audit(cell: AuditCell) -> dict[str, Any]:
+    """The columns of an audited text: `value` is the largest sensitivity; of a black box, which has none, the largest
+    removal.
+    """
+    phi, document = audited_model(cell), Document(cell.text.content, cell.text.label, cell.text.source)
+    plan = AuditPlan(
+        max_words=cell.max_words,
+        words_per_text=cell.words_per_text,
+        removal=cell.removal,
+        seed=cell.seed,
+        radius=cell.radius,
+        search=replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None,
+    )
+    offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
+    if isinstance(phi, TransformerFeatures):
+        audited = audit_text(phi, document, plan, offered)
+    else:
+        audited = audit_black_box(phi, document, plan, offered)
+    return {"map": phi.name, **_columns(audited, swaps=cell.swaps)}
+
+
+def _columns(audited: AuditedText, *, swaps: bool) -> dict[str, Any]:
+    """Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON."""
+    words = audited.measured
+    return {
+        "value": audited.value,
+        "tokens": audited.tokens,
+        "words": audited.words,
+        "read": json_text(audited.read),
+        "words_lost": audited.words_lost,
+        "negations_lost": audited.negations_lost,
+        "measured": json_text([word.word for word in words]),
+        "rows": json.dumps([word.tokens for word in words]),
+        "places": tuple(word.place for word in words),
+        "sensitivity": tuple(word.sensitivity for word in words if not math.isnan(word.sensitivity)),
+        "removal": tuple(word.removal for word in words),
+        "swap": tuple(word.swap for word in words) if swaps else (),
+        "swapped_for": json_text([word.swapped_for for word in words] if swaps else []),
+        "evaluations": audited.evaluations,
+    }
+
+
+def audited(record: Record) -> AuditedText:
+    """The measured words of a record as `audit_text` gave them."""
+    names, rows, swapped = (json.loads(text) for text in (record.measured, record.rows, record.swapped_for))
+    unknown = (math.nan,) * len(names)
+    values = zip(
+        *(names, rows, record.places, record.sensitivity or unknown, record.removal, record.swap or unknown),
+        swapped or ("",) * len(names),
+        strict=True,
+    )
+    keys = ("word", "tokens", "place", "sensitivity", "removal", "swap", "swapped_for")
+    return AuditedText(
+        source=record.source,
+        tokens=record.tokens,
+        words=record.words,
+        words_lost=record.words_lost,
+        negations_lost=record.negations_lost,
+        measured=tuple(AuditedWord(**dict(zip(keys, value, strict=True))) for value in values),
+        evaluations=record.evaluations,
+        read=tuple(json.loads(record.read)),
+    )
+
+
+def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
+    """The cell's model, of the files that the cell asks for; the one asked for last is kept.
+
+    A map, for transformers whose parts are known; other models only give vectors.
+
+    Raises:
+        InputError: the model's files are not those, or change while they are read; a black box that answers otherwise
+            than the cell says, or of which probabilities are asked.
+    """
+    if cell.black_box is not None:
+        return _black_box(cell.black_box.model_dump_json(), str(cell.content))
+    content = cell.content or content_of(cell.model, cell.revision)
+    return _loaded(cell.model, cell.revision, cell.output, cell.pool, cell.device, content)
+
+
+def black_box(options: BlackBox) -> Model:
+    """The model behind a function or an endpoint."""
+    if options.encode is not None:
+        return as_model(load_named(options.encode))
+    names = {"model": options.endpoint_model, "timeout": options.timeout, "retries": options.retries}
+    return as_model(Endpoint(url=str(options.endpoint), **names))
+
+
+@lru_cache(maxsize=1)
+def _black_box(options: str, content: str) -> Model:
+    model = black_box(BlackBox.model_validate_json(options))
+    if model.fingerprint() != content:
+        raise InputError(f"{model.name} does not answer as it did when the audit began; start it again")
+    return model
+
+
+@lru_cache(maxsize=1)
+def _loaded(
+    model: str, revision: str | None, output: str, pool: str | None, device: str, content: str
+) -> TransformerFeatures | Model:
+    _require_content(model, revision, content)
+    wanted = "states" if output == "embedding" else output
+    try:
+        phi = TransformerFeatures.from_pretrained(model, pool=pool, output=wanted, device=device, revision=revision)
+        if pool is None and output == "embedding":
+            phi = phi.at(pool="own" if phi.has_own_pool else "mean")
+    except InputError:
+        if output != "embedding":
+            raise
+        return as_model(model, pool=pool, revision=revision, device=device)
+    _require_content(model, revision, content)
+    return phi.at(pool="last", output=output) if pool is None and output != "embedding" and phi.causal else phi
+
+
+def _require_content(model: str, revision: str | None, content: str) -> None:
+    if content_of(model, revision) != content:
+        raise InputError(
+            f"the files of the model {model!r} are not those that the audit began with; start it again, or put them "
+            "back"
+        )
+
+
+@cache
+def _shipped_texts() -> tuple[str, ...]:
+    return tuple(review.text for review in shipped_reviews())
+
+
+@dataclass(frozen=True)
+class SavedDistances(Saved):
+    """The distances of pairs under one model."""
+
+    distances: tuple[PairDistance, ...]
+
+
+@dataclass(frozen=True)
+class SavedLayers(Saved):
+    """The layers of one model on a few texts."""
+
+    layers: tuple[LayerSensitivity, ...]
+
+
+SavedResult = TypeVar("SavedResult", bound=Saved)
+
+
+def load_or_compute(
+    folder: Path, kind: type[SavedResult], key: Mapping[str, Any], compute: Callable[[], SavedResult]
+) -> SavedResult:
+    """A result about a model rather than its texts: an earlier one with the same key, in the audit's folder, by the
+    same code; else what `compute` gives, written down.
+
+    Args:
+        folder: of the audit.
+        kind: of the result.
+        key: everything that decides it: the model's content, the texts, the options.
+        compute: measures it; its module, and what that imports, are the code.
+    """
+    module = compute.__module__
+    code = source_digest({module: Path(str(sys.modules[module].__file__))})
+    path = folder / "kept" / f"{_hash({**key, 'kind': kind.__name__, 'code': code})}.safetensors"
+    if path.exists():
+        try:
+            return kind.load(path)
+        except InputError:  # damaged: computed again
+            pass
+    result = compute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        result.save(aside)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return result
+
+
+def content_key(texts: Sequence[str]) -> str:
+    """A digest of texts, their order included."""
+    return _hash(list(texts))
+
+
+AUDIT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)

@@ -1,0 +1,272 @@
+"""From audited texts to what a person reads: categories, words that a model reacts to or ignores, length."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from wordsens.errors import InputError
+from wordsens.evaluation.audit.text import AuditedText, AuditedWord
+from wordsens.results import ResultTable, Saved, Shown
+from wordsens.statistics.median import least_values, median_ends
+from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
+from wordsens.text.english import kind_of
+
+PLACES = ("first fifth", "middle", "last fifth")
+
+
+def place_of(share: float) -> str:
+    """One of PLACES, from the word's place as a share of the text: 0 the first word, 1 the last."""
+    return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
+
+
+def frequency_bands(counts: Counter[str]) -> dict[str, str]:
+    """For each word of the data, "common" if it is among the words that make up half of all running words, else
+    "frequent" for the next 40 %, and "rare" for the last tenth.
+
+    >>> frequency_bands(Counter(the=50, film=40, gaffer=10))
+    {'the': 'common', 'film': 'frequent', 'gaffer': 'rare'}
+    """
+    total = sum(counts.values())
+    before, bands = 0, {}
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        bands[word] = "common" if before < 0.5 * total else "frequent" if before < 0.9 * total else "rare"
+        before += count
+    return bands
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """The effect of a word's removal, compared with that of the other measured words of its text.
+
+    Attributes:
+        word: in lower case.
+        ratio: the median over its texts of its mean removal / the median removal of the text's other measured words.
+        low, high: an interval of that median with coverage COVERAGE at least: order statistics, for any distribution,
+            the texts being independent. Infinite where the other words' removals are 0.
+        texts: how many it was measured in, beside another word.
+        count: how often it was measured.
+    """
+
+    word: str
+    ratio: float
+    low: float
+    high: float
+    texts: int
+    count: int
+
+    @property
+    def more(self) -> bool:
+        """True where it moves its texts more than their other words do."""
+        return self.low > 1
+
+    @property
+    def less(self) -> bool:
+        """True where it moves its texts less."""
+        return self.high < 1
+
+
+def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
+    """The reaction to every word that was measured in `least_values` texts or more, and the most texts of any word."""
+    measured: dict[str, list[dict[str, list[float]]]] = defaultdict(list)
+    for text in texts:
+        removals: dict[str, list[float]] = defaultdict(list)
+        for word in text.measured:
+            removals[word.word.lower()].append(word.removal)
+        if len(removals) > 1:
+            for word in removals:
+                measured[word].append(removals)
+    listed = {}
+    for word in sorted(measured):
+        own = measured[word]
+        if len(own) >= least_values():
+            ordered, place = sorted(_ratio(word, removals) for removals in own), median_ends(len(own))
+            count = sum(len(removals[word]) for removals in own)
+            listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
+    return listed, max(map(len, measured.values()), default=0)
+
+
+def _ratio(word: str, removals: Mapping[str, Sequence[float]]) -> float:
+    """The word's mean removal over the median removal of the text's other words."""
+    removal = math.fsum(removals[word]) / len(removals[word])
+    usual = median(value for other, values in removals.items() if other != word for value in values)
+    return removal / usual if usual else math.inf if removal > 0 else 1.0
+
+
+MEASURES = ("sensitivity", "removal", "swap")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The words of one category: how many, and the mean of each measure; None where it was not measured."""
+
+    category: str
+    count: int
+    sensitivity: float | None
+    removal: float | None
+    swap: float | None
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """The growth of one measure of one kind of word with the number of tokens: a power law, or the reason for none.
+
+    Attributes:
+        fit: over the words, with a standard error by text; None where `reason` says why.
+        reason: why there is no fit.
+        texts: of how many texts the words are.
+    """
+
+    fit: PowerLaw | None
+    reason: str | None
+    texts: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        return {
+            "exponent": self.fit and self.fit.exponent,
+            "standard_error": self.fit and self.fit.standard_error,
+            "texts": self.texts,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class AuditSummary(Shown, Saved):
+    """The findings of an audit.
+
+    Attributes:
+        texts, words: how many were measured.
+        groups: by kind, place and frequency band.
+        compared: how many words were measured in enough texts (`least_values`) to be listed; about one in forty of them
+            is in a list by chance.
+        most_texts: the most texts that any word was measured in beside another; 0 where no text had two.
+        overreacts: of these, the function words that move their texts more than the texts' other words do.
+        ignores: the content words and negations that move them less.
+        exponents: of each kind's measures in the number of tokens.
+    """
+
+    texts: int
+    words: int
+    groups: tuple[Group, ...]
+    compared: int
+    most_texts: int
+    overreacts: tuple[Reaction, ...]
+    ignores: tuple[Reaction, ...]
+    exponents: dict[str, dict[str, Exponent]]
+
+    def result_table(self) -> ResultTable:
+        """A row a category of words."""
+        names = ("category", "count", "sensitivity", "removal", "swap")
+        columns = {name: [getattr(group, name) for group in self.groups] for name in names}
+        notes = [
+            f"{shown}: {', '.join(one.word for one in words)}"
+            for shown, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
+            if words
+        ]
+        return ResultTable(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values."""
+        reacting = {
+            name: [
+                # JSON has no infinite number.
+                {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
+                for reaction in getattr(self, name)
+            ]
+            for name in ("overreacts", "ignores")
+        }
+        return {
+            "texts": self.texts,
+            "words": self.words,
+            "groups": [asdict(group) for group in self.groups],
+            "compared": self.compared,
+            **reacting,
+            "exponents": {
+                kind: {name: exponent.to_dict() for name, exponent in measures.items()}
+                for kind, measures in self.exponents.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """A measured word with its categories and its text."""
+
+    measured: AuditedWord
+    text: int
+    tokens: int
+    kind: str
+    place: str
+    band: str
+
+
+def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, listed: int = 8) -> AuditSummary:
+    """The summary of the texts that were measured.
+
+    Args:
+        texts: of one audit.
+        counts: how often each word occurs in the data.
+        listed: the most words in each list.
+
+    Raises:
+        InputError: there is no text.
+    """
+    done = list(texts)
+    if not done:
+        raise InputError("no text of the dataset could be measured; give texts of two words or more")
+    bands = frequency_bands(counts)
+    words = [
+        _Sorted(word, at, text.tokens, kind_of(word.word), place_of(word.place), bands.get(word.word.lower(), "rare"))
+        for at, text in enumerate(done)
+        for word in text.measured
+    ]
+    groups = [
+        _group(f"{name}: {value}", [word.measured for word in words if getattr(word, name) == value])
+        for name in ("kind", "place", "band")
+        for value in sorted({getattr(word, name) for word in words})
+    ]
+    compared, most = reactions(done)
+    more = [word for word in compared.values() if word.more and kind_of(word.word) == "function word"]
+    less = [word for word in compared.values() if word.less and kind_of(word.word) in ("content word", "negation")]
+    return AuditSummary(
+        texts=len(done),
+        words=len(words),
+        groups=tuple(groups),
+        compared=len(compared),
+        most_texts=most,
+        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:listed]),
+        ignores=tuple(sorted(less, key=lambda word: word.high)[:listed]),
+        exponents={
+            kind: _exponents([word for word in words if word.kind == kind])
+            for kind in sorted({word.kind for word in words})
+        },
+    )
+
+
+def _group(category: str, words: Sequence[AuditedWord]) -> Group:
+    return Group(category, len(words), *(_mean([getattr(word, name) for word in words]) for name in MEASURES))
+
+
+def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
+    """The exponent of each measure that these words have."""
+    exponents = {}
+    for name in MEASURES:
+        measured = [(word, value) for word in words if not math.isnan(value := getattr(word.measured, name))]
+        if measured:
+            sizes, texts = [word.tokens for word, _ in measured], [word.text for word, _ in measured]
+            values = [value for _, value in measured]
+            reason, zeros = unfit_for_power_law(sizes, texts), values.count(0)
+            if reason is None and zeros:
+                reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
+            fit = None if reason else fit_power_law(sizes, values, texts=texts)
+            exponents[name] = Exponent(fit, reason, len(set(texts)))
+    return exponents
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """The mean of the numbers among the values; None where there is none."""
+    measured = [value for value in values if not math.isnan(value)]
+    return math.fsum(measured) / len(measured) if measured else None

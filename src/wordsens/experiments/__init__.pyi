@@ -1,9 +1,0 @@
-from .attention import ATTENTION as ATTENTION
-from .audit import AUDIT as AUDIT
-from .control import CONTROL as CONTROL
-from .correlations import CORRELATIONS as CORRELATIONS
-from .departures import DEPARTURES as DEPARTURES
-from .generalization import GENERALIZATION as GENERALIZATION
-from .sensitivity import SENSITIVITY as SENSITIVITY
-from .several_words import SEVERAL_WORDS as SEVERAL_WORDS
-from .similarity import SIMILARITY as SIMILARITY

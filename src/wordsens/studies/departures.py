@@ -1,0 +1,574 @@
+"""The effect of each departure of the published code from the paper's definition: on S, its exponent, and Err."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from wordsens.errors import BudgetError, InputError, require_choice
+from wordsens.generalization import NewText, one_word_frontier, one_word_generalization
+from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.one_word import error_of
+from wordsens.maps.arguments import radii
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.registry import map_title
+from wordsens.regression import TRAININGS, fit_min_norm
+from wordsens.search.ball import Ball, unit
+from wordsens.search.maximize import maximize
+from wordsens.search.objective import Objective
+from wordsens.seeds import gaussian_on, generator
+from wordsens.sensitivity.one_word import attained
+from wordsens.statistics.mean import Estimate, student, with_error
+from wordsens.statistics.power_law import PowerLaw, fit_power_law
+from wordsens.sweeps.experiment import Claim, Experiment, Grids, Section, Summary, estimate, grouped, paired, ratio
+from wordsens.sweeps.map_cell import MapCell
+from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.texts import (
+    LABEL_KINDS,
+    SENTIMENT,
+    Embedded,
+    fingerprint,
+    labelled_texts,
+    load_text,
+    reads_labels,
+    texts_at_least,
+)
+from wordsens.text import load_encoder
+from wordsens.text.matrix import TextMatrix
+
+SENSITIVITY, ERROR = "sensitivity", "error"
+
+NOISE = 0.1
+"""Standard deviation of each entry of the noise, as published: ‖Delta‖ may exceed the radius by about a tenth."""
+
+PADDED_BELOW = 240
+"""Reviews of fewer tokens were taken, as published."""
+
+DEFINED, PUBLISHED, FIRST_WORD, ALIGNMENT = "defined", "published", "first-word", "alignment"
+PAD = "[PAD]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """One way to measure S and Err.
+
+    Attributes:
+        title: in tables and figures.
+        beside: the protocol that it differs from in one switch; "" for the definition.
+        of: what it makes a difference to.
+        first_word: only word 0 is perturbed, in place of the sup over all words.
+        cls: [CLS] is word 0, the same vector in every text.
+        noisy: the ball is centred on a noisy copy of the word (S alone).
+        padded: short texts, filled with rows of [PAD], which count as words.
+        raw: fixed steps of the raw gradient: 300 of dense maps, 50 n of attention.
+        alignment: Delta is chosen by the alignment, (F + 1)², in place of the least Err under a limit on gamma.
+    """
+
+    title: str
+    beside: str = ""
+    of: tuple[str, ...] = (SENSITIVITY, ERROR)
+    first_word: bool = False
+    cls: bool = False
+    noisy: bool = False
+    padded: bool = False
+    raw: bool = False
+    alignment: bool = False
+
+    def source(self, text: Any) -> Any:
+        """The source of the texts that are measured in place of these; InputError where [CLS] or [PAD] is asked of
+        texts that are not real.
+        """
+        if not (self.cls or self.padded):
+            return text
+        if not isinstance(text, Embedded):
+            raise InputError(
+                f"`protocol` (={self.title!r}) needs real texts; {text.kind} texts have no [CLS] and [PAD]"
+            )
+        below = PADDED_BELOW if self.padded else text.padded_below
+        return text.model_copy(update={"keep_special_tokens": self.cls, "padded_below": below})
+
+
+PROTOCOLS = {
+    DEFINED: Protocol(title="as defined"),
+    FIRST_WORD: Protocol(title="word 0 only", beside=DEFINED, first_word=True),
+    "cls": Protocol(title="[CLS] as word 0", beside=FIRST_WORD, first_word=True, cls=True),
+    "noisy-ball": Protocol(title="noisy ball", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, noisy=True),
+    "padding": Protocol(title="padding as words", beside=DEFINED, padded=True),
+    ALIGNMENT: Protocol(title="alignment objective", beside=DEFINED, of=(ERROR,), alignment=True),
+    "raw-gradient": Protocol(title="raw gradient", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, raw=True),
+    "raw-alignment": Protocol(
+        title="raw alignment", beside=ALIGNMENT, of=(ERROR,), first_word=True, alignment=True, raw=True
+    ),
+    PUBLISHED: Protocol(
+        title="as published",
+        beside=DEFINED,
+        first_word=True,
+        cls=True,
+        noisy=True,
+        padded=True,
+        raw=True,
+        alignment=True,
+    ),
+}
+
+
+class DepartureCell(MapCell, frozen=True):
+    """One text, one map, one protocol: S, or Err of a model that has just learned the text.
+
+    Attributes:
+        measures: "sensitivity" or "error".
+        protocol: one of PROTOCOLS.
+        texts: of an error: N, the training texts.
+        labels: of an error: "sentiment" (the texts' own), "linear" or "random".
+        training: of an error: "fine-tuned" or "retrained".
+        limit: of an error: on gamma, where Delta is not chosen by the alignment.
+    """
+
+    experiment: ClassVar[str] = "departures"
+
+    measures: Literal["sensitivity", "error"] = SENSITIVITY
+    protocol: str = DEFINED
+    texts: Annotated[int, Field(ge=1)] = 30
+    labels: str = SENTIMENT
+    training: str = "fine-tuned"
+    limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+
+    @model_validator(mode="after")
+    def _valid(self) -> "DepartureCell":
+        chosen = PROTOCOLS[require_choice("protocol", self.protocol, PROTOCOLS)]
+        require_choice("labels", self.labels, LABEL_KINDS)
+        require_choice("training", self.training, TRAININGS)
+        if self.measures not in chosen.of:
+            raise InputError(f"`protocol` (={self.protocol!r}) makes no difference to the {self.measures}; drop it")
+        if self.reads_texts_itself:
+            raise InputError(
+                f"`map` (={self.map!r}) makes rows itself; take a map of the paper: rf, drf, raf, relu-raf"
+            )
+        chosen.source(self.text)
+        return self
+
+    def of_draw(self) -> "DepartureCell":
+        """The cell as defined: equal for the protocols of one map, size and draw, which share the weights."""
+        return self.model_copy(update={"protocol": DEFINED})
+
+    def spec(self) -> dict[str, Any]:
+        of_error = ("texts", "labels", "training", "limit")
+        alignment = ("limit",) if PROTOCOLS[self.protocol].alignment else ()
+        left = of_error if self.measures == SENSITIVITY else alignment
+        return {name: value for name, value in super().spec().items() if name not in left}
+
+    def content_of(self, source: Embedded) -> str:
+        labelled = self.measures != SENSITIVITY and reads_labels(source, self.labels)
+        return fingerprint(source, labelled=labelled)
+
+
+_LEADING = 12
+"""Words that climb on from where the search ended, for S alone: in 12 texts the word of S led before, and a word gained
+6e-4 at most."""
+
+_REFINING_STEPS = 40
+_FIRST_STEP = 0.1
+"""Of the radius; halved whenever a step does not gain."""
+
+_Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
+"""The text, the word, its Delta, and the columns of what they give."""
+
+
+def measure_departure(cell: DepartureCell) -> dict[str, Any]:
+    """Measure S or Err under the cell's protocol.
+
+    Protocols of one map, size and draw share the weights, and the text where they measure the same ones. `length` is
+    ‖Delta‖ / radius of the best word's Delta, which a noisy ball lets exceed 1; `padding` counts rows of [PAD].
+    """
+    protocol, phi = PROTOCOLS[cell.protocol], _map(cell)
+    function = _sensitivity if cell.measures == SENSITIVITY else _error
+    text, word, perturbation, columns = function(cell, protocol, phi)
+    rows = phi.accept(text.rows)
+    ball = _ball(cell, phi, rows, torch.tensor([word], device=rows.device))
+    return {
+        "map": phi.name,
+        "source": text.source,
+        "label": text.label,
+        "word": word,
+        "token": text.word(word),
+        "searched": 1 if protocol.first_word else len(text),
+        "padding": sum(token == PAD for token in text.tokens or ()),
+        "length": float(torch.linalg.vector_norm(perturbation.double()) / ball.radius[0]),
+        "gamma": None,
+        "alignment": None,
+        **columns,
+        "arrays": {"rows": rows, "word": torch.tensor(word), "perturbation": perturbation},
+    }
+
+
+def _map(cell: DepartureCell) -> FeatureMap:
+    """The map of the cell's draw, which no other cell has asked anything."""
+    phi = _untouched_map(cell.of_draw())
+    return phi.fork() if isinstance(phi, DeepRandomFeatures) else phi
+
+
+@lru_cache(maxsize=1)
+def _untouched_map(cell: DepartureCell) -> FeatureMap:
+    """The map that neighbouring cells, the protocols of one draw, have alike."""
+    return cell.build()
+
+
+def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measured:
+    text = load_text(protocol.source(cell.text), cell.n, cell.d, draw=cell.draw, seed=cell.seed)
+    rows = phi.accept(text.rows)
+    words = torch.arange(1 if protocol.first_word else cell.n, device=rows.device)
+    ball, seed = _ball(cell, phi, rows, words), cell.seed_of("search")
+    change = phi.word_change(rows, memory_budget=DEFAULT_MEMORY_BUDGET)
+    noise = NOISE * gaussian_on(
+        *(len(words), cell.d), generator=generator(seed, "noise"), dtype=rows.dtype, device=rows.device
+    )
+    centre = noise if protocol.noisy else torch.zeros_like(noise)
+    if protocol.raw:
+        features = phi(rows).numel()
+
+        def gradient(delta: Tensor) -> Tensor:
+            """Of the root of the mean square over the features."""
+            squared, slope = change.value_and_gradient(delta, words)
+            return slope / (2 * (squared * features).sqrt()).unsqueeze(1)
+
+        # At Delta = 0 that root has no gradient: the ascent starts at the noisy copy.
+        rate, steps = (100.0, 300) if isinstance(phi, DeepRandomFeatures) else (10.0, 50 * cell.n)
+        delta = raw_ascent(gradient, noise, centre, ball, rate=rate, steps=steps)
+    else:
+        result = maximize(change, words, ball, cell.search_plan, generator=generator(seed, "starts"))
+        words = result.squared.topk(min(_LEADING, len(words))).indices.sort().values
+        ball, centre = _ball(cell, phi, rows, words), centre[words]
+        delta = result.perturbations[words]
+        try:
+            delta = refined(change, words, delta, centre, ball)
+        except BudgetError:
+            # A matrix that is sampled on demand forgets a word's columns after its search where memory is short; what
+            # the search found stays, unless the ball is another one.
+            if protocol.noisy:
+                raise
+    per_word = attained(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
+    best = int(per_word.argmax())
+    return text, int(words[best]), delta[best], {"value": float(per_word[best])}
+
+
+def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measured:
+    data = labelled_texts(
+        protocol.source(cell.text),
+        cell.labels,
+        (cell.n, cell.d),
+        training=cell.texts,
+        held_out=1,
+        draw=cell.draw,
+        seed=cell.seed,
+        dtype=phi.dtype,
+    )
+    (text,), labels = data.test
+    new = NewText(fit_min_norm(phi, *data.training), text, float(labels[0]))
+    common: dict[str, Any] = {"word": 0 if protocol.first_word else None, "training": cell.training}
+    common |= {"seed": cell.seed_of("search"), "radius": cell.radius, "search": cell.search_plan}
+    if protocol.raw:
+        at, delta = 0, _raw_alignment(cell, new)
+    elif protocol.alignment:
+        one = one_word_generalization(new, **common)
+        at, delta = one.word, one.perturbation
+    else:
+        frontier = one_word_frontier(new, gammas=(cell.limit,), **common)
+        at, delta = int(frontier.words[-1]), frontier.perturbations[-1]
+    outputs = new.outputs(at, delta, cell.training)
+    columns = {"value": error_of(new, outputs), "gamma": abs(outputs.shift), "alignment": outputs.alignment}
+    return text, at, delta, columns
+
+
+def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
+    """Steps down the raw gradient of (F + 1)² from Delta = 0."""
+    losses = Losses(new, [Loss.of(cell.training, "alignment")])
+    words = torch.zeros(1, dtype=torch.long, device=new.rows.device)
+    start = torch.zeros_like(new.rows[:1])
+
+    def gradient(delta: Tensor) -> Tensor:
+        return -losses.functionals.values_and_gradient(delta, words, lambda values: losses.loss(values, words)[1])[1]
+
+    rate, steps = (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
+    ball = _ball(cell, new.fit.phi, new.rows, words)
+    return raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=rate, steps=steps)[0]
+
+
+def _ball(cell: DepartureCell, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Ball:
+    return Ball(radii(cell.radius, phi, rows, words))
+
+
+def raw_ascent(
+    gradient: Callable[[Tensor], Tensor],
+    start: Float[Tensor, "w d"],
+    centre: Float[Tensor, "w d"],
+    ball: Ball,
+    *,
+    rate: float,
+    steps: int,
+) -> Float[Tensor, "w d"]:
+    """The last of the points Delta <- centre + P(Delta + rate g(Delta) - centre), P the projection to the ball.
+
+    No step is refused, and the last point need not be the best: the search of the published experiments. A point that
+    a step leaves where it is, bit for bit, is the last: so would all further steps.
+    """
+    delta = start
+    with torch.inference_mode():
+        for _ in range(steps):
+            before, delta = delta, centre + ball.project(delta + rate * gradient(delta) - centre)
+            if torch.equal(before, delta):
+                break
+    return delta.clone()
+
+
+def refined(
+    objective: Objective,
+    words: Int[Tensor, " w"],
+    start: Float[Tensor, "w d"],
+    centre: Float[Tensor, "w d"],
+    ball: Ball,
+) -> Float[Tensor, "w d"]:
+    """Points of the balls around the centre, climbed to from those nearest to the start; no step loses."""
+    delta = centre + ball.project(start - centre)
+    value, slope = objective.value_and_gradient(delta, words)
+    step = _FIRST_STEP * ball.radius.to(delta.dtype).unsqueeze(1)
+    for _ in range(_REFINING_STEPS):
+        ahead = delta + step * unit(slope)
+        tried = centre + ball.project(ahead - centre)
+        attempt, turned = objective.value_and_gradient(tried, words)
+        gains = (attempt > value).unsqueeze(1)
+        delta, slope = torch.where(gains, tried, delta), torch.where(gains, turned, slope)
+        value, step = torch.maximum(attempt, value), torch.where(gains, step, step / 2)
+    return delta
+
+
+# Dense maps have their matrix, and every word is searched: at n = 160, d = 48 that takes about 4 s in float32.
+_DENSE: dict[str, Any] = {"gaussian": "dense", "dtype": "float32", "starts": 1, "steps": 10}
+# Softmax: quick attains what normal does to five digits (n = 160, d = 384), in an eighth of the time. ReLU needs
+# normal.
+_SEARCHES: dict[str, dict[str, Any]] = {"rf": _DENSE, "raf": {"search": "quick"}, "relu-raf": {}}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"d": {"rf": 16, "raf": 32}, "n": (8, 16), "error": {"raf": (8, 24)}, "texts": 12, "draws": 5},
+    "laptop": {
+        "d": {"rf": 48, "raf": 96},
+        "n": (20, 40, 80),
+        "error": {"rf": (40, 48), "raf": (40, 64)},
+        "texts": 30,
+        "draws": 20,
+    },
+    "full": {
+        "d": {"rf": 48, "raf": 192, "relu-raf": 192},
+        "n": (20, 40, 80, 160),
+        "error": {"rf": (40, 64), "raf": (40, 64), "relu-raf": (40, 64)},
+        "texts": 30,
+        "draws": 20,
+    },
+}
+"""d of each map whose S is measured, n, the maps whose Err is measured with n and d, N at most, draws."""
+
+
+def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
+    """S of every protocol against n, and Err of those that change it, on real texts: [CLS] and [PAD] are of those.
+
+    Raises:
+        InputError: no such encoder or data, or texts too short for any size.
+    """
+    size, width = PRESETS[scale], load_encoder(source.encoder).dimension
+    notices = []
+    sizes = [n for n in size["n"] if texts_at_least(source, n, seed=seed, most=1)]
+    if len(sizes) < 2:
+        raise InputError(
+            f"`texts` have no text of {size['n'][1]} words, so S cannot be followed over n; give longer ones"
+        )
+    if lost := [str(n) for n in size["n"] if n not in sizes]:
+        notices.append(f"no text has {', '.join(lost)} words: left out")
+    common = {"text": source.model_dump(mode="json"), "draw": list(range(size["draws"]))}
+    of_s = {"n": sizes, "protocol": _protocols_of(SENSITIVITY)}
+    grids = [{**common, **of_s, "map": name, "d": min(d, width), **_SEARCHES[name]} for name, d in size["d"].items()]
+    try:
+        reads_labels(source, labels or SENTIMENT)
+    except InputError as error:
+        if labels is not None:
+            raise
+        return grids, [*notices, f"Err is not measured: {error}"]
+    padded = source.model_copy(update={"padded_below": PADDED_BELOW})
+    for name, (n, d) in size["error"].items():
+        # One text is held out; the others are long ones, or short ones that are padded.
+        have = [len(texts_at_least(one, n, seed=seed, most=size["texts"] + 1)) - 1 for one in (source, padded)]
+        of_error = {"measures": ERROR, "labels": labels or SENTIMENT, "protocol": _protocols_of(ERROR)}
+        if min(have) >= 2:
+            texts = min(size["texts"], *have)
+            grids.append({**common, **of_error, "map": name, "n": n, "d": min(d, width), "texts": texts})
+            grids[-1] |= _SEARCHES[name]
+    return grids, notices
+
+
+def _protocols_of(measures: str) -> list[str]:
+    """The names of the protocols that make a difference to S, or to Err."""
+    return [name for name, one in PROTOCOLS.items() if measures in one.of]
+
+
+SURE = 0.99
+"""The level of the Student's interval outside which a difference is called one: there are several."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The records of one map under one protocol: of S by n, and of the error on the changed text."""
+
+    map: str
+    protocol: str
+    by_size: dict[int, list[Record]]
+    errors: list[Record]
+
+    @property
+    def law(self) -> PowerLaw | None:
+        """S against n; None for fewer than two sizes."""
+        points = [(n, record.value) for n, group in self.by_size.items() for record in group]
+        return fit_power_law(*zip(*points, strict=True)) if len(self.by_size) > 1 and len(points) > 2 else None
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """Of the map and the protocol."""
+        return map_title(self.map).removesuffix(" (softmax)"), PROTOCOLS[self.protocol].title
+
+
+def measured(records: Any) -> dict[tuple[str, str], Measured]:
+    """The finished records by map and protocol; protocols in their own order."""
+    groups = grouped((record for record in as_records(records) if record.done), "map", "protocol")
+    maps = list(dict.fromkeys(name for name, _ in groups))
+    return {
+        key: Measured(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
+        for key in ((name, protocol) for name in maps for protocol in PROTOCOLS)
+        if key in groups
+    }
+
+
+def _by_size(records: Sequence[Record]) -> dict[int, list[Record]]:
+    sizes = grouped((record for record in records if record.measures == SENSITIVITY), "n")
+    return {n: group for (n,), group in sorted(sizes.items())}
+
+
+def summarize(records: Sequence[Record]) -> Summary:
+    """Two tables with a row a map and protocol, of S and of Err, and what the sentences of `_claims` say."""
+    groups = measured(records)
+    pairs = [(one, groups.get((one.map, PROTOCOLS[one.protocol].beside))) for one in groups.values()]
+    last = max((n for one in groups.values() for n in one.by_size), default=0)
+    of_s = ("map", "protocol", f"S, n = {last}", "S / beside", "exponent", "difference")
+    of_errors = ("map", "protocol", "Err", "gamma", "Err - beside")
+    sections = (
+        Section("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
+        Section("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
+    )
+    claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
+    return Summary(
+        tuple(one for one in sections if one.rows),
+        "Means over draws, ± one standard error; beside: the row that differs in one switch.",
+        (*(claim for part in claims for claim in part[:1]), *(claim for part in claims for claim in part[1:])),
+        "That row is: word 0 only, for [CLS], the noisy ball and the raw gradient; the alignment objective, for the "
+        "raw alignment; as defined, for the rest. Err: on the changed text, the least attained with gamma below 0.5, "
+        "or what the alignment objective gives.",
+        leading=max(1, sum(bool(part) for part in claims)),
+    )
+
+
+def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+    last = max(one.by_size)
+    law, other = one.law, None if beside is None else beside.law
+    return (
+        *(*one.titles, estimate(one.by_size[last])),
+        None if beside is None else ratio(one.by_size[last], beside.by_size.get(last, ())),
+        *(_exponent(law), None if law is None or other is None else with_error(*_gap(law, other))),
+    )
+
+
+def _errors(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+    gap = None if beside is None else paired(one.errors, beside.errors)
+    return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
+
+
+def _exponent(law: PowerLaw | None) -> str | None:
+    return None if law is None else with_error(law.exponent, law.standard_error)
+
+
+def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
+    return law.exponent - other.exponent, (law.standard_error**2 + other.standard_error**2) ** 0.5
+
+
+def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Claim]:
+    """Of one map: the published exponent, the departure that moves S most, and the published error."""
+    claims = []
+    defined, published = groups.get((name, DEFINED)), groups.get((name, PUBLISHED))
+    if defined is None or published is None:
+        return []
+    title = map_title(name)
+    if (law := published.law) is not None and (other := defined.law) is not None:
+        gap, error = _gap(law, other)
+        last = max(defined.by_size)
+        whole = ratio(published.by_size.get(last, ()), defined.by_size[last])
+        differ = (
+            f"differs by {with_error(gap, error)}"
+            if abs(gap) > student(min(law.freedom, other.freedom), SURE) * error
+            else f"cannot be told apart ({with_error(gap, error)})"
+        )
+        sentence = (
+            f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} as defined, which "
+            f"{differ}; at n = {last} the published protocol attains {whole} of S."
+        )
+        claims.append(
+            Claim(f"{law.exponent:.2f}", sentence, _draws(Estimate.of([one.value for one in defined.by_size[last]])))
+        )
+    if (strongest := _strongest(name, groups)) is not None:
+        protocol, change, last = strongest
+        beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
+        sentence = (
+            f"{title}: of the single departures “{PROTOCOLS[protocol].title}” moves S most, by the factor {change} "
+            f"beside “{beside}” at n = {last}."
+        )
+        claims.append(Claim(f"×{change.mean:.2g}", sentence, _draws(change)))
+    if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
+        gamma = estimate(published.errors, "gamma")
+        reach = student(min(err.draws, least.draws) - 1, SURE)  # not a number, and nothing told, for one draw
+        if abs(err.mean - least.mean) > reach * (err.error**2 + least.error**2) ** 0.5:
+            sentence = (
+                f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
+                "with gamma below 0.5."
+            )
+            claims.append(Claim(f"{err.mean:.2g}", sentence, _draws(err)))
+    return claims
+
+
+def _strongest(name: str, groups: dict[tuple[str, str], Measured]) -> tuple[str, Estimate, int] | None:
+    """The single departure whose factor is surely not 1 and farthest from it, with that factor and its n."""
+    best: tuple[str, Estimate, int] | None = None
+    for (other, protocol), one in groups.items():
+        beside = groups.get((name, PROTOCOLS[protocol].beside))
+        if other != name or protocol == PUBLISHED or beside is None or not one.by_size:
+            continue
+        last = max(one.by_size)
+        change = ratio(one.by_size[last], beside.by_size.get(last, ()))
+        if change is None or change.interval[0] <= 1 <= change.interval[1]:
+            continue
+        if best is None or abs(change.mean - 1) > abs(best[1].mean - 1):
+            best = protocol, change, last
+    return best
+
+
+def _draws(estimate: Estimate) -> str:
+    return f"Attained; {estimate.draws} draws a size, ± one standard error."
+
+
+DEPARTURES = Experiment(
+    name="departures",
+    Cell=DepartureCell,
+    measure=measure_departure,
+    preset=preset,
+    summarize=summarize,
+    together=DepartureCell.of_draw,
+)

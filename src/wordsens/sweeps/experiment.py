@@ -1,0 +1,286 @@
+"""What an experiment is, and what its records say together."""
+
+import math
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordsens.display.content import Display, Table
+from wordsens.display.page import html_fragment
+from wordsens.errors import InputError
+from wordsens.statistics.mean import Estimate
+from wordsens.sweeps.spec import Cell
+from wordsens.sweeps.store import Record, spec_columns
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Value = str | int | float | bool | Estimate | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that its records support, printed only where the interval of its number allows it.
+
+    Attributes:
+        number: its main number, in a few letters.
+        sentence: complete without it.
+        known: how the number is known.
+        kinds: of knowledge that it rests on: attained, certified, predicted, 95 % interval.
+    """
+
+    number: str
+    sentence: str
+    known: str
+    kinds: tuple[str, ...] = ("attained", "95 % interval")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table: a line above it, the headings of its columns, rows of as many values."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+    def compact(self) -> "Section":
+        """Without the columns that have one value in every row, which the title gives instead.
+
+        >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
+        'S against n: d = 8'
+        """
+        columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
+        same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+        left = {name: group for name, group in columns.items() if name not in same}
+        constants = (
+            one if isinstance(one, str) else f"{name} = {one:.3g}" if isinstance(one, float) else f"{name} = {one}"
+            for name, one in same.items()
+            if one is not None
+        )
+        title = ": ".join(filter(None, (self.title, ", ".join(constants))))
+        return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
+
+    def to_pandas(self) -> "DataFrame":
+        """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
+        import pandas as pd
+
+        rows = [[str(value) if isinstance(value, Estimate) else value for value in row] for row in self.rows]
+        return pd.DataFrame(rows, columns=list(self.headings))
+
+    def to_latex(self) -> str:
+        """The table as LaTeX (booktabs), numbers to three digits."""
+        return self.to_pandas().to_latex(index=False, escape=True, float_format="%.3g", na_rep="")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the records of one experiment say.
+
+    Attributes:
+        sections: tables; the first is what a terminal prints.
+        note: what its numbers mean, in two lines.
+        claims: sentences, the answer first.
+        details: what else is to be known of the numbers.
+        leading: how many of the claims are the answer: one a map, so that none is left out of it.
+    """
+
+    sections: tuple[Section, ...]
+    note: str
+    claims: tuple[Claim, ...]
+    details: str = ""
+    leading: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
+        tables = [
+            {
+                "title": one.title,
+                "rows": [
+                    {
+                        name: asdict(value) if isinstance(value, Estimate) else value
+                        for name, value in zip(one.headings, row, strict=True)
+                    }
+                    for row in one.rows
+                ],
+            }
+            for one in self.sections
+        ]
+        return {
+            "tables": tables,
+            "note": f"{self.note} {self.details}".strip(),
+            "claims": [asdict(one) for one in self.claims],
+        }
+
+    def to_pandas(self) -> "DataFrame":
+        """The first table, the one that a terminal prints; an empty one where there is none."""
+        return (self.sections or (Section("", (), ()),))[0].to_pandas()
+
+    def to_latex(self) -> str:
+        """The tables as LaTeX."""
+        return "\n".join(one.to_latex() for one in self.sections)
+
+    def show(self) -> str:
+        """The answer, the first table and the note."""
+        answer = [one.sentence for one in self.claims[: self.leading]]
+        title = [one.title for one in self.sections[:1]]
+        shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
+        return "\n".join([*answer, *title, shown, self.note])
+
+    __str__ = show
+
+    def display(self) -> Display:
+        """The answer and the first table, for a notebook."""
+        answer = tuple(one.sentence for one in self.claims[: self.leading])
+        first = self.sections[:1]
+        rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
+        parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)
+        return Display(answer, parts)
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self.display())
+
+
+Grids = tuple[list[dict[str, Any]], list[str]]
+"""The grids of a preset, and what the user should know of how they were fitted to the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment.
+
+    Attributes:
+        name: as specs and commands write it.
+        Cell: the class of a cell's spec.
+        measure: function of a cell that gives the columns of its record, `value` among them; the entry "arrays", a
+            dictionary of tensors, is kept with `--witnesses`. What it raises becomes a failed record.
+        preset: function of (scale, source of real texts, seed, labels) that gives the grids of `wordsens paper`; None
+            where there is no such command.
+        summarize: function of the finished records.
+        value: what the column `value` is, in a figure.
+        together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
+            get them together.
+        most_together: so many of those at most: what a lost worker loses.
+    """
+
+    name: str
+    Cell: type[Cell]
+    measure: Callable[[Any], Mapping[str, Any]]
+    preset: Callable[[str, Any, int, str | None], Grids] | None = None
+    summarize: Callable[[Sequence[Record]], Summary] | None = None
+    value: str = "value"
+    together: Callable[[Any], Hashable] | None = None
+    most_together: int = 16
+
+
+REPLICATES = frozenset({"seed", "draw", "sample"})
+"""Keys that name a repetition: records that differ in nothing else are draws of one quantity."""
+
+
+def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """The columns of the specs, other than repetitions and `besides`, that have several values; the values sorted."""
+    by_name: dict[str, dict[Any, None]] = {}
+    for record in records:
+        for name, value in spec_columns(record.spec).items():
+            by_name.setdefault(name, {})[value] = None
+    left = REPLICATES | set(besides)
+    return {name: sorted(values, key=rank) for name, values in by_name.items() if len(values) > 1 and name not in left}
+
+
+def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
+    """InputError where what is drawn or averaged together differs in a column of the specs other than `besides`."""
+    for name, values in varying_columns(records, besides=besides).items():
+        listed = ", ".join(map(str, values[:4]))
+        raise InputError(
+            f"`records` has several values of {name} ({listed}{', ...' if len(values) > 4 else ''}), which would be "
+            f"taken together; filter them, such as [r for r in records if r.{name} == {values[-1]!r}]"
+        )
+
+
+def rank(value: Any) -> tuple[int, float, str]:
+    """Orders values of any kind: none at all, then numbers, then words."""
+    if value is None:
+        return (0, 0.0, "")
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
+
+
+def key_text(name: str, value: Any) -> str:
+    """A column's value in a few words.
+
+    >>> key_text("mean_cosine", 0.3), key_text("starts", None)
+    ('mean cosine = 0.3', 'starts = default')
+    """
+    if name == "text_content" and isinstance(value, str):
+        value = value[:8]
+    shown = "default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{name.replace('_', ' ')} = {shown}"
+
+
+def text_title(kind: str) -> str:
+    """The name of a record's kind of text."""
+    names = {
+        "reviews": "movie reviews",
+        "dataset": "the dataset",
+        "given": "the text",
+        "gaussian": "Gaussian texts",
+        "orthogonal": "orthogonal texts",
+        "correlated": "correlated texts",
+        "repeated": "texts of repeated words",
+    }
+    return names.get(kind, kind)
+
+
+Column = str | Callable[[Any], Any]
+"""A column of records, by its name or as a function of a record."""
+
+
+def value_of(record: Any, column: Column) -> Any:
+    """The record's value in the column."""
+    return column(record) if callable(column) else getattr(record, column)
+
+
+def grouped(records: Iterable[Any], *columns: Column) -> dict[tuple[Any, ...], list[Any]]:
+    """The records by their values in the columns, in the order in which these first appear."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for record in records:
+        groups.setdefault(tuple(value_of(record, column) for column in columns), []).append(record)
+    return groups
+
+
+def estimate(records: Iterable[Any], column: Column = "value") -> Estimate | None:
+    """The mean of a column over the records that have it; None where none has, or one is infinite."""
+    known = [value for record in records if (value := value_of(record, column)) is not None]
+    return Estimate.of(known) if known and all(map(math.isfinite, known)) else None
+
+
+def paired(
+    records: Sequence[Any],
+    beside: Sequence[Any],
+    column: Column = "value",
+    change: Callable[[Any, Any], float] = operator.sub,
+) -> Estimate | None:
+    """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
+    first, second = (
+        {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
+    )
+    both = [change(first[draw], second[draw]) for draw in first if draw in second]
+    return Estimate.of(both) if both else None
+
+
+def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value") -> Estimate | None:
+    """`paired`, of value / value, where the latter is not 0."""
+    return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
+
+
+def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
+    """A row for each value of the keys: the means of the columns, and how many draws they are over."""
+    rows = (
+        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        for key, group in grouped(records, *keys.values()).items()
+    )
+    return Section(title, (*keys, *columns, "draws"), tuple(rows))
+
+
+def mean_over_draws(estimate: Estimate) -> str:
+    """How an estimate is known."""
+    return f"Attained; mean over {estimate.draws} draws, ± one standard error."

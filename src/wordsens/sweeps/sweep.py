@@ -1,0 +1,275 @@
+"""Sweeps: grids of cells of one experiment, from YAML files, presets and overrides; and the table of experiments."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from wordsens.errors import InputError, MissingExtraError, require_choice, shown
+from wordsens.files import named_path, small_text
+from wordsens.sweeps.experiment import Experiment, Summary
+from wordsens.sweeps.spec import Cell, Strict, spelled_out
+from wordsens.sweeps.store import Record, as_records
+
+try:
+    import yaml
+    from pydantic import Field, field_validator
+except ModuleNotFoundError as error:
+    raise MissingExtraError("pydantic or pyyaml", "records", "a sweep") from error
+
+MOST_CELLS = 200_000
+"""Of a sweep: each is checked before anything runs, in some 25 µs and 1.5 kB."""
+
+SCALES = ("quick", "laptop", "full")
+
+EXPERIMENTS = {
+    "sensitivity": "wordsens.studies.sensitivity:SENSITIVITY",
+    "generalization": "wordsens.studies.generalization:GENERALIZATION",
+    "attention": "wordsens.studies.attention:ATTENTION",
+    "control": "wordsens.studies.control.study:CONTROL",
+    "correlations": "wordsens.studies.correlations:CORRELATIONS",
+    "departures": "wordsens.studies.departures:DEPARTURES",
+    "several-words": "wordsens.studies.several_words:SEVERAL_WORDS",
+    "similarity": "wordsens.studies.similarity:SIMILARITY",
+    "audit": "wordsens.evaluation.audit.cell:AUDIT",
+}
+"""The experiments of the package, each by the module:NAME where it lies."""
+
+_DEEPEST = 50
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment of that name, or one's own as `module:NAME`.
+
+    >>> experiment_named("several-words").Cell.__name__
+    'SeveralWordsCell'
+    """
+    from wordsens.models.black_box import load_named
+
+    place = name if ":" in name else EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)]
+    experiment = load_named(place, "experiment")
+    if not isinstance(experiment, Experiment):
+        raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}")
+    return experiment
+
+
+class Sweep(Strict, frozen=True):
+    """Grids of cells of one experiment. In a grid a list is an axis: every combination of the axes is a cell.
+
+    Attributes:
+        name: what the sweep is called; its folder, by default.
+        experiment: sensitivity, generalization, ...
+        common: keys of every grid that does not set them itself.
+        grids: for each, the keys of a cell, with a value or a list of values.
+
+    >>> sweep = Sweep.parse({"name": "two", "grids": [{"map": "raf", "text": "gaussian", "n": [4, 6], "d": 8}]})
+    >>> [cell.n for cell in sweep.cells()]
+    [4, 6]
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    experiment: str = "sensitivity"
+    common: dict[str, Any] = Field(default_factory=dict)
+    grids: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=1000, strict=False)]
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        if not name.strip(". ") or any(one in "/\\" or not one.isprintable() for one in name):
+            raise InputError(
+                f"`name` (={name!r}) becomes a folder: it needs a letter, and no slash or control character"
+            )
+        return name
+
+    @field_validator("experiment")
+    @classmethod
+    def _known_experiment(cls, name: str) -> str:
+        return experiment_named(name).name
+
+    @property
+    def cell_type(self) -> type[Cell]:
+        """The class of its cells."""
+        return experiment_named(self.experiment).Cell
+
+    def cells(self) -> list[Any]:
+        """The cells, equal ones once, draw after draw: an interrupted run has then measured every point.
+
+        Raises:
+            InputError: an unknown key, an empty axis, a cell that is not valid, or more than MOST_CELLS cells.
+        """
+        grids = [{**self.common, **grid} for grid in self.grids]
+        for at, grid in enumerate(grids):
+            for key, value in grid.items():
+                _within(f"{self.name}, grid {at}", require_choice, "key", key, self.cell_type.model_fields)
+                if value == []:
+                    raise InputError(f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one value")
+        count = sum(math.prod(len(_axis(value)) for value in grid.values()) for grid in grids)
+        if count > MOST_CELLS:
+            many = f"{count:,}" if count < 10**30 else "more than 10^30"
+            raise InputError(f"{self.name}: {many} cells, at most {MOST_CELLS:,}; take fewer values an axis")
+        cells = dict.fromkeys(cell for at, grid in enumerate(grids) for cell in self._cells_of(at, grid))
+        return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
+
+    def _cells_of(self, at: int, grid: Mapping[str, Any]) -> Iterator[Cell]:
+        for values in itertools.product(*map(_axis, grid.values())):
+            yield self.cell_type.parse(dict(zip(grid, values, strict=True)), where=f"{self.name}, grid {at}")
+
+    def to_yaml(self) -> str:
+        """The sweep as YAML, which `load_sweep` reads back."""
+        data = self.model_dump(mode="json")
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+
+
+def _axis(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Sweep:
+    """The sweep in a YAML file, with overrides `key=value` applied in order.
+
+    Raises:
+        InputError: the file cannot be read, or describes no sweep: one line.
+    """
+    text = small_text(named_path("spec", path, home=False), "spec")
+    return parse_sweep(text, overrides, where=str(path))
+
+
+def parse_sweep(text: str, overrides: Iterable[str] = (), *, where: str = "the sweep") -> Sweep:
+    """The sweep that a YAML text describes; see `load_sweep`.
+
+    >>> text = "name: a\\ngrids: [{map: rf, text: gaussian, n: 4, d: 8}]"
+    >>> [cell.n for cell in parse_sweep(text, ["n=[5, 6]"]).cells()]
+    [5, 6]
+    """
+    data = _read_yaml(text, where)
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: a sweep is a mapping with the keys {', '.join(Sweep.model_fields)}")
+    return overridden(Sweep.parse(data, where=where), overrides)
+
+
+def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
+    """The sweep with `key=value` applied in order; the value is YAML, and a list is an axis.
+
+    `name` is the sweep's own. Another key is set in every grid that has it, or in all where none has. `text.layer=2`
+    sets one key of a text. `map=raf` keeps the grids that have that map, with it alone, since the other keys of a grid
+    are those of its maps; where none has it, it is set in all.
+    """
+    for one in overrides:
+        key, equals, text = one.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise InputError(f"`override` (={shown(one)}) must be key=value, for example n=[10, 20]")
+        sweep = _with_value(sweep, key, _read_yaml(text, f"override {shown(one)}"), one)
+    return sweep
+
+
+def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
+    if key == "name":
+        return Sweep.parse({**sweep.model_dump(), "name": value})
+    key, _, part = key.partition(".")
+    _within(f"override {shown(override)}", require_choice, "key", key, ["name", *sweep.cell_type.model_fields])
+    grids = [{**sweep.common, **grid} for grid in sweep.grids]
+    if key == "map" and (with_maps := _with_maps(grids, _axis(value))):
+        return sweep.model_copy(update={"common": {}, "grids": tuple(with_maps)})
+    having = [grid for grid in grids if key in grid] or grids
+    for grid in having:
+        parts = [spelled_out(one) for one in _axis(grid.get(key))]
+        if part and not all(isinstance(one, dict) for one in parts):
+            raise InputError(f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a whole")
+        grid[key] = [{**one, part: value} for one in parts] if part else value
+    return sweep.model_copy(update={"common": {}, "grids": tuple(grids)})
+
+
+def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[dict[str, Any]]:
+    """The grids that have some of the maps, with those alone; none unless each map is in one of them."""
+    owned = [[one for one in _axis(grid.get("map")) if one in maps] for grid in grids]
+    if {str(one) for custom in owned for one in custom} != {str(one) for one in maps}:
+        return []
+    return [{**grid, "map": custom} for grid, custom in zip(grids, owned, strict=True) if custom]
+
+
+def _read_yaml(text: str, where: str) -> Any:
+    """Plain data. Aliases are refused: a short text could stand for more data than memory holds."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent):
+                raise InputError(f"{where}: aliases (*name) are not read; write the value out, or use `common`")
+            if depth > _DEEPEST:
+                raise InputError(f"{where}: nested too deeply")
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise InputError(f"{where}{line}: not valid YAML: {' '.join(str(problem).split())}") from error
+    except ValueError as error:  # a date or a number that is none
+        raise InputError(f"{where}: {' '.join(str(error).split())}; put strings into quotes") from error
+
+
+def _within(where: str, check: Any, *arguments: Any) -> None:
+    """The check, whose error names the place."""
+    try:
+        check(*arguments)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def paper_sweep(
+    name: str, scale: str, source: Any = None, *, seed: int = 0, labels: str | None = None, search: str | None = None
+) -> tuple[Sweep, list[str]]:
+    """An experiment as the paper has it, and notices.
+
+    Args:
+        name: of the experiment.
+        scale: quick, laptop or full.
+        source: of real texts; None for the shipped reviews.
+        seed: of every draw.
+        labels: what experiments that learn learn; None for the texts' own.
+        search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
+    """
+    from wordsens.sweeps.texts import ReviewsText
+
+    experiment = experiment_named(name)
+    if experiment.preset is None:
+        raise InputError(f"`experiment` (={name!r}) has no preset; give a sweep of your own")
+    require_choice("scale", scale, SCALES)
+    grids, notices = experiment.preset(scale, source or ReviewsText(), seed, labels)
+    if search is not None:
+        counts = getattr(experiment.Cell, "COUNTS", ())
+        grids = [{**{key: one for key, one in grid.items() if key not in counts}, "search": search} for grid in grids]
+    common = {"seed": seed} if "seed" in experiment.Cell.model_fields else {}
+    data = {"name": f"paper-{name}-{scale}", "experiment": name, "common": common, "grids": grids}
+    return Sweep.parse(data), list(dict.fromkeys(notices))
+
+
+def summarize(records: Any) -> Summary:
+    """What the records of one experiment say: its tables and sentences.
+
+    Args:
+        records: a DataFrame of `read_records`, or records; failed ones are left out.
+
+    Raises:
+        InputError: no record is finished, they are of several experiments, or of one without a summary.
+
+    >>> summarize(ws.read_records("out")).claims  # doctest: +SKIP
+    """
+    experiment, done = finished_of_one(records)
+    if experiment.summarize is None:
+        raise InputError(f"`records` are of {experiment.name!r}, which has no summary")
+    return experiment.summarize(done)
+
+
+def finished_of_one(records: Any) -> tuple[Experiment, list[Record]]:
+    """The experiment whose records these are, and the finished ones.
+
+    Raises:
+        InputError: none is finished, or they are of several experiments.
+    """
+    done = [record for record in as_records(records) if record.done]
+    names = list(dict.fromkeys(record.experiment for record in done))
+    if len(names) != 1:
+        raise InputError(f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}")
+    return experiment_named(names[0]), done

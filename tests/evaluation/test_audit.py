@@ -1,0 +1,295 @@
+"""An audit of one text, by gradients or by vectors alone; what audited texts say together; decay with length."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.maps.tiny_models import model_of, tokenizer
+
+import wordsens as ws
+from wordsens.evaluation.audit.comparison import audit_changes
+from wordsens.evaluation.audit.decay import RESAMPLES, PairDistance, decay, pair_distances
+from wordsens.evaluation.audit.layers import SHORT_SEARCH, layer_sensitivities
+from wordsens.evaluation.audit.summary import reactions, summarise_audit
+from wordsens.evaluation.audit.text import (
+    AuditedText,
+    AuditedWord,
+    AuditPlan,
+    AuditTexts,
+    audit_black_box,
+    audit_text,
+    chosen_words,
+)
+from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.models.black_box import FunctionModel
+from wordsens.models.load import as_model
+from wordsens.sensitivity.one_word import attained
+from wordsens.text.shipped_data import MinimalPair
+from wordsens.text.whole_words import without
+
+TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
+SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan("quick", starts=2, steps=2))
+
+
+@pytest.fixture(scope="module")
+def phi():
+    return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", pool="mean")
+
+
+@pytest.mark.parametrize("removal", ["delete", "mask"])
+def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
+    found = audit_text(phi, TEXT, replace(SHORT, removal=removal))
+    assert (found.source, found.tokens, found.words, found.words_lost) == ("reviews:1", 13, 9, 0)
+    names = [word.word for word in found.measured]
+    assert "not" in names
+    (X,) = phi.embed(TEXT)
+    chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
+    assert [X.whole_words[at].text for at in chosen] == names
+    assert [word.place for word in found.measured] == [at / 8 for at in chosen]
+    again = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2))
+    for word, whole, delta, value in zip(found.measured, again.whole, again.perturbations, again.per_word, strict=True):
+        assert (word.word, word.tokens) == (whole.text, len(whole.rows))
+        assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
+        moved = attained(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
+        # A single row's value has its rounding error in float32 taken off.
+        assert word.sensitivity <= float(moved) * (1 + 1e-6)
+        assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)
+    removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
+    assert [word.removal for word in found.measured] == pytest.approx(removed.change.tolist(), rel=1e-6)
+    assert found.value == max(word.sensitivity for word in found.measured)
+
+
+def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
+    def offered(word):
+        return {"not": ("very", "and", "not"), "good": ("bad",)}.get(word, ())
+
+    found = audit_text(phi, TEXT, replace(SHORT, words_per_text=9), offered)
+    by_word = {word.word: word for word in found.measured}
+    assert math.isnan(by_word["film"].swap)
+    assert by_word["film"].swapped_for == ""
+    base, very, both, bad = phi.encode([TEXT.text, *(TEXT.text.replace("not", word) for word in ("very", "and")),
+                                        TEXT.text.replace("good", "bad")])  # fmt: skip
+    moved = {word: float((rows - base).norm() / base.norm()) for word, rows in (("very", very), ("and", both))}
+    best = max(moved, key=moved.get)
+    assert (by_word["not"].swapped_for, by_word["not"].swap) == (best, pytest.approx(moved[best], rel=1e-5))
+    assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
+
+
+def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
+    texts = AuditTexts()
+    texts.leave_out_empty("t:1")
+    documents = [("good", "t:2"), ("a good film", "t:3"), ("a good film", "t:5"), ("?", "t:6")]
+    texts.take(ws.Document(text, source=source) for text, source in documents)
+    assert [document.source for document in texts.documents] == ["t:3"]
+    assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:6"]
+    assert texts.left_out[1][1] == "it has 1 word, and an audit compares words"
+    assert (texts.copies, texts.counts["good"]) == (1, 3)
+
+
+def made(source, tokens, words, sensitivity, removal):
+    measured = tuple(
+        AuditedWord(word=word, tokens=1, place=at / (len(words) - 1), sensitivity=value, removal=change)
+        for at, (word, value, change) in enumerate(zip(words, sensitivity, removal, strict=True))
+    )
+    return AuditedText(
+        source=source, tokens=tokens, words=len(words), words_lost=0, negations_lost=0, measured=measured, evaluations=1
+    )
+
+
+def test_a_summary_of_made_up_texts():
+    texts = [
+        made("a", 10, ["the", "not", "film"], (1.0, 0.8, 0.6), (0.5, 0.01, 0.2)),
+        made("b", 20, ["the", "not", "film"], (0.5, 0.4, 0.3), (0.3, 0.03, 0.4)),
+        made("c", 40, ["a", "not", "plot"], (0.25, 0.2, 0.15), (0.1, 0.05, 0.6)),
+    ]
+    summary = summarise_audit(texts, Counter(the=50, film=30, plot=10, a=5, **{"not": 5}))
+    assert (summary.texts, summary.words) == (3, 9)
+    groups = {group.category: group for group in summary.groups}
+    assert groups["kind: negation"].count == 3
+    assert groups["kind: negation"].removal == pytest.approx(0.03)
+    assert groups["band: common"].count == 2
+    assert groups["band: common"].sensitivity == pytest.approx(0.75)
+    with pytest.raises(ws.InputError, match="no text of the dataset could be measured"):
+        summarise_audit([], Counter())
+
+
+def test_words_are_listed_against_the_other_words_of_their_texts():
+    stream = np.random.default_rng(0)
+    texts = []
+    for at in range(12):
+        # A text's own size hides nothing: "the" moves each text more than its other words, "film" less.
+        size = 10.0**at
+        usual = (size * np.exp(0.1 * stream.standard_normal(4))).tolist()
+        removals = (3 * usual[0], usual[1] / 3, *usual[2:])
+        texts.append(made(f"t{at}", 10 + 5 * at, ["The", "film", "plot", "of"], (1.0,) * 4, removals))
+    found, most = reactions(texts)
+    assert (set(found), most) == ({"the", "film", "plot", "of"}, 12)
+    assert found["the"].low > 1 > found["film"].high
+    assert not (found["plot"].more or found["plot"].less)
+    summary = summarise_audit(texts, Counter(the=12))
+    assert [one.word for one in summary.overreacts] == ["the"]
+    assert [one.word for one in summary.ignores] == ["film"]
+    assert summary.compared == 4
+
+
+def test_a_word_like_any_other_is_listed_no_more_often_than_said():
+    # 1,000 audits of 15 texts of 4 exchangeable words. Each side's exact rate is P(Binomial(15, 1/2) <= 3) = .0176;
+    # five standard errors of 1,000 x 4 words that share texts, taken as 1,000 alone: .0176 + 5 * .00416 = .038.
+    stream = np.random.default_rng(1)
+    more = less = 0
+    for _ in range(1000):
+        removals = np.exp(stream.standard_normal((15, 4)))
+        found, _ = reactions([made("t", 10, list("abcd"), (1.0,) * 4, tuple(row)) for row in removals.tolist()])
+        more += sum(one.more for one in found.values())
+        less += sum(one.less for one in found.values())
+    assert 0.005 < more / 4000 < 0.038
+    assert 0.005 < less / 4000 < 0.038
+
+
+def test_layers_and_heads(phi):
+    found = layer_sensitivities(phi.at(), [TEXT], words=2, max_words=20)
+    assert [layer.layer for layer in found] == [1, 2, 3]
+    (X,) = phi.embed(TEXT)
+    chosen = chosen_words(X, 2, seed=0, content=TEXT.text)
+    for layer in found:
+        one = phi.at(layer=layer.layer)
+        r = ws.whole_word_sensitivity(one, X, chosen, search=SHORT_SEARCH)
+        assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
+        head = phi.at(layer=layer.layer, head=3)
+        changes = []
+        for word, delta in zip(r.whole, r.perturbations, strict=True):
+            changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
+        assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
+
+
+REVIEW = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
+OFFERED = Replacements([REVIEW.text, "nor ever a dull book of the old kind without end"])
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+def test_removals_and_swaps_are_those_of_plain_encoding():
+    model = as_model(letters)
+    found = audit_black_box(model, REVIEW, AuditPlan(max_words=9, words_per_text=4), OFFERED)
+    read = "The film was not good, and nobody liked"
+    assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
+    assert {"not", "nobody"} < {word.word for word in found.measured}
+    whole = torch.tensor(letters([read])[0])
+    for word in found.measured:
+        at = read.index(word.word)
+        texts = [without(read, (at, at + len(word.word))), read.replace(word.word, word.swapped_for, 1)]
+        for text, change in zip(texts, (word.removal, word.swap), strict=True):
+            moved = (torch.tensor(letters([text])[0]) - whole).norm() / whole.norm()
+            assert change == pytest.approx(float(moved), rel=1e-6)
+        assert math.isnan(word.sensitivity)
+        assert word.swapped_for != word.word
+    assert found.value == max(word.removal for word in found.measured)
+    assert found.evaluations <= 1 + 4 * (1 + MOST)
+
+
+class ReadsTheEnd(FunctionModel):
+    """A model that cuts texts in front, as one whose tokenizer has truncation_side="left" does."""
+
+    def read_span(self, text):
+        return max(0, len(text) - 24), len(text)
+
+
+def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
+    model = ReadsTheEnd(lambda texts: letters([text[-24:] for text in texts]), name="end")
+    found = audit_black_box(model, REVIEW, AuditPlan(max_words=50, words_per_text=20))
+    read = "nobody liked its end"
+    assert [word.word for word in found.measured][:4] == read.split()
+    assert (found.words_lost, found.negations_lost) == (7, 1)
+    whole = torch.tensor(letters([read])[0])
+    for word in found.measured[:4]:
+        moved = torch.tensor(letters([read.replace(word.word, "", 1)])[0]) - whole
+        assert word.removal == pytest.approx(float(moved.norm() / whole.norm()), rel=1e-6)
+
+
+def audited(source, *words):
+    measured = tuple(
+        AuditedWord(word=word, tokens=1, place=at / 9, sensitivity=value, removal=value / 2)
+        for at, (word, value) in enumerate(words)
+    )
+    return AuditedText(
+        source=source, tokens=9, words=10, words_lost=0, negations_lost=0, measured=measured, evaluations=1
+    )
+
+
+def test_the_change_is_that_of_the_words_both_measured():
+    before = [audited(str(at), ("not", 0.2 + at / 100), ("film", 0.5), ("old", 9.0)) for at in range(6)]
+    after = [audited(str(at), ("not", 0.3 + at / 100), ("film", 0.5 + (-1) ** at / 10)) for at in range(6)]
+    found = {(one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))}
+    assert set(found) == {(kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")}
+    grew = found["negation", "sensitivity"]
+    assert (grew.before, grew.after, grew.texts, grew.certain) == (pytest.approx(0.225), pytest.approx(0.325), 6, True)
+    assert grew.difference.value == pytest.approx(0.1)
+    assert not found["content word", "removal"].certain
+
+
+PAIRS = [MinimalPair("n-1", "negation", "the film was good", "the film not good")]
+FILLER = "very long and short and bad and the film was long and bad very short and not good the the"
+
+
+def phi_of(**options):
+    return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", **options)
+
+
+def test_distances_are_the_models_own_and_stop_at_the_context():
+    told = []
+    found = pair_distances(phi_of(pool="mean"), PAIRS, filler=FILLER, progress=lambda *done: told.append(done))
+    assert len(told) == 1
+    assert told[0][0] == told[0][1] > 6 * 4, "characters, three lengths of a pair"
+    # 4 words and two special tokens; 24 tokens are the context, so 8 times the sentence does not fit.
+    assert [(one.multiple, one.tokens) for one in found] == [(1, 6), (2, 10), (4, 18)]
+    words = FILLER.split()
+    for one in found:
+        around = (one.multiple - 1) * 4
+        before, after = words[: around // 2], words[around // 2 : around]
+        states = []
+        for sentence in (PAIRS[0].first, PAIRS[0].second):
+            ids = tokenizer()(" ".join([*before, sentence, *after]))["input_ids"]
+            states.append(model_of("bert")(torch.tensor([ids])).last_hidden_state.detach().mean(dim=1)[0].double())
+        assert one.distance == pytest.approx(1 - float(torch.cosine_similarity(*states, dim=0)), abs=1e-6)
+
+
+def along(slope, *, kind="negation", pairs=2, multiples=(1, 2, 4, 8), scatter=0.0, seed=0):
+    """Distances of pairs that fall as tokens^slope, each pair with a factor of its own."""
+    stream = np.random.default_rng(seed)
+    return [
+        PairDistance(f"p{pair}", kind, multiple, 12 * multiple, float(factor * (12 * multiple) ** slope))
+        for pair, factor in enumerate(np.exp(scatter * stream.standard_normal(pairs)))
+        for multiple in multiples
+    ]
+
+
+def test_a_power_law_is_found_again():
+    negation, synonym = decay(along(-1.5) + along(0.0, kind="synonym"), threshold=0.001)
+    assert (negation.kind, synonym.kind) == ("negation", "synonym")
+    assert negation.fit.exponent == pytest.approx(-1.5)
+    assert negation.fit.constant == pytest.approx(1.0)
+    assert negation.length == 100
+    assert (negation.interval, negation.decisive, negation.longest) == (None, False, 96)
+    assert synonym.length is None
+
+
+def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
+    made = along(-1.0, pairs=12, scatter=1.0)
+    (found,) = decay(made, threshold=0.01)
+    factors = np.array([one.distance * one.tokens for one in made if one.multiple == 1])
+    # Every sample of these pairs follows (mean factor) / tokens exactly: the length is mean factor / threshold.
+    stream = np.random.default_rng(5)
+    lengths = np.sort(factors[stream.integers(12, size=(40_000, 12))].mean(axis=1) / 0.01)
+    low, high = found.interval
+    assert found.length == math.ceil(factors.mean() / 0.01)
+    # The ends of 2,000 samples against those of 40,000: the 1.5 % and the 3.5 % point enclose the former's 2.5 % point
+    # (six standard errors of .0035, less one).
+    assert lengths[600] <= low + 1 and low <= lengths[1400]
+    assert lengths[-1400] <= high and high - 1 <= lengths[-600]
+    assert decay(made, threshold=0.01) == [found]
+    assert RESAMPLES == 2000

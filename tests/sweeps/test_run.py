@@ -1,0 +1,211 @@
+"""The only loop: here, on workers, on a scheduler; stopped, killed, resumed."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.made_records import CELLS
+from tests.sweeps.squares import SquareCell, squares
+
+import wordsens as ws
+from wordsens.errors import WordsensError
+from wordsens.sweeps import run as runner
+from wordsens.sweeps.run import run, unfinished
+from wordsens.sweeps.store import FILE, Store
+from wordsens.sweeps.sweep import EXPERIMENTS, experiment_named
+
+ROOT = Path(__file__).parents[2]
+OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds")
+SPEC = f"name: squares\nexperiment: {SquareCell.experiment}\ngrids: [{{draw: {list(range(12))}, pause: 0.05}}]\n"
+
+
+def results(store):
+    """What the cells decide, whoever measured them."""
+    records = sorted(store.records(), key=lambda record: record.cell)
+    return [{name: value for name, value in one.columns.items() if name not in OF_THE_RUN} for one in records]
+
+
+def test_cells_are_measured_once_and_failures_again(tmp_path):
+    cells = [*squares(3), SquareCell.parse({"fails": True})]
+    with Store(tmp_path) as store:
+        assert [record.status for record in run(cells, store)] == ["done", "done", "done", "failed"]
+        assert unfinished(cells, store) == cells[3:]
+        assert store.records()[3].error == "ValueError: it was told to"
+        assert [record.status for record in run(cells, store)] == ["failed"]
+        assert len(unfinished(cells, store, witnesses=True)) == 4
+        list(run(cells, store, witnesses=True))
+        assert store.arrays(cells[2].key())["root"].tolist() == [2]
+        assert unfinished(cells, store, witnesses=True) == cells[3:]
+
+
+@pytest.mark.parametrize("workers", [None, 1])
+def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
+    with Store(tmp_path) as store:
+        records = list(run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers))
+    assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
+
+
+def test_an_interrupt_leaves_what_was_yielded(tmp_path):
+    cells = squares(5)
+    with Store(tmp_path) as store:
+        with closing(run(cells, store)) as records:
+            next(records)
+            next(records)
+        assert unfinished(cells, store) == cells[2:]
+
+
+def test_another_version_of_the_code_measures_again(tmp_path, monkeypatch):
+    with Store(tmp_path) as store:
+        list(run(squares(2), store))
+        for module in ("spec", "run"):
+            monkeypatch.setattr(f"wordsens.sweeps.{module}.code_version", lambda cell: "newer")
+        assert len(unfinished(squares(2), store)) == 2
+        list(run(squares(1), store))
+        assert [record.code for record in store.records()] == ["newer"]
+
+
+@pytest.mark.slow_cases("audit")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
+    cell = experiment_named(name).Cell.parse(CELLS[name])
+    with Store(tmp_path) as store:
+        (record,) = run([cell], store)
+        assert record.error is None
+        assert store.records() == [record]
+    frame = ws.read_records(tmp_path)
+    assert frame["value"].tolist() == [record.value]
+    if experiment_named(name).summarize is not None:
+        summary = ws.summarize(frame)
+        assert summary == ws.summarize([record])
+        assert r"\begin{tabular}" in summary.to_latex()
+
+
+def test_no_finite_number_is_a_failure(monkeypatch):
+    monkeypatch.setattr("tests.sweeps.squares.SQUARES", None)  # found by name each time
+    experiment = runner.Experiment(name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")})
+    with pytest.raises(WordsensError, match="is no finite number"):
+        runner.measure(experiment, squares(1)[0])
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder with the spec of twelve squares, and its records when nothing disturbs it."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "squares.yaml").write_text(SPEC)
+    ws.run_sweep(folder / "squares.yaml", folder / "whole", ["pause=0.0"])
+    return folder
+
+
+def command(folder, *options, **more):
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    words = [sys.executable, "-m", "wordsens", "sweep", "run", str(folder / "squares.yaml"), *options]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more)
+
+
+def wait_for(folder, count, process=None):
+    """Until so many cells are in the database."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < 60:
+        if (folder / FILE).exists():
+            with closing(sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)) as connection:
+                try:
+                    if connection.execute("SELECT COUNT(*) FROM cells").fetchone()[0] >= count:
+                        return
+                except sqlite3.OperationalError:  # the tables are not there yet
+                    pass
+        time.sleep(0.01)
+    raise AssertionError(f"no {count} cells in a minute: {process and process.communicate()}")
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, tmp_path, workers):
+    for count in (1, 4, 8):
+        process = command(here, "--out", str(tmp_path / "out"), "--quiet", *workers, start_new_session=True)
+        wait_for(tmp_path / "out", count, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    process = command(here, "--out", str(tmp_path / "out"), "--quiet", *workers)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    with Store(tmp_path / "out", read_only=True) as store, Store(here / "whole", read_only=True) as whole:
+        assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert len(store.records()) == 12
+        assert results(store) == results(whole)
+
+
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code):
+    # A shell without job control has its background commands, this test among them, ignore Ctrl-C.
+    usual = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "start_new_session": True}
+    process = command(here, "pause=0.2", "--out", str(tmp_path / "out"), "--workers", "2", **usual)
+    wait_for(tmp_path / "out", 2, process)
+    os.killpg(process.pid, sign)  # as a terminal does for Ctrl-C: to the workers too
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, ""), err
+    with Store(tmp_path / "out", read_only=True) as store:
+        finished = len(store.records())
+    assert f"interrupted: {finished} of 12 cells are finished in {tmp_path / 'out'}" in err
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+
+
+@contextmanager
+def scheduler(folder, workers):
+    """A scheduler on the loopback interface with worker processes of its own; gives its address and the workers."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    file = folder / "scheduler.json"
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    start += ["--scheduler-file", str(file), "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
+    processes = [subprocess.Popen(start, **quiet)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
+    worker += ["--no-dashboard", "--no-nanny", "--host", "127.0.0.1", "--local-directory", str(folder)]
+    processes += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
+    try:
+        begin = time.monotonic()
+        while not file.exists() and time.monotonic() - begin < 30:
+            time.sleep(0.05)
+        yield file, processes
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+def test_a_scheduler_whose_worker_is_killed_gives_all_cells(here, tmp_path):
+    with scheduler(tmp_path, workers=2) as (address, (_, worker, _other)), Store(tmp_path / "out") as store:
+        cells = squares(12, pause=0.05)
+        for at, record in enumerate(run(cells, store, scheduler=str(address))):
+            assert record.done, record.error
+            if at == 2:
+                worker.kill()
+        with Store(here / "whole", read_only=True) as whole:
+            assert results(store) == results(whole)
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_cell_that_kills_its_workers_is_given_up_and_the_others_come(tmp_path, workers):
+    kills = [SquareCell.parse({"draw": draw, "kills": True}) for draw in (5, 6)]
+    once = SquareCell.parse({"draw": 3, "kills_once": str(tmp_path / "died")})
+    with Store(tmp_path) as store:
+        records = list(run([kills[0], *squares(2), once, kills[1]], store, workers=workers))
+        assert len(records) == len(store.records()) == 5
+    failed = [record for record in records if not record.done]
+    assert sorted(record.draw for record in failed) == [5, 6]
+    assert all("its worker died each time it was run" in record.error for record in failed)
+    assert sorted(record.value for record in records if record.done) == [0, 1, 9]
+
+
+@pytest.mark.parametrize("name", ["generalization", "departures"])
+def test_workers_give_the_records_of_this_process_bit_for_bit(tmp_path, name):
+    cells = [experiment_named(name).Cell.parse({**CELLS[name], "draw": draw}) for draw in (0, 1)]
+    with Store(tmp_path / "here") as here, Store(tmp_path / "there") as there:
+        assert all(record.done for record in run(cells, here, threads=1))
+        assert all(record.done for record in run(cells, there, workers=1, threads=1))
+        assert results(here) == results(there)
