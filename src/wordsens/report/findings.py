@@ -19,13 +19,13 @@ from wordsens.evaluation.audit.comparison import AuditChange
 from wordsens.evaluation.audit.summary import PLACES, AuditSummary, Reaction, place_of, summarise_audit
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import map_title, plain_name
 from wordsens.report.load import Part, Run
 from wordsens.sensitivity.result import contrast
 from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, exponent_interval, fit_power_law
 from wordsens.statistics.trend import Trend
-from wordsens.studies.sensitivity import GIVEN, Series, plain_name, sensitivity_series, text_and_keys
+from wordsens.studies.sensitivity import GIVEN, Series, sensitivity_series, text_and_keys
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.store import Record
 from wordsens.sweeps.sweep import experiment_named

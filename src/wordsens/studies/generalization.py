@@ -26,11 +26,11 @@ from wordsens.generalization.frontier import DEFAULT_GAMMAS
 from wordsens.generalization.one_word import error_of, finite_sample_bound, theorem_conditions
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import map_title, plain_name
 from wordsens.regression import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.seeds import derive_seed
 from wordsens.statistics.operating_point import share_interval
-from wordsens.studies.sensitivity import SYNTHETIC, plain_name
+from wordsens.studies.sensitivity import SYNTHETIC
 from wordsens.sweeps.experiment import (
     Claim,
     Experiment,

@@ -17,7 +17,7 @@ from wordsens.display.content import minus, times
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.registry import base_name, map_title
+from wordsens.maps.registry import base_name, map_title, plain_name
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
@@ -521,26 +521,6 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
 
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
-
-_PLAIN = {
-    "rf": "one fully connected random layer",
-    "drf": "{depth} fully connected random layers",
-    "raf": "random attention",
-    "relu-raf": "random attention with ReLU scores",
-}
-
-
-def plain_name(recorded: str) -> str:
-    """A map for a reader who has not met its short name, with that name in brackets.
-
-    >>> plain_name("raf"), plain_name("drf4")
-    ('random attention (RAF, softmax)', '4 fully connected random layers (DRF, L = 4)')
-    """
-    base = base_name(recorded)
-    short = map_title(recorded).replace(" (softmax)", ", softmax")
-    if base not in _PLAIN:
-        return short
-    return f"{_PLAIN[base].format(depth=recorded.removeprefix(base))} ({short})"
 
 
 def text_and_keys(series: Series) -> str:

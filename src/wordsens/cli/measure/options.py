@@ -1,13 +1,13 @@
 """The options of `wordsens measure`, each declared here and nowhere else. Loads no torch."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option
 from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, MapOptions, map_names
+from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, checked_options, map_names
 from wordsens.search.plan import EFFORTS, SearchPlan
 
 DEFAULT_MAPS = "rf,raf,relu-raf"
@@ -54,12 +54,12 @@ class MeasureOptions:
             rich_help_panel="Maps",
         ),
     ] = DEFAULT_MAPS
-    depth: Annotated[int, map_option("depth")] = DEFAULTS.depth
-    width: Annotated[int | None, map_option("width")] = DEFAULTS.width
-    activation: Annotated[str, map_option("activation")] = DEFAULTS.activation
-    temperature: Annotated[float, map_option("temperature")] = DEFAULTS.temperature
-    model: Annotated[str, map_option("model")] = DEFAULTS.model
-    pool: Annotated[str | None, map_option("pool")] = DEFAULTS.pool
+    depth: Annotated[int, map_option("depth")] = DEFAULTS["depth"]
+    width: Annotated[int | None, map_option("width")] = DEFAULTS["width"]
+    activation: Annotated[str, map_option("activation")] = DEFAULTS["activation"]
+    temperature: Annotated[float, map_option("temperature")] = DEFAULTS["temperature"]
+    model: Annotated[str, map_option("model")] = DEFAULTS["model"]
+    pool: Annotated[str | None, map_option("pool")] = DEFAULTS["pool"]
     radius: Annotated[
         float | None,
         typer.Option(
@@ -190,12 +190,12 @@ class MeasureOptions:
     @property
     def chosen_layer(self) -> int:
         """Of the encoder, or of the transformer."""
-        usual = DEFAULTS.model_layer if self.of_model else 0
+        usual = DEFAULTS["model_layer"] if self.of_model else 0
         return usual if self.layer is None else self.layer
 
     @property
-    def map_options(self) -> MapOptions:
+    def map_options(self) -> dict[str, Any]:
         """The options of the maps."""
         own = {"model_layer": self.chosen_layer} if self.of_model else {}
         names = ("depth", "width", "activation", "temperature", "model", "pool")
-        return MapOptions(**own, **{name: getattr(self, name) for name in names})
+        return checked_options(**own, **{name: getattr(self, name) for name in names})
