@@ -2,16 +2,14 @@
 
     python -m benchmarks.certificates [--quick] [--section NAME ...]
 
-Sections: attention (all words of Gaussian texts and a review), thorough (either effort of the bounds beside a thorough
-search; only if it is named), dense (RF at several widths, DRF), heads (of MiniLM, on their own input), radii (how the
-bracket of attention goes with the radius), time (all certificates of a text).
+Sections: attention (all words of Gaussian texts and a review), dense (RF at several widths, DRF), heads (of MiniLM, on
+their own input), radii (how the bracket of attention goes with the radius), time (all certificates of a text).
 """
 
 import argparse
 import math
 import sys
 from collections.abc import Sequence
-from time import process_time
 
 import torch
 
@@ -48,27 +46,6 @@ def attention(quick: bool) -> None:
         cells = bracket(ws.RandomAttentionFeatures(d, score=score), ws.gaussian_text(n, d))
         rows.append([f"gaussian, {score}", *cells])
     print(table("Attention; medians over the words", ["text, score", *COLUMNS], rows))
-
-
-def thorough(quick: bool) -> None:
-    """Bounds of normal and thorough effort over a thorough search, at most 25 words of a text."""
-    rows = []
-    cases = [("softmax", 20, 96)] if quick else [("softmax", n, 384) for n in (20, 50, 100, 250)]
-    for score, n, d in cases if quick else [*cases, ("relu", 100, 384), ("sigmoid", 100, 384)]:
-        words = list(range(0, n, max(1, n // 25)))
-        phi, X = ws.RandomAttentionFeatures(d, score=score, seed=1), ws.gaussian_text(n, d, seed=1)
-        attained = ws.word_sensitivity(phi, X, words, search="thorough", certificate=False).per_word
-        cells = []
-        for effort in ("normal", "thorough"):
-            began = process_time()
-            ratio = ws.certify(phi, X, words, effort=effort) / attained
-            if not bool((ratio >= 1).all()):
-                raise AssertionError(f"{phi.name}: an attained value is above its certificate")
-            took = (process_time() - began) / len(words)
-            cells += [f"{float(ratio.median()):.3f}", f"{float(ratio.max()):.3f}", f"{took:.2f}"]
-        rows.append([score, str(n), str(d), str(len(words)), *cells])
-    columns = [f"{effort}: {what}" for effort in ("normal", "thorough") for what in ("median", "largest", "s a word")]
-    print(table("Upper/attained by either effort; CPU seconds a word", ["score", "n", "d", "words", *columns], rows))
 
 
 def dense(quick: bool) -> None:
@@ -130,7 +107,7 @@ def time(quick: bool) -> None:
     print(table("Time for all words of a Gaussian text, softmax attention, float64", columns, rows))
 
 
-SECTIONS = {"attention": attention, "thorough": thorough, "dense": dense, "heads": heads, "radii": radii, "time": time}
+SECTIONS = {"attention": attention, "dense": dense, "heads": heads, "radii": radii, "time": time}
 
 
 def main() -> None:
@@ -142,7 +119,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(header("Brackets"))
-    for name in options.section or [name for name in SECTIONS if name != "thorough"]:
+    for name in options.section or SECTIONS:
         SECTIONS[name](options.quick)
         sys.stdout.flush()
 

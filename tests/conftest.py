@@ -11,7 +11,7 @@ import torch
 from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
 
-from wordsens.certificates.attention import multipliers, self_weight_table
+from wordsens.certificates.attention import multipliers
 from wordsens.maps.attention import change as attention_change
 
 pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins")
@@ -53,7 +53,6 @@ def loose_bounds(monkeypatch):
         monkeypatch.setattr(multipliers, name, [0.3])
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
         monkeypatch.setattr(multipliers, name, [])
-    monkeypatch.setattr(self_weight_table, "_STEPS", 1)
 
 
 TOLD = ("app", "cli", "evaluation", "hostile", "report", "studies", "sweeps")

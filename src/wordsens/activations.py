@@ -107,8 +107,8 @@ _FAR, _NODES = 12.0, 100_001
 def _slope(function: Elementwise, z: Tensor) -> Tensor:
     """act' by autograd."""
     with torch.enable_grad():
-        at = z.detach().requires_grad_()
-        return torch.autograd.grad(function(at).sum(), at)[0]
+        point = z.detach().requires_grad_()
+        return torch.autograd.grad(function(point).sum(), point)[0]
 
 
 def _gaussian_mean_square(function: Callable[[np.ndarray], np.ndarray]) -> float:

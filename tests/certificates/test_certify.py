@@ -71,10 +71,8 @@ class Scaled(ws.FeatureMap):
         return 3 * texts
 
 
-def scaled_bounds(phi, rows, words, radius, *, effort, target):
-    """radius / ‖X‖, doubled by "normal" effort."""
-    share = radius / rows.double().norm() * (1 + 1e-12)
-    return ws.Certificate(words, share * (2.0 if effort == "normal" else 1.0), 1e-12, "a multiple of the identity")
+def scaled_bounds(phi, rows, words, radius):
+    return ws.Certificate(words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity")
 
 
 def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
@@ -82,9 +80,8 @@ def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
     with pytest.raises(InputError, match="has no certificate"):
         ws.certify(Scaled(), X)
     ws.register_certificate(Scaled, scaled_bounds)
-    assert ws.certify(Scaled(), X, words=[1, 3]) == pytest.approx(torch.full((2,), 1.0).double())
-    assert ws.certify(Scaled(), X, words=[1], effort="thorough") == pytest.approx(torch.full((1,), 0.5).double())
-    result = ws.word_sensitivity(Scaled(), X, certificate="thorough", search="quick")
+    assert ws.certify(Scaled(), X, words=[1, 3]) == pytest.approx(torch.full((2,), 0.5).double())
+    result = ws.word_sensitivity(Scaled(), X, search="quick")
     assert result.value <= result.upper <= result.value * (1 + 1e-6)
     assert ws.certificate(type("Changed", (Scaled,), {})(), X) is None
 

@@ -21,10 +21,9 @@ def text(n, d, seed=0, dtype=torch.float64):
 
 
 def bounds(phi, rows, radius, method):
-    words = torch.arange(len(rows))
-    return dense_certificate(
-        phi, rows, words, torch.full((len(rows),), float(radius), dtype=torch.float64), method=method
-    )
+    words = torch.arange(len(rows)).unsqueeze(1)
+    reach = torch.full((len(rows),), float(radius), dtype=torch.float64)
+    return dense_certificate(phi, rows, words, reach, method=method)
 
 
 def sampled(phi, rows, radius, count, seed=0):
@@ -104,7 +103,7 @@ def test_the_bracket_of_random_features_is_at_most_one_point_two():
     words = list(range(0, 50, 10))
     found = ws.word_sensitivity(phi, rows, words=words, search="quick").per_word
     radius = torch.full((5,), math.sqrt(32), dtype=torch.float64)
-    ratio = dense_certificate(phi, rows, torch.tensor(words), radius).upper / found
+    ratio = dense_certificate(phi, rows, torch.tensor(words).unsqueeze(1), radius).upper / found
     assert bool((ratio >= 1).all())
     assert float(ratio.median()) <= 1.2
 
@@ -144,7 +143,7 @@ def test_what_cannot_be_done_is_refused():
         dense_certificate(
             phi,
             rows,
-            torch.tensor([0]),
+            torch.tensor([[0]]),
             torch.tensor([1.0], dtype=torch.float64),
             method="gaussian",
             failure_probability=0.0,

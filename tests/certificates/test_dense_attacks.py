@@ -13,7 +13,7 @@ from wordsens.errors import InputError
 
 def bounds(phi, rows, radius, method, words):
     reach = torch.full((len(words),), float(radius), dtype=torch.float64)
-    return dense_certificate(phi, rows, torch.tensor(words), reach, method=method).upper.numpy()
+    return dense_certificate(phi, rows, torch.tensor(words).unsqueeze(1), reach, method=method).upper.numpy()
 
 
 def relu_network(weights, texts):

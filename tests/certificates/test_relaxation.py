@@ -7,7 +7,6 @@ from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
 from wordsens.certificates.attention import multipliers
-from wordsens.certificates.attention.interior_point import at_most_one
 from wordsens.certificates.attention.multipliers import MultiplierSearch
 from wordsens.certificates.attention.relaxation import Multipliers, bound_at, pairs_of, rise_between
 from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
@@ -24,8 +23,7 @@ def prepared(score: str, n: int = 6, d: int = 9, seed: int = 0):
     return phi, rows, text
 
 
-def random_multipliers(pairs, geometry, seed: int, size: float) -> Multipliers:
-    """Any multipliers, with weights of their own for the rows: parts of what the geometry's joint constraint allows."""
+def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
     stream = generator(seed, "multipliers")
 
     def drawn(*shape: int) -> torch.Tensor:
@@ -34,9 +32,7 @@ def random_multipliers(pairs, geometry, seed: int, size: float) -> Multipliers:
     w, rows = pairs.reach.shape
     lam = 3 * drawn(w).exp()
     alpha, beta, gamma = drawn(w, rows) * pairs.counted, 0.1 * drawn(w, rows) * pairs.coupled, drawn(w)
-    a = geometry.score_weight * torch.rand(w, rows, generator=stream, dtype=torch.float64)
-    b = geometry.output_weight * torch.rand(w, 1, generator=stream, dtype=torch.float64)
-    return Multipliers(lam, alpha, beta, gamma, a, b)
+    return Multipliers(lam, alpha, beta, gamma)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -50,7 +46,7 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     row = self_row(text, words, radius, direction, rounding_errors(text))
     pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt())
     row = row.in_units(pairs.unit)
-    left, right = (random_multipliers(pairs, text.geometry, seed, size) for seed in (1, 2))
+    left, right = (random_multipliers(pairs, seed, size) for seed in (1, 2))
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
     across = torch.ones_like(radius)
     ends = [bound_at(text.geometry, pairs, by, z, across).value for by, z in ((left, low), (right, high))]
@@ -117,18 +113,6 @@ def test_verified_norms_are_above_and_close() -> None:
     drawn = gaussian_rows(40, 60, 0)
     exact = torch.linalg.matrix_norm(drawn, 2).item() ** 2
     assert exact * (1 - 1e-14) <= gram_norm_bound(drawn @ drawn.T, inner=60) <= exact * (1 + 1e-8)
-
-
-def test_norms_of_at_most_one_are_told_for_each_set_of_weights() -> None:
-    for shape in ((12, 40), (40, 12)):
-        vectors = gaussian_rows(*shape, 3)
-        roots = torch.rand(3, shape[0], generator=generator(1, "roots"), dtype=torch.float64)
-        norm = torch.linalg.matrix_norm(roots.unsqueeze(2) * vectors, 2)
-        for share, held in ((1 - 1e-9, True), (1 + 1e-9, False), (0.3, True)):
-            assert at_most_one(vectors, share * roots / norm.unsqueeze(1)).tolist() == [held] * 3
-        spoilt = (roots / norm.unsqueeze(1)).clone()
-        spoilt[1, 2] = torch.nan
-        assert at_most_one(vectors, 0.5 * spoilt).tolist() == [True, False, True]
 
 
 def test_the_joint_constraint_holds_for_every_direction() -> None:

@@ -127,9 +127,8 @@ def attained(rows: np.ndarray, matrix: np.ndarray, score: str, radius: float) ->
     return float(moved.max() / np.linalg.norm(by_hand(rows, matrix, score)))
 
 
-@pytest.mark.parametrize("effort", ["normal", "thorough"])
 @pytest.mark.parametrize("radius", [0.0134, 0.1])
-def test_softmax(effort: str, radius: float) -> None:
+def test_softmax_ties(radius: float) -> None:
     crossed = 0
     for at in range(4):
         tied = 0.09 + 0.0005 * at
@@ -138,7 +137,7 @@ def test_softmax(effort: str, radius: float) -> None:
         phi = ws.RandomAttentionFeatures.of_weight(torch.from_numpy(matrix * scale), "softmax")
         scores = rows @ (matrix * scale / scale) @ rows.T
         crossed += scores[1, 0] == scores[1, 1]
-        upper = float(ws.certify(phi, torch.from_numpy(rows), words=[0], radius=radius, effort=effort))
+        upper = float(ws.certify(phi, torch.from_numpy(rows), words=[0], radius=radius))
         assert attained(rows, matrix, "softmax", radius) <= upper * (1 + 1e-9)
     assert crossed > 1
 

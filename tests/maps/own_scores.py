@@ -24,7 +24,7 @@ class Arctangent(CertifiedElementwise):
     def attention(self, scores):
         return torch.arctan(scores)
 
-    def curve(self, scores, others, reach, fineness=1):
+    def curve(self, scores, others, reach):
         t = nodes(-reach, reach, reach, power=1)
         here = scores.unsqueeze(-1)
         p = torch.arctan(here + t)

@@ -11,7 +11,6 @@ from wordsens.errors import InputError
 from wordsens.maps.registry import (
     MAP_NAMES,
     MAPS,
-    MapOptions,
     base_name,
     build_map,
     map_content,
@@ -26,9 +25,8 @@ RANDOM = [name for name in MAP_NAMES if MAPS[name].family != "transformer"]
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_every_name_builds_a_map_that_maps(name):
-    options = MapOptions(depth=2)
-    phi = build_map(name, 3, 4, options=options, seed=1)
-    assert phi.name == recorded_name(name, options)
+    phi = build_map(name, 3, 4, seed=1, depth=2)
+    assert phi.name == recorded_name(name, depth=2)
     assert base_name(phi.name) == name
     assert map_title(phi.name).startswith(MAPS[name].title)
     features = phi(torch.ones(3, 4, dtype=torch.float64))
@@ -50,7 +48,7 @@ def test_exactly_the_used_options_change_the_features(name):
         "pool": "mean",
     }
     for option, value in others.items():
-        changed = build_map(name, 3, 4, options=MapOptions(**{option: value}), seed=0)(text)
+        changed = build_map(name, 3, 4, seed=0, **{option: value})(text)
         same = changed.shape == usual.shape and torch.equal(changed, usual)
         assert same == (option not in MAPS[name].options), option
 
@@ -67,11 +65,11 @@ def test_a_list_of_names_is_checked_and_holds_none_twice():
 
 def test_parameters_in_a_name():
     X = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
-    phi = build_map("raf( heads=2, score=relu )", 3, 4, seed=5, options=MapOptions(temperature=2.0))
+    phi = build_map("raf( heads=2, score=relu )", 3, 4, seed=5, temperature=2.0)
     expected = ws.RandomAttentionFeatures(4, "relu", 5, heads=2, temperature=2.0)
     assert torch.equal(phi(X), expected(X)) and phi.name == "raf(heads=2, score=relu)"
     assert map_names("rf, raf(heads=2, score=relu),drf(depth=3)") == ["rf", "raf(heads=2, score=relu)", "drf(depth=3)"]
-    assert recorded_name("drf(depth=3)", MapOptions(depth=7)) == "drf3"
+    assert recorded_name("drf(depth=3)", depth=7) == "drf3"
     assert map_title("raf(heads=2, score=relu)") == "RAF, heads=2, score=relu"
     assert "heads" not in map_entry("raf(heads=2)").options
     for wrong, message in {
@@ -162,12 +160,11 @@ def test_a_transformer_by_name_is_loaded_once(tmp_path):
 
     save_tiny(tmp_path)
     first, second = (
-        build_map("model", 1, 1, options=MapOptions(model=str(tmp_path), model_layer=layer, pool="mean"), seed=0)
-        for layer in (1, 2)
+        build_map("model", 1, 1, model=str(tmp_path), model_layer=layer, pool="mean", seed=0) for layer in (1, 2)
     )
     assert (first.layer, second.layer, first.dtype) == (1, 2, torch.float32)
     assert first.stack is second.stack
-    assert len(map_content("model", MapOptions(model=str(tmp_path))) or "") == 64
+    assert len(map_content("model", model=str(tmp_path)) or "") == 64
     assert isinstance(first.stack.model, nn.Module)
 
 

@@ -1,10 +1,9 @@
-"""Rates, and the theorems' conditions in words."""
+"""The theorems' conditions in words."""
 
 import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
 
 
 def by_name(phi, rows):
@@ -42,10 +41,3 @@ def test_the_mean_cosine_is_that_of_the_rows():
 def test_a_map_that_no_theorem_speaks_of_says_so():
     (only,) = ws.theory.check_conditions(ws.FunctionFeatures(lambda X: X), torch.ones(3, 2, dtype=torch.float64))
     assert only.holds is False
-
-
-def test_rates_are_the_theorems():
-    assert ws.theory.rate("rf").exponent == ws.theory.rate("drf").exponent == -0.5
-    assert ws.theory.rate("raf").direction == "at least"
-    with pytest.raises(InputError, match="did you mean"):
-        ws.theory.rate("raff")

@@ -6,17 +6,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.registry import MODEL, MapOptions
+from wordsens.maps.registry import MAPS as REGISTERED
+from wordsens.maps.registry import MODEL, checked_options, plain_name, recorded_name
 from wordsens.search.plan import EFFORTS
 
 BOTH = "both"
 MAPS = {
     BOTH: "attention and a fully connected layer",
-    "raf": "attention (RAF)",
-    "relu-raf": "attention with ReLU (ReLU-RAF)",
-    "rf": "a fully connected layer (RF)",
-    "drf": "several fully connected layers (DRF)",
-    MODEL: "a trained model",
+    **{name: plain_name(name) for name in ("raf", "relu-raf", "rf", "drf")},
+    MODEL: REGISTERED[MODEL].plain,
 }
 """The maps of the page, with their names there."""
 
@@ -45,13 +43,6 @@ PAIR = ("I love her much", "I love her smile")
 
 OPPOSITES = ("The lift is not working today.", "The lift is working today.")
 """The texts whose score is explained beforehand."""
-
-_CLASSES = {
-    "raf": "ws.RandomAttentionFeatures(X.rows.shape[1], seed={seed})",
-    "relu-raf": 'ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed={seed})',
-    "rf": "ws.RandomFeatures(*X.rows.shape, seed={seed})",
-    "drf": "ws.DeepRandomFeatures(*X.rows.shape, {depth}, seed={seed})",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,22 +101,22 @@ class MeasureRequest:
         return tuple(replace(self, map=name) for name in ("raf", "rf")) if self.map == BOTH else (self,)
 
     @property
-    def map_options(self) -> MapOptions:
+    def map_options(self) -> dict[str, Any]:
         """The options of the map."""
-        return MapOptions(depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None)
+        return checked_options(depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None)
 
     @property
     def name(self) -> str:
         """The map in a few words.
 
         >>> MeasureRequest(map="drf").name
-        'Several fully connected layers (DRF): 4'
+        '4 fully connected layers (DRF, L = 4)'
         """
         if self.map == MODEL:
             layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
             return f"{self.model}, {layer}" + (f", {self.pool} pooling" if self.pool else "")
-        title = MAPS[self.map].removeprefix("a ")
-        return f"{title[0].upper()}{title[1:]}" + (f": {self.depth}" if self.map == "drf" else "")
+        title = plain_name(recorded_name(self.map, depth=self.depth)).removeprefix("a ")
+        return f"{title[0].upper()}{title[1:]}"
 
     def command(self, radius: float | None) -> str:
         """The command that gives the same numbers; `radius` None for the default."""
@@ -145,7 +136,11 @@ class MeasureRequest:
             lines += [f"phi = ws.TransformerFeatures.from_pretrained({self.model!r}, layer={self.layer}{pool})"]
             lines += ["X = phi.embed([text])[0]"]
         else:
-            lines += ["X = ws.embed([text])[0]", f"phi = {_CLASSES[self.map].format(seed=self.seed, depth=self.depth)}"]
+            entry = REGISTERED[self.map]
+            shape = "*X.rows.shape" if entry.family == "dense" else "X.rows.shape[1]"
+            options = {**entry.fixed, **({"depth": self.depth} if "depth" in entry.options else {}), "seed": self.seed}
+            listed = ", ".join(f"{name}={value!r}" for name, value in options.items())
+            lines += ["X = ws.embed([text])[0]", f"phi = ws.{entry.maker}({shape}, {listed})"]
         given = [] if searched is None else [f"words={list(searched)}"]
         given += [] if radius is None else [f"radius={radius!r}"]
         given += [f"seed={self.seed}", f"search={self.search!r}"]

@@ -8,9 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates import EFFORTS
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
-from wordsens.errors import InputError, require_choice, require_positive
+from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.attention.scores import Certified, Score, offered
 from wordsens.maps.base import FeatureMap
@@ -23,8 +22,7 @@ _DIGITS = 16 * UNIT_ROUNDOFF
 
 
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64, *, effort, target (w,) or None) -> Certificate, or
-None where there is none. A "thorough" effort may stop below a word's `target`."""
+"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64) -> Certificate, or None where there is none."""
 
 
 def certify(
@@ -33,9 +31,6 @@ def certify(
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
-    effort: str = "normal",
-    attained: Float[Tensor, " w"] | None = None,
-    gap: float | None = None,
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Float[Tensor, " w"]:
@@ -52,10 +47,6 @@ def certify(
         X: the text, (n, d).
         words: the word indices; None for all.
         radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
-        effort: "normal", or "thorough", which for attention optimises one weight a row: tighter, at O(n³) some 150
-            times a word (docs/theory/certificates-attention). Other maps have one effort.
-        attained, gap: a lower bound for each of the words (`per_word`), and the ratio upper / attained at which a
-            thorough effort leaves a word; None to optimise all.
         text_depends_on_weights: whether the text, words or radius were chosen by the map's outputs or weights (an
             optimised text). Then only bounds that hold with certainty are returned.
         lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
@@ -67,7 +58,7 @@ def certify(
             weights; a bad text, word or radius.
         ZeroFeaturesError: phi(X) = 0.
     """
-    bounds = certificate(phi, X, words, radius, effort=effort, attained=attained, gap=gap, lipschitz=lipschitz)
+    bounds = certificate(phi, X, words, radius, lipschitz=lipschitz)
     name = as_feature_map(phi).name
     score = getattr(phi, "score", None)
     if bounds is None and isinstance(score, Score) and offered(score, Certified) is None:
@@ -95,9 +86,6 @@ def certificate(
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
     *,
-    effort: str = "normal",
-    attained: Float[Tensor, " w"] | None = None,
-    gap: float | None = None,
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Certificate | None:
@@ -111,10 +99,7 @@ def certificate(
     reach = radii(radius, phi, rows, words)
     if lipschitz is not None:
         return _lipschitz_certificate(phi, rows, words, reach, lipschitz)
-    target = _target(attained, gap, words)
-    return certificate_for(
-        phi, rows, words, reach, text_depends_on_weights=text_depends_on_weights, effort=effort, target=target
-    )
+    return certificate_for(phi, rows, words, reach, text_depends_on_weights=text_depends_on_weights)
 
 
 def certificate_for(
@@ -124,18 +109,14 @@ def certificate_for(
     radius: Float[Tensor, " w"],
     *,
     text_depends_on_weights: bool = False,
-    effort: str = "normal",
-    target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
     """The upper bounds of these words under this map, or None where the map has no certificate.
 
     Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
-    A `thorough` effort goes on until a bound is at most its word's `target`.
     """
-    require_choice("effort", effort, EFFORTS)
-    builder = _builder_of(type(phi))
-    bounds = None if builder is None else builder(phi, rows, words, radius, effort=effort, target=target)
+    builder = _BUILDERS.get(type(phi)) or _shipped(type(phi))
+    bounds = None if builder is None else builder(phi, rows, words, radius)
     probable = bounds is not None and bounds.failure_probability is not None
     return None if probable and text_depends_on_weights else bounds
 
@@ -145,7 +126,7 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
 
     >>> from wordsens.maps.function import FunctionFeatures
     >>> class Doubled(FunctionFeatures): pass
-    >>> def bound(phi, rows, words, radius, *, effort, target):
+    >>> def bound(phi, rows, words, radius):
     ...     return Certificate(words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity")
     >>> register_certificate(Doubled, bound)
     >>> certify(Doubled(lambda X: 2 * X), torch.ones(4, 9, dtype=torch.float64)).tolist()
@@ -154,55 +135,25 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
     _BUILDERS[map_class] = builder
 
 
-def _builder_of(map_class: type[FeatureMap]) -> CertificateBuilder | None:
-    """The builder that is registered for exactly this class; its family is loaded on first use."""
-    name = map_class.__name__
-    if map_class not in _BUILDERS and name in _FAMILIES:
-        for one, builder in _FAMILIES[name]().items():
-            _BUILDERS.setdefault(one, builder)
-    return _BUILDERS.get(map_class)
-
-
-def _attention() -> dict[type[FeatureMap], CertificateBuilder]:
-    from wordsens.certificates.attention.bounds import attention_certificate
-    from wordsens.maps.attention.features import RandomAttentionFeatures
-    from wordsens.maps.attention.given_weights import AttentionFeatures
-
-    return {RandomAttentionFeatures: attention_certificate, AttentionFeatures: attention_certificate}
-
-
-def _dense() -> dict[type[FeatureMap], CertificateBuilder]:
-    from wordsens.certificates.dense.bounds import certificate_of_words
-    from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-
-    return {RandomFeatures: certificate_of_words, DeepRandomFeatures: certificate_of_words}
-
-
-_FAMILIES = {
-    "RandomAttentionFeatures": _attention,
-    "AttentionFeatures": _attention,
-    "RandomFeatures": _dense,
-    "DeepRandomFeatures": _dense,
-}
-"""Each family's builders, to be loaded for the first map of a class of this name: no family is loaded for another."""
-
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {}
-"""Those that are loaded, and those that were registered."""
+"""Those that were registered."""
 
 
-def _target(attained: Tensor | None, gap: float | None, words: Int[Tensor, " w"]) -> Float[Tensor, " w"] | None:
-    """gap * attained, if both are given."""
-    if (attained is None) != (gap is None):
-        raise InputError(f"`gap` (={gap!r}) is of upper over `attained`, which goes with it; give both or none")
-    if attained is None or gap is None:
-        return None
-    values = require_positive("gap", gap) * torch.as_tensor(attained).to(words.device, torch.float64).flatten()
-    if len(values) != len(words) or not bool(torch.isfinite(values).all()):
-        raise InputError(
-            f"`attained` ({len(values)} values) must have a finite value for each of the {len(words)} words; give the "
-            "`per_word` of a search of the same words"
-        )
-    return values
+def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
+    """The builder of a map of the package; a family is loaded for its own maps only."""
+    match f"{map_class.__module__}.{map_class.__name__}":
+        case "wordsens.maps.dense.RandomFeatures" | "wordsens.maps.dense.DeepRandomFeatures":
+            from wordsens.certificates.dense.bounds import certificate_of_words
+
+            return certificate_of_words
+        case (
+            "wordsens.maps.attention.features.RandomAttentionFeatures"
+            | "wordsens.maps.attention.given_weights.AttentionFeatures"
+        ):
+            from wordsens.certificates.attention.bounds import attention_certificate
+
+            return attention_certificate
+    return None
 
 
 def _lipschitz_certificate(

@@ -3,12 +3,11 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
 
-from wordsens.maps.registry import MapOptions
+from wordsens.maps.registry import OPTIONS
 from wordsens.signatures import keywords_of
 
 Options = TypeVar("Options")
@@ -32,10 +31,8 @@ Threads = Annotated[
 
 def map_option(name: str) -> Any:
     """The command-line option for an option of the maps, with the help that `maps.registry` has for it."""
-    (declared,) = (field for field in fields(MapOptions) if field.name == name)
-    return typer.Option(
-        help=declared.metadata["help"], show_default=declared.default is not None, rich_help_panel="Maps"
-    )
+    option = OPTIONS[name]
+    return typer.Option(help=option.help, show_default=option.default is not None, rich_help_panel="Maps")
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:

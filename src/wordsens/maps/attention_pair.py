@@ -107,12 +107,14 @@ def attention_pair(
                     f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for their mean"
                 )
             weights.append(heads.mean(dim=0) if head is None else heads[head])
-    one, other = (tuple(text.word(at) for at in range(len(text))) for text in texts)
-    changed = tuple(at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    first_tokens, second_tokens = (tuple(text.word(row) for row in range(len(text))) for text in texts)
+    changed: tuple[int, ...] = ()
+    if len(first_tokens) == len(second_tokens):
+        changed = tuple(
+            row for row, both in enumerate(zip(first_tokens, second_tokens, strict=True)) if both[0] != both[1]
+        )
     name = phi.stack.name if isinstance(phi, TransformerFeatures) else phi.name
-    return AttentionPair(
-        number, head, name, (one, other), (weights[0], weights[1]), changed if len(one) == len(other) else ()
-    )
+    return AttentionPair(number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed)
 
 
 def _as_text(phi: AttentionMap, text: Text) -> TextMatrix:

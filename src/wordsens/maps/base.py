@@ -6,8 +6,8 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -26,8 +26,6 @@ from wordsens.maps.mapping import (
 from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
 from wordsens.text.matrix import TextMatrix
-
-Row = TypeVar("Row")
 
 DEFAULT_MEMORY_BUDGET = 1 << 30
 """Bytes that one evaluation may use for intermediate results by default: 1 GiB."""
@@ -138,16 +136,6 @@ class FeatureMap(ABC):
     ) -> "WordChange":
         """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
-
-
-def map_row(table: Mapping[type[FeatureMap], Row], phi: FeatureMap) -> Row | None:
-    """The row of the map's class, or of the nearest class that it derives from; None where there is none.
-
-    >>> from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-    >>> map_row({DeepRandomFeatures: "dense"}, RandomFeatures(2, 2))
-    'dense'
-    """
-    return next((table[kind] for kind in type(phi).__mro__ if kind in table), None)
 
 
 class MovedRows(Objective):

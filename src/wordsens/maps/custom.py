@@ -39,34 +39,31 @@ def build_custom(
     Raises:
         InputError: there is no such module or name, or it is none of these.
     """
-    thing = _named(name)
-    if _makes_maps(thing, parameters):
-        wanted = inspect.signature(thing).parameters.values()
+    source = _named(name)
+    if _makes_maps(source, parameters):
         several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names = {one.name for one in wanted if one.kind not in several}
-        missing = [
-            one.name for one in wanted
-            if one.default is one.empty and one.name not in {*GIVEN, *parameters} and one.kind not in several
-        ]  # fmt: skip
-        if unknown := sorted(set(parameters) - names):
+        signature = inspect.signature(source).parameters.values()
+        wanted = {parameter.name: parameter for parameter in signature if parameter.kind not in several}
+        needed = {parameter.name for parameter in wanted.values() if parameter.default is parameter.empty}
+        if unknown := sorted(set(parameters) - set(wanted)):
             raise InputError(
-                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(names))}"
+                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(wanted))}"
             )
-        if missing:
+        if missing := [parameter for parameter in wanted if parameter in needed - {*GIVEN, *parameters}]:
             raise InputError(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
         with running(f"`map` (={name!r}) ended"):
-            thing = thing(**{one: given[one] for one in GIVEN if one in names} | dict(parameters))
+            source = source(**{key: given[key] for key in GIVEN if key in wanted} | dict(parameters))
     elif parameters:
         raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
-    if not callable(thing):
+    if not callable(source):
         raise InputError(
-            f"`map` (={name!r}) is a {type(thing).__name__}; give a FeatureMap, a torch module, a class "
+            f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a class "
             "of either, or a function"
         )
-    phi = copy.copy(as_feature_map(cast("Any", thing)))
+    phi = copy.copy(as_feature_map(cast("Any", source)))
     phi.name = name
     return phi
 
@@ -102,12 +99,12 @@ def _module(module: str) -> ModuleType:
 @cache
 def _source(module: str) -> str:
     with running(f"`map` names the module {module!r}: the search for it ended"), _current_folder():
-        result = importlib.util.find_spec(module)
-    if result is None or result.origin is None or not Path(result.origin).is_file():
+        spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise InputError(
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
         )
-    return source_digest({module: Path(result.origin)}, package=False)
+    return source_digest({module: Path(spec.origin)}, package=False)
 
 
 @contextmanager

@@ -109,14 +109,14 @@ class DenseChange(WordChange):
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
         start = torch.cat([gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams])
-        result = []
+        directions = []
         size = max(1, self.memory_budget // self.bytes_per_pair())
         for some, reach, first in zip(words.split(size), radius.split(size), start.split(size), strict=True):
             slopes = self._mean_slopes(unit(first) * reach.to(first).unsqueeze(1), some)
             basis, rotation, _ = lanczos(partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps)
             leading = rotation[:, :2] @ basis
-            result.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
-        return torch.cat(result).transpose(0, 1).unflatten(2, self.shape)
+            directions.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
+        return torch.cat(directions).transpose(0, 1).unflatten(2, self.shape)
 
     def enter(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""

@@ -21,7 +21,7 @@ from wordsens.gaussian import DenseGaussian
 from wordsens.maps.attention.change import Head
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import ClosedForm, Moved, offered
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, map_row
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import features_by_text, perturbed_texts
 
@@ -266,21 +266,21 @@ class _HeadFunctionals:
         words: Int[Tensor, " b"],
         on_rest: Float[Tensor, "b m n"],
         weights: Float[Tensor, "b m"],
-        at: _Point,
+        point: _Point,
     ) -> Float[Tensor, "b d"]:
-        head, answer = self.head, at.answer
+        head, answer = self.head, point.answer
         pair = torch.arange(len(words), device=words.device)
-        on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, at.on_delta)
+        on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, point.on_delta)
         on_scores += answer.gain_slope * torch.einsum("bm,bmn->bn", weights, on_rest)
         row_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
         on_weights = row_theta @ head.values.T
         on_weights[pair, words] += torch.linalg.vecdot(row_theta, delta)
-        row_slope = head.score.pull_back(at.new_scores, at.attention, on_weights)
+        row_slope = head.score.pull_back(point.new_scores, point.attention, on_weights)
         row_slope_self = row_slope[pair, words]
         on_scores[pair, words] = row_slope_self
-        result = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
-        result += at.attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * at.pushed
-        return result + on_scores @ head.queries + row_slope @ head.keys
+        gradient = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
+        gradient += point.attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * point.pushed
+        return gradient + on_scores @ head.queries + row_slope @ head.keys
 
 
 class AttentionFunctionals(WordFunctionals):
@@ -307,7 +307,7 @@ class AttentionFunctionals(WordFunctionals):
         super().__init__(rows, len(thetas), memory_budget)
         self.kinked = score.kinked
         shaped = thetas.view(len(thetas), phi.heads, *rows.shape)
-        heads = _heads_of(phi, score, rows)
+        heads = [Head(rows, weights, score) for weights in phi.head_weights(len(rows), phi.dtype)]
         self._heads = [_HeadFunctionals(head, shaped[:, index]) for index, head in enumerate(heads)]
         self._rest: dict[int, list[Tensor]] = {}
 
@@ -345,10 +345,6 @@ class AttentionFunctionals(WordFunctionals):
         return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
 
 
-def _heads_of(phi: RandomAttentionFeatures, score: ClosedForm, rows: Float[Tensor, "n d"]) -> list[Head]:
-    return [Head(rows, weights, score) for weights in phi.head_weights(len(rows), phi.dtype)]
-
-
 def word_functionals(
     phi: FeatureMap,
     rows: Float[Tensor, "n d"],
@@ -365,27 +361,9 @@ def word_functionals(
         memory_budget: bytes for intermediate results.
     """
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
-    builder = map_row(_FUNCTIONALS, phi)
-    built = None if builder is None else builder(phi, rows, thetas, memory_budget)
-    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget) if built is None else built
-
-
-def _of_attention(
-    phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], memory_budget: int
-) -> WordFunctionals | None:
-    score = offered(phi.score, ClosedForm)
-    return None if score is None else AttentionFunctionals(phi, score, rows, thetas, memory_budget=memory_budget)
-
-
-def _of_dense(
-    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], memory_budget: int
-) -> WordFunctionals:
-    return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)
-
-
-_FUNCTIONALS: dict[type[FeatureMap], Callable[..., WordFunctionals | None]] = {
-    RandomAttentionFeatures: _of_attention,
-    DeepRandomFeatures: _of_dense,
-}
-"""A map's functionals: function of (phi, rows, thetas, memory_budget), for a class and those derived from it; None
-where a map of the class has none faster than the plain ones."""
+    if isinstance(phi, DeepRandomFeatures):
+        return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)
+    score = offered(phi.score, ClosedForm) if isinstance(phi, RandomAttentionFeatures) else None
+    if isinstance(phi, RandomAttentionFeatures) and score is not None:
+        return AttentionFunctionals(phi, score, rows, thetas, memory_budget=memory_budget)
+    return PlainFunctionals(phi, rows, thetas, memory_budget=memory_budget)

@@ -133,7 +133,7 @@ def _cuda_devices(phi: Any) -> list[torch.device]:
 @contextmanager
 def _buffers_restored(phi: Any) -> Iterator[None]:
     modules = {part for root in _modules(phi) for part in root.modules() if part.training}
-    saved = [
+    states = [
         (module, name, buffer, buffer.detach().clone())
         for module in modules
         for name, buffer in module._buffers.items()
@@ -142,7 +142,7 @@ def _buffers_restored(phi: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for module, name, buffer, value in saved:
+        for module, name, buffer, value in states:
             buffer.data.copy_(value)
             module._buffers[name] = buffer
 

@@ -1,28 +1,50 @@
-"""Feature maps by name: one entry a map, with its title, options and builder.
+"""Feature maps by name: one entry a map, with its class, options, title and name for a reader who has not met it.
 
-Help texts, validation, the keys of sweeps, tables and figures read this table. Torch is loaded when a map is built.
-A further map of the package is one entry of `ENTRIES`; a map of one's own needs none: `module:Name` names it. A name
-may have parameters, `raf(heads=4)`, which come before options given beside it.
+Help texts, validation, the keys of sweeps, tables, figures and the page read this table. Torch is loaded when a map is
+built. A further map of the package is one entry of `ENTRIES`; a map of one's own needs none: `module:Name` names it. A
+name may have parameters, `raf(heads=4)`, which come before options given beside it.
 """
 
 import ast
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 
-FAMILIES = ("dense", "attention", "transformer", "own")
 MODEL = "model"
-SCORE_NAMES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
 MOST_DEPTH = 10_000
 """Of drf: so many matrices take a second to name, and no activation passes anything on through them."""
 
 
-def _option(default: Any, description: str, check: Callable[[str, Any], object]) -> Any:
-    return field(default=default, metadata={"help": description, "check": check})
+def _activations() -> Iterable[str]:
+    from wordsens.activations import ACTIVATIONS
+
+    return ACTIVATIONS
+
+
+def _gaussian_kinds() -> Iterable[str]:
+    from wordsens.maps.dense import GAUSSIAN_KINDS
+
+    return GAUSSIAN_KINDS
+
+
+def _scores() -> Iterable[str]:
+    from wordsens.maps.attention.scores import SCORES
+
+    return SCORES
+
+
+def _pools() -> Iterable[str]:
+    from wordsens.maps.transformer.features import POOL_NAMES
+
+    return POOL_NAMES
+
+
+def _choice(name: str, value: Any, *, names: Callable[[], Iterable[str]]) -> None:
+    require_choice(name, value, tuple(names()))
 
 
 def _named(name: str, value: object) -> None:
@@ -30,64 +52,59 @@ def _named(name: str, value: object) -> None:
         raise InputError(f"`{name}` (={value!r}) must be a name")
 
 
-def _whole(name: str, value: object) -> None:
-    require_count(name, value, least=-1000, remedy="0 is what enters the first layer, -1 the last layer")
+@dataclass(frozen=True)
+class MapOption:
+    """An option of maps; the default None stands for what suits the map, `check` raises InputError on a wrong value."""
+
+    default: Any
+    help: str
+    check: Callable[[str, Any], object]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MapOptions:
-    """The options that fix a map beside its name, the size of the text and the seed. Every option is declared here.
-
-    `metadata` has the `help` of each and the `check` that refuses a wrong value. None stands for what suits the map.
-    """
-
-    depth: int = _option(4, "Layers of drf.", partial(require_count, most=MOST_DEPTH))
-    width: int | None = _option(None, "Features of rf and drf; default: n d.", require_count)
-    activation: str = _option(
+OPTIONS = {
+    "depth": MapOption(4, "Layers of drf.", partial(require_count, most=MOST_DEPTH)),
+    "width": MapOption(None, "Features of rf and drf; default: n d.", require_count),
+    "activation": MapOption(
         "relu",
         "Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.",
-        lambda name, value: require_choice(name, value, ("relu", "leaky_relu", "identity", "tanh", "gelu", "erf")),
-    )
-    gaussian: str = _option(
+        partial(_choice, names=_activations),
+    ),
+    "gaussian": MapOption(
         "auto",
         "How the matrices of rf and drf are kept: dense, lazy (never built) or auto.",
-        lambda name, value: require_choice(name, value, ("auto", "dense", "lazy")),
-    )
-    temperature: float = _option(1.0, "Divides the scores of the attention maps.", require_positive)
-    heads: int = _option(1, "Heads of the attention maps, each with weights of its own.", require_count)
-    score: str = _option(
-        "softmax",
-        "Of raf: softmax, relu (normalized), relu-unnormalized, sigmoid or linear.",
-        lambda name, value: require_choice(name, value, SCORE_NAMES),
-    )
-    model: str = _option("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named)
-    model_layer: int = _option(-1, "The transformer's layer; 0 is what enters the first, -1 the last.", _whole)
-    pool: str | None = _option(
+        partial(_choice, names=_gaussian_kinds),
+    ),
+    "temperature": MapOption(1.0, "Divides the scores of the attention maps.", require_positive),
+    "heads": MapOption(1, "Heads of the attention maps, each with weights of its own.", require_count),
+    "score": MapOption("softmax", "How the scores of raf become weights.", partial(_choice, names=_scores)),
+    "model": MapOption("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named),
+    "model_layer": MapOption(
+        -1,
+        "The transformer's layer; 0 is what enters the first, -1 the last.",
+        partial(require_count, least=-1000, remedy="0 is what enters the first layer, -1 the last layer"),
+    ),
+    "pool": MapOption(
         None,
         "One vector a text of the transformer: own, mean, cls, last or max; default: all rows.",
-        lambda name, value: require_choice(name, value, ("own", "mean", "cls", "last", "max")),
-    )
+        partial(_choice, names=_pools),
+    ),
+}
+"""Every option that fixes a map beside its name, the size of the text and the seed."""
 
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            if (value := getattr(self, one.name)) is not None:
-                one.metadata["check"](one.name, value)
-
-
-OPTION_NAMES = tuple(one.name for one in fields(MapOptions))
-DEFAULTS = MapOptions()
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Build:
-    """The arguments of a builder. `dtype` and `device` are torch's; `seed` fixes the weights."""
+def checked_options(**options: Any) -> dict[str, Any]:
+    """All options, the defaults among them; InputError for an unknown one or a wrong value.
 
-    n: int
-    d: int
-    seed: int
-    dtype: Any
-    device: Any
-    options: MapOptions
+    >>> checked_options(depth=2)["depth"], checked_options()["depth"]
+    (2, 4)
+    """
+    for name, value in options.items():
+        require_choice("option", name, tuple(OPTIONS))
+        if value != DEFAULTS[name]:
+            OPTIONS[name].check(name, value)
+    return DEFAULTS | options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,110 +114,53 @@ class MapEntry:
     Attributes:
         name: as specs and the command line write it.
         title: in tables and figures.
-        features: what it is, a few words for `--map`'s help.
-        family: one of FAMILIES.
-        build: gives the FeatureMap.
-        options: those of MapOptions that it looks at; no other changes its features or its records' names.
+        plain: for a reader who has not met it, a format of the depth.
+        family: dense, attention, transformer or own.
+        maker: the name of its class; of a map of one's own, where it lies.
+        options: those that it looks at; no other changes its features or its records' names.
+        fixed: the options that its name decides.
         recorded: what records call it, a format of the options.
-        content: function of the options that gives a digest of what the name leaves open; None where it fixes all.
         dtype: where none is asked for.
-        parameters: those in the name, which are no options any more.
     """
 
     name: str
     title: str
-    features: str
+    plain: str = ""
     family: str
-    build: Callable[[Build], Any]
+    maker: str
     options: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     recorded: str = ""
-    content: Callable[[MapOptions], str] | None = None
     dtype: str = "float64"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _rf(config: Build) -> Any:
-    from wordsens.maps.dense import RandomFeatures
-
-    chosen = config.options
-    return RandomFeatures(
-        config.n, config.d, chosen.width, chosen.activation, chosen.gaussian, config.seed,
-        dtype=config.dtype, device=config.device,
-    )  # fmt: skip
-
-
-def _drf(config: Build) -> Any:
-    from wordsens.maps.dense import DeepRandomFeatures
-
-    chosen = config.options
-    return DeepRandomFeatures(
-        config.n, config.d, chosen.depth, chosen.width, chosen.activation, chosen.gaussian, config.seed,
-        dtype=config.dtype, device=config.device,
-    )  # fmt: skip
-
-
-def _attention(name: str, title: str, score: str | None, features: str) -> MapEntry:
-    """One entry a score; None for the score that the options name."""
-
-    def build(config: Build) -> Any:
-        from wordsens.maps.attention.features import RandomAttentionFeatures
-
-        chosen = config.options
-        return RandomAttentionFeatures(
-            config.d, chosen.score if score is None else score, config.seed, config.dtype,
-            temperature=chosen.temperature, heads=chosen.heads, device=config.device,
-        )  # fmt: skip
-
-    options = ("temperature", "heads") if score else ("score", "temperature", "heads")
-    return MapEntry(name=name, title=title, features=features, family="attention", build=build, options=options)
-
-
-def _transformer(config: Build) -> Any:
-    from wordsens.maps.transformer.features import loaded_model
-
-    chosen = config.options
-    phi = loaded_model(chosen.model, config.dtype, str(config.device))
-    return phi.at(layer=chosen.model_layer, pool=chosen.pool)
-
-
-def _files_of_model(options: MapOptions) -> str:
-    from wordsens.maps.transformer.features import content_of
-
-    return content_of(options.model)
-
-
-_DENSE = ("width", "activation", "gaussian")
+_dense = partial(MapEntry, family="dense")
+_attention = partial(MapEntry, family="attention", maker="RandomAttentionFeatures", options=("temperature", "heads"))
 
 ENTRIES = (
-    MapEntry(
-        name="rf", title="RF", features="one fully connected random layer", family="dense", build=_rf, options=_DENSE
+    _dense(
+        name="rf", title="RF", plain="a fully connected layer", maker="RandomFeatures",
+        options=("width", "activation", "gaussian"),
     ),
-    MapEntry(
-        name="drf",
-        title="DRF",
-        features="--depth such layers",
-        family="dense",
-        build=_drf,
-        options=("depth", *_DENSE),
-        recorded="drf{depth}",
+    _dense(
+        name="drf", title="DRF", plain="{depth} fully connected layers", maker="DeepRandomFeatures",
+        options=("depth", "width", "activation", "gaussian"), recorded="drf{depth}",
     ),
-    _attention("raf", "RAF (softmax)", None, "random attention with softmax scores"),
-    _attention("relu-raf", "ReLU-RAF", "relu", "with ReLU scores, divided by their sum"),
-    _attention("relu-unnormalized-raf", "ReLU-RAF, not divided", "relu-unnormalized", "with ReLU scores, not divided"),
-    _attention("sigmoid-raf", "sigmoid RAF", "sigmoid", "with sigmoid scores, not divided"),
-    _attention("linear-raf", "linear RAF", "linear", "with plain scores, not divided"),
-    MapEntry(
-        name=MODEL,
-        title="transformer",
-        features="a pretrained transformer: --model, --layer, --pool",
-        family="transformer",
-        build=_transformer,
-        options=("model", "model_layer", "pool"),
-        recorded="{model} layer {model_layer}",
-        content=_files_of_model,
-        dtype="float32",
+    _attention(name="raf", title="RAF (softmax)", plain="attention", options=("score", "temperature", "heads")),
+    _attention(name="relu-raf", title="ReLU-RAF", plain="attention with ReLU scores", fixed={"score": "relu"}),
+    _attention(
+        name="relu-unnormalized-raf", title="ReLU-RAF, not divided", plain="attention with ReLU scores, not divided",
+        fixed={"score": "relu-unnormalized"},
     ),
-)
+    _attention(
+        name="sigmoid-raf", title="sigmoid RAF", plain="attention with sigmoid scores", fixed={"score": "sigmoid"}
+    ),
+    _attention(name="linear-raf", title="linear RAF", plain="attention with linear scores", fixed={"score": "linear"}),
+    MapEntry(
+        name=MODEL, title="transformer", plain="a trained model", family="transformer", maker="TransformerFeatures",
+        options=("model", "model_layer", "pool"), recorded="{model} layer {model_layer}", dtype="float32",
+    ),
+)  # fmt: skip
 """Every map of the package. Their order is that of the colours in figures."""
 
 MAPS = {entry.name: entry for entry in ENTRIES}
@@ -216,8 +176,13 @@ def map_entry(name: str) -> MapEntry:
     ('drf(width=8)', ('depth', 'activation', 'gaussian'))
     """
     base, parameters = _split(name)
-    entry = _custom(base, parameters) if ":" in base else MAPS.get(base)
-    if entry is None:
+    if ":" in base:
+        if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", base):
+            raise InputError(f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it")
+        entry = MapEntry(name=base, title=base.rpartition(":")[2], family="own", maker=base)
+    elif base in MAPS:
+        entry = MAPS[base]
+    else:
         try:
             require_choice("map", base, MAP_NAMES)
         except InputError as error:
@@ -229,35 +194,19 @@ def map_entry(name: str) -> MapEntry:
         if unknown := sorted(set(parameters) - set(entry.options)):
             takes = ", ".join(entry.options)
             raise InputError(f"`map` (={name!r}) has no parameter {', '.join(unknown)}; {base} takes {takes}")
-        MapOptions(**parameters)
+        checked_options(**parameters)
     listed, rest = (
         ", ".join(f"{key}={value}" for key, value in parameters.items() if f"{{{key}}}" not in unless)
         for unless in ("", entry.recorded)
     )
-    left = tuple(option for option in entry.options if option not in parameters)
-    recorded = (entry.recorded or base) + (f"({rest})" if rest else "")
     return replace(
-        entry, name=f"{base}({listed})", title=f"{entry.title}, {listed}", options=left, recorded=recorded,
-        parameters=parameters,
-    )  # fmt: skip
-
-
-def _custom(name: str, parameters: Mapping[str, Any]) -> MapEntry:
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        raise InputError(f"`map` (={name!r}) must be module:Name, a module that Python can import and a name in it")
-
-    def build(config: Build) -> Any:
-        from wordsens.maps.custom import build_custom
-
-        return build_custom(name, vars(config), parameters)
-
-    def content(options: MapOptions) -> str:
-        from wordsens.maps.custom import custom_content
-
-        return custom_content(name)
-
-    title = name.rpartition(":")[2]
-    return MapEntry(name=name, title=title, features="a map of your own", family="own", build=build, content=content)
+        entry,
+        name=f"{base}({listed})",
+        title=f"{entry.title}, {listed}",
+        options=tuple(option for option in entry.options if option not in parameters),
+        fixed={**entry.fixed, **parameters},
+        recorded=(entry.recorded or base) + (f"({rest})" if rest else ""),
+    )
 
 
 def _split(name: str) -> tuple[str, dict[str, Any]]:
@@ -296,52 +245,70 @@ def map_names(listed: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def build_map(
-    name: str,
-    n: int,
-    d: int,
-    *,
-    options: MapOptions = DEFAULTS,
-    seed: int,
-    dtype: Any = None,
-    device: Any = "cpu",
-) -> Any:
+def build_map(name: str, n: int, d: int, *, seed: int, dtype: Any = None, device: Any = "cpu", **options: Any) -> Any:
     """The FeatureMap of that name for texts of n words and d coordinates; `dtype` None for what suits the map.
+
+    `options` are some of OPTIONS.
 
     >>> build_map("relu-raf", 4, 8, seed=0).name
     'relu-raf'
     """
     import torch
 
-    entry = map_entry(name)
-    kind = getattr(torch, entry.dtype) if dtype is None else dtype
-    chosen = options if entry.family == "own" else replace(options, **entry.parameters)
-    phi = entry.build(Build(n=n, d=d, seed=seed, dtype=kind, device=device, options=chosen))
-    if entry.parameters:
-        phi.name = recorded_name(name, options)
+    entry, chosen = map_entry(name), checked_options(**options)
+    dtype = getattr(torch, entry.dtype) if dtype is None else dtype
+    made_with = {option: chosen[option] for option in entry.options} | dict(entry.fixed)
+    common = {"seed": seed, "dtype": dtype, "device": device}
+    if entry.family == "dense":
+        from wordsens.maps import dense
+
+        phi = getattr(dense, entry.maker)(n, d, **made_with, **common)
+    elif entry.family == "attention":
+        from wordsens.maps.attention.features import RandomAttentionFeatures
+
+        phi = RandomAttentionFeatures(d, **made_with, **common)
+    elif entry.family == "transformer":
+        from wordsens.maps.transformer.features import loaded_model
+
+        phi = loaded_model(made_with["model"], dtype, str(device))
+        phi = phi.at(layer=made_with["model_layer"], pool=made_with["pool"])
+    else:
+        from wordsens.maps.custom import build_custom
+
+        phi = build_custom(entry.maker, {"n": n, "d": d, **common}, entry.fixed)
+    if "(" in entry.name:
+        phi.name = recorded_name(name, **options)
     return phi
 
 
-def map_content(name: str, options: MapOptions = DEFAULTS) -> str | None:
+def map_content(name: str, **options: Any) -> str | None:
     """A digest of what the name does not fix: a transformer's files, the file of a map of one's own; None for others.
 
     Raises:
         InputError: there is no such model or module.
     """
-    content = map_entry(name).content
-    return None if content is None else content(options)
+    entry = map_entry(name)
+    if entry.family == "transformer":
+        from wordsens.maps.transformer.features import content_of
+
+        return content_of((checked_options(**options) | dict(entry.fixed))["model"])
+    if entry.family == "own":
+        from wordsens.maps.custom import custom_content
+
+        return custom_content(entry.maker)
+    return None
 
 
-def recorded_name(name: str, options: MapOptions = DEFAULTS) -> str:
+def recorded_name(name: str, **options: Any) -> str:
     """The name of the map in records.
 
-    >>> recorded_name("drf", MapOptions(depth=2)), recorded_name("raf"), recorded_name("raf(heads=2)")
+    >>> recorded_name("drf", depth=2), recorded_name("raf"), recorded_name("raf(heads=2)")
     ('drf2', 'raf', 'raf(heads=2)')
     """
     entry = map_entry(name)
     if not entry.recorded:
         return entry.name
-    return entry.recorded.format(**vars(options if entry.family == "own" else replace(options, **entry.parameters)))
+    return entry.recorded.format(**(checked_options(**options) | dict(entry.fixed)))
 
 
 def base_name(recorded: str) -> str:
@@ -370,3 +337,16 @@ def map_title(recorded: str) -> str:
     title = MAPS[name].title if name in MAPS else name
     depth = bare.removeprefix(base_name(recorded))
     return title + (f", L = {depth}" if depth else "") + (f", {parameters}" if opened else "")
+
+
+def plain_name(recorded: str) -> str:
+    """A record's map for a reader who has not met its short name, with that name in brackets.
+
+    >>> plain_name("raf"), plain_name("drf4"), plain_name("drf")
+    ('attention (RAF, softmax)', '4 fully connected layers (DRF, L = 4)', 'several fully connected layers (DRF)')
+    """
+    base, title = base_name(recorded), map_title(recorded).replace(" (softmax)", ", softmax")
+    if base not in MAPS:
+        return title
+    depth = recorded.partition("(")[0].removeprefix(base) or "several"
+    return f"{MAPS[base].plain.format(depth=depth)} ({title})"

@@ -20,12 +20,12 @@ from wordsens.evaluation.audit.summary import PLACES, AuditSummary, Reaction, pl
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.findings.sensitivity import contrast
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import map_title, plain_name
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import student
 from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, Trend, exponent_interval, fit_power_law
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
-from wordsens.studies.sensitivity.summary import plain_name, text_and_keys
+from wordsens.studies.sensitivity.summary import text_and_keys
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import Record

@@ -191,9 +191,9 @@ class _Ascent:
         first, second, elsewhere = self._integers(ranks, word), self._integers(ranks, word), self._integers(w, word)
         partner = torch.where(self._uniform(word) < 0.5, word, elsewhere)
         share = self._uniform(word)[..., None, None].to(parents.dtype)
-        one, other = parents[first, word], parents[second, partner]
-        lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (one, other)]
-        return unit(share * one + (1 - share) * other) * (share * lengths[0] + (1 - share) * lengths[1])
+        mother, father = parents[first, word], parents[second, partner]
+        lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (mother, father)]
+        return unit(share * mother + (1 - share) * father) * (share * lengths[0] + (1 - share) * lengths[1])
 
     def _finished(self, points: Points) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Every word's best point after the last steps, the end of them in the objective's own precision."""
@@ -228,11 +228,11 @@ class _Ascent:
             if not bool(going.all()):
                 if part is not climb:
                     climb.store(running, part)
-                saved = going.nonzero().squeeze(1)
-                if len(saved) == 0:
+                still = going.nonzero().squeeze(1)
+                if len(still) == 0:
                     return climb.idle >= PATIENCE
-                running, part = running[saved], part.select(saved)
-                rule.select(saved)
+                running, part = running[still], part.select(still)
+                rule.select(still)
         if part is not climb:
             climb.store(running, part)
         return climb.idle >= PATIENCE

@@ -206,22 +206,22 @@ class QuasiNewton(Rule):
         useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
         inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
         self._gamma = torch.where(useful, curvature / squared, self._gamma)
-        saved = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
-        self._history = [*saved, (moved, bent, inverse)][-self.MEMORY :]
+        earlier = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
+        self._history = [*earlier, (moved, bent, inverse)][-self.MEMORY :]
         self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
 
     def _direction(self, projected_gradient: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        result = projected_gradient.clone()
+        direction = projected_gradient.clone()
         weights = []
         for moved, bent, inverse in reversed(self._history):
-            weight = inverse * torch.linalg.vecdot(moved, result)
-            result.addcmul_(bent, weight.unsqueeze(1), value=-1)
+            weight = inverse * torch.linalg.vecdot(moved, direction)
+            direction.addcmul_(bent, weight.unsqueeze(1), value=-1)
             weights.append(weight)
-        result *= self._gamma.unsqueeze(1)
+        direction *= self._gamma.unsqueeze(1)
         for (moved, bent, inverse), weight in zip(self._history, reversed(weights), strict=True):
-            back = inverse * torch.linalg.vecdot(bent, result)
-            result.addcmul_(moved, (weight - back).unsqueeze(1))
-        return result
+            back = inverse * torch.linalg.vecdot(bent, direction)
+            direction.addcmul_(moved, (weight - back).unsqueeze(1))
+        return direction
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
         self._history = [(m[chosen], b[chosen], i[chosen]) for m, b, i in self._history]
@@ -295,9 +295,9 @@ def _sampled(
         drawn[: _AT_ONCE // 2] = _unit(best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks)
         moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
         tried = climb.objective.value(moved, words.repeat(_AT_ONCE)).nan_to_num(-1.0, torch.inf).view(_AT_ONCE, -1)
-        value, at = tried.max(dim=0)
+        value, draw = tried.max(dim=0)
         better = value > squared
-        best = torch.where(better.unsqueeze(1), drawn[at, torch.arange(len(flat), device=at.device)], best)
+        best = torch.where(better.unsqueeze(1), drawn[draw, torch.arange(len(flat), device=draw.device)], best)
         squared = torch.where(better, value, squared)
     perturbations, values, spent = result.perturbations.clone(), result.squared.clone(), result.spent.clone()
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)

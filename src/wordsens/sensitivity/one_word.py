@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates import EFFORTS
 from wordsens.certificates.certify import certificate_for
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.errors import InputError, require_count
 from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.function import as_feature_map
@@ -45,7 +44,7 @@ def word_sensitivity(
     seed: Seed = 0,
     *,
     search: Search = "normal",
-    certificate: bool | str = True,
+    certificate: bool = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
@@ -65,8 +64,7 @@ def word_sensitivity(
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
         search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
-        certificate: whether to compute the upper bounds, where phi has a certificate; "thorough" for those that take
-            longer and are lower (see `certify`).
+        certificate: whether to compute the upper bounds, where phi has a certificate.
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
             it would hold with a probability over the weights only (see `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
@@ -88,8 +86,6 @@ def word_sensitivity(
     started = time.perf_counter()
     plan = SearchPlan.of(search)
     require_count("memory_budget", memory_budget)
-    if not isinstance(certificate, bool):
-        require_choice("certificate", certificate, EFFORTS)
     phi, text = as_feature_map(phi), as_text(X)
     rows, stream = phi.accept(text.rows), generator(seed, "starts")
     chosen = word_indices(words, len(text)).to(rows.device)
@@ -100,10 +96,7 @@ def word_sensitivity(
     best = int(per_word.argmax())
     bounds = None
     if certificate:
-        effort = certificate if isinstance(certificate, str) else EFFORTS[0]
-        bounds = certificate_for(
-            phi, rows, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights, effort=effort
-        )
+        bounds = certificate_for(phi, rows, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights)
     mapped = 1 if phi.continuous else 1 + _NEIGHBOURS
     return Sensitivity(
         value=float(per_word[best]),

@@ -53,7 +53,7 @@ def word_sensitivities(
     seed: Seed = 0,
     *,
     search: Search = "normal",
-    certificate: bool | str = True,
+    certificate: bool = True,
     text_depends_on_weights: bool = False,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,

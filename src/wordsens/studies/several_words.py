@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.certificates.base import Certificate
-from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_group_certificate
+from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
 from wordsens.display.content import Finding
 from wordsens.errors import InputError
 from wordsens.maps.dense import DeepRandomFeatures
@@ -105,7 +105,7 @@ def bound_of_every_set(phi: Any, rows: Float[Tensor, "n d"], count: int, radius:
     longest = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)[:count].unsqueeze(0)
     reach = torch.tensor([radius * math.sqrt(count)], dtype=torch.float64, device=rows.device)
     each = FAILURE_PROBABILITY / math.comb(len(rows), count)
-    bound = dense_group_certificate(phi, rows, longest, reach, method="gaussian", failure_probability=each)
+    bound = dense_certificate(phi, rows, longest, reach, method="gaussian", failure_probability=each)
     return replace(bound, failure_probability=FAILURE_PROBABILITY)
 
 

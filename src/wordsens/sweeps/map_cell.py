@@ -1,6 +1,5 @@
 """The keys of a cell that searches texts for perturbations under a map, and what follows from them."""
 
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -9,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import (
     DEFAULTS,
-    OPTION_NAMES,
-    MapOptions,
+    OPTIONS,
     base_name,
     build_map,
+    checked_options,
     map_content,
     map_entry,
     recorded_name,
@@ -32,7 +31,7 @@ class MapCell(Cell, frozen=True):
     Attributes:
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
-        depth, width, activation, gaussian, temperature, heads, score, model, model_layer, pool: see MapOptions; a map
+        depth, width, activation, gaussian, temperature, heads, score, model, model_layer, pool: of the maps; a map
             takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
@@ -52,16 +51,16 @@ class MapCell(Cell, frozen=True):
     map: str
     n: Annotated[int, Field(ge=2)]
     d: Annotated[int, Field(ge=1)]
-    depth: int = DEFAULTS.depth
-    width: int | None = DEFAULTS.width
-    activation: str = DEFAULTS.activation
-    gaussian: str = DEFAULTS.gaussian
-    temperature: float = DEFAULTS.temperature
-    heads: int = DEFAULTS.heads
-    score: str = DEFAULTS.score
-    model: ModelName = DEFAULTS.model
-    model_layer: int = DEFAULTS.model_layer
-    pool: str | None = DEFAULTS.pool
+    depth: int = DEFAULTS["depth"]
+    width: int | None = DEFAULTS["width"]
+    activation: str = DEFAULTS["activation"]
+    gaussian: str = DEFAULTS["gaussian"]
+    temperature: float = DEFAULTS["temperature"]
+    heads: int = DEFAULTS["heads"]
+    score: str = DEFAULTS["score"]
+    model: ModelName = DEFAULTS["model"]
+    model_layer: int = DEFAULTS["model_layer"]
+    pool: str | None = DEFAULTS["pool"]
     text: TextKey
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
@@ -89,7 +88,7 @@ class MapCell(Cell, frozen=True):
                 "measure shorter texts"
             )
         used = self.used_options
-        for name in OPTION_NAMES:
+        for name in OPTIONS:
             if name in self.model_fields_set and name not in used:
                 takes = f"which takes {', '.join(used)}" if used else "which takes none"
                 raise InputError(
@@ -107,9 +106,9 @@ class MapCell(Cell, frozen=True):
         return tuple(sorted(set(map_entry(self.map).options) - set(self.DECIDED)))
 
     @property
-    def map_options(self) -> MapOptions:
+    def map_options(self) -> dict[str, Any]:
         """The options as `build_map` takes them."""
-        return MapOptions(**{name: getattr(self, name) for name in OPTION_NAMES} | self.DECIDED)
+        return checked_options(**{name: getattr(self, name) for name in OPTIONS} | self.DECIDED)
 
     @property
     def reads_texts_itself(self) -> bool:
@@ -133,26 +132,26 @@ class MapCell(Cell, frozen=True):
             return
         from wordsens.maps.dense import require_answers_fit
 
-        chosen = replace(self.map_options, **map_entry(self.map).parameters)
-        sizes = self.n, self.d, chosen.depth, chosen.width, chosen.gaussian, getattr(torch, self.dtype)
+        chosen = self.map_options | dict(map_entry(self.map).fixed)
+        sizes = (self.n, self.d, chosen["depth"], chosen["width"], chosen["gaussian"], getattr(torch, self.dtype))
         require_answers_fit(*sizes, words=words, plan=self.search_plan)
 
     def build(self) -> Any:
         """The map."""
         dtype, seed = getattr(torch, self.dtype), self.seed_of("map")
-        return build_map(self.map, self.n, self.d, options=self.map_options, seed=seed, dtype=dtype, device=self.device)
+        return build_map(self.map, self.n, self.d, seed=seed, dtype=dtype, device=self.device, **self.map_options)
 
     def spec(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, content in place of files."""
-        unused = set(OPTION_NAMES) - set(self.used_options) | {"model"}
+        unused = set(OPTIONS) - set(self.used_options) | {"model"}
         keys = {name: value for name, value in super().spec().items() if name not in unused}
-        if (made_of := map_content(self.map, self.map_options)) is not None:
+        if (made_of := map_content(self.map, **self.map_options)) is not None:
             keys["map_content"] = made_of
         content = self.content_of(self.text) if isinstance(self.text, Embedded) else None
         return {**keys, "text": text_spec(self.text, content, own_rows=self.reads_texts_itself)}
 
     def described(self) -> dict[str, Any]:
-        return {"map": recorded_name(self.map, self.map_options)}
+        return {"map": recorded_name(self.map, **self.map_options)}
 
     def content_of(self, source: Embedded) -> str:
         """The digest of what the cell reads of a real source."""

@@ -1,11 +1,9 @@
-"""Predictions of word sensitivity, the theorems' rates, and which of their conditions a text meets. No bounds."""
+"""Predictions of word sensitivity, and which conditions of the paper's theorems a text meets. No bounds."""
 
 from wordsens.theory.attention import raf_sensitivity as raf_sensitivity
 from wordsens.theory.attention import raf_sensitivity_of_text as raf_sensitivity_of_text
 from wordsens.theory.conditions import Condition as Condition
-from wordsens.theory.conditions import Rate as Rate
 from wordsens.theory.conditions import check_conditions as check_conditions
-from wordsens.theory.conditions import rate as rate
 from wordsens.theory.prediction import Prediction as Prediction
 from wordsens.theory.prediction import predict as predict
 from wordsens.theory.random_features import rf_sensitivity as rf_sensitivity

@@ -200,8 +200,8 @@ def _quantile(law: Solution, words: int) -> float:
     """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and Fisher's series."""
     deviation = math.sqrt(law.variance)
     skewness = law.third / deviation**3 if deviation else 0.0
-    at = _deviations(words)
-    return law.value + deviation * (at + (at**2 - 1) * skewness / 6 if words > 1 else -skewness / 6)
+    deviations = _deviations(words)
+    return law.value + deviation * (deviations + (deviations**2 - 1) * skewness / 6 if words > 1 else -skewness / 6)
 
 
 def _deviations(words: int) -> float:

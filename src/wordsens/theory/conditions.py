@@ -1,17 +1,15 @@
-"""The paper's theorems: their rates, and which of their conditions a map and a text meet, in words."""
+"""The paper's theorems: which of their conditions a map and a text meet, in words."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import require_choice
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -50,10 +48,13 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """
     rows = phi.accept(as_text_matrix(X).rows).double()
-    particular = map_row(_CONDITIONS, phi)
-    if particular is None:
+    if isinstance(phi, DeepRandomFeatures):
+        particular = _dense_conditions(phi)
+    elif isinstance(phi, RandomAttentionFeatures):
+        particular = _attention_conditions(phi, *rows.shape)
+    else:
         return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
-    return (_row_lengths(rows), *particular(phi, *rows.shape), _mean_cosine(rows))
+    return (_row_lengths(rows), *particular, _mean_cosine(rows))
 
 
 def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
@@ -62,7 +63,7 @@ def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
 
 
-def _dense_conditions(phi: DeepRandomFeatures, n: int, d: int) -> tuple[Condition, ...]:
+def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
     activation, flat = phi.activation, phi.layers[0].columns
     theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
     lipschitz = Condition(
@@ -92,13 +93,6 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
     return softmax, Condition("d large compared with n", None, detail)
 
 
-_CONDITIONS: dict[type[FeatureMap], Callable[..., tuple[Condition, ...]]] = {
-    DeepRandomFeatures: _dense_conditions,
-    RandomAttentionFeatures: _attention_conditions,
-}
-"""The conditions of the theorem about a map: function of (phi, n, d), for a class and those derived from it."""
-
-
 def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
     """The mean cosine of the pairs of rows; 0 for a single row.
 
@@ -120,34 +114,3 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
 def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
     detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it"
     return Condition("correlation of the words", None, detail)
-
-
-@dataclass(frozen=True)
-class Rate:
-    """S is of order n^exponent, up to constants that the theorem does not give.
-
-    Attributes:
-        exponent: of n.
-        direction: "at most" for an upper bound of S (O), "at least" for a lower one (Omega).
-        theorem: of the paper.
-    """
-
-    exponent: float
-    direction: str
-    theorem: str
-
-
-_RATES = {
-    "rf": Rate(-0.5, "at most", "Theorem 1"),
-    "drf": Rate(-0.5, "at most", "Theorem 2, at a fixed depth"),
-    "raf": Rate(0.0, "at least", "Theorem 3, d large compared with n up to logarithms"),
-}
-
-
-def rate(map_name: str) -> Rate:
-    """The rate of S that the paper proves for random features (rf), deep ones (drf) or softmax attention (raf).
-
-    >>> rate("rf").exponent
-    -0.5
-    """
-    return _RATES[require_choice("map_name", map_name, _RATES)]

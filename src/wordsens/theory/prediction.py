@@ -1,6 +1,5 @@
 """The prediction that belongs to a map and a text."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -10,7 +9,7 @@ from wordsens.errors import require_count
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores.relu import DividedRelu
 from wordsens.maps.attention.scores.softmax import Softmax
-from wordsens.maps.base import FeatureMap, map_row
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import exchangeable_sensitivity, sensitivity_of_gram
@@ -69,8 +68,9 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     count = len(rows) if words is None else require_count("words", words)
     if not rows_are_scaled(rows):
         return None
-    predicted = map_row(_PREDICTIONS, phi)
-    return None if predicted is None else predicted(phi, rows, count)
+    if isinstance(phi, DeepRandomFeatures):
+        return _of_dense(phi, rows, count)
+    return _of_attention(phi, rows, count) if isinstance(phi, RandomAttentionFeatures) else None
 
 
 def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction:
@@ -99,10 +99,3 @@ def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], coun
     # The proof's rows: orthogonal, or independent, and no word in particular.
     proved = count == 1 and cosine == 0 and spread in (0, 1)
     return Prediction(value, of, "comparison", outside, IN_THE_LIMIT if proved else PREDICTED)
-
-
-_PREDICTIONS: dict[type[FeatureMap], Callable[..., Prediction | None]] = {
-    DeepRandomFeatures: _of_dense,
-    RandomAttentionFeatures: _of_attention,
-}
-"""A map's prediction: function of (phi, rows, words), for a class and those derived from it."""

@@ -373,9 +373,9 @@ def _lean(shifts: Float[Tensor, " h"], variance: float) -> Float[Tensor, " h"]:
 def _rectified(mean: Float[Tensor, " g"], variance: float) -> Float[Tensor, " g"]:
     """E max(N(mean, variance), 0)."""
     deviation = math.sqrt(max(variance, 1e-12))
-    at = mean / deviation
-    density = torch.exp(-(at**2) / 2) / math.sqrt(2 * math.pi)
-    return mean * torch.special.ndtr(at) + deviation * density
+    standard = mean / deviation
+    density = torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
+    return mean * torch.special.ndtr(standard) + deviation * density
 
 
 def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:

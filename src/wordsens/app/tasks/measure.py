@@ -87,10 +87,10 @@ def build(config: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
     """The map and the text's rows, as `wordsens measure` makes them."""
     document = Document(config.text, source="the page")
     if config.map == MODEL:
-        phi = build_map(MODEL, 1, 1, options=config.map_options, seed=config.seed)
+        phi = build_map(MODEL, 1, 1, seed=config.seed, **config.map_options)
         return phi, phi.embed([document])[0]
     text = embed([document])[0]
-    return build_map(config.map, *text.rows.shape, options=config.map_options, seed=config.seed), text
+    return build_map(config.map, *text.rows.shape, seed=config.seed, **config.map_options), text
 
 
 def radius_of(config: MeasureRequest, text: TextMatrix) -> float | None:
@@ -110,7 +110,7 @@ def _cell(config: MeasureRequest, text: TextMatrix, words: list[int] | None, rad
         given |= {"encoder": "minilm", "layer": 0}
     keys = {"map": config.map, "n": n, "d": d, "text": given, "dtype": entry.dtype, "seed": config.seed}
     keys |= {"radius": radius, "search": config.search, "words": "all" if words is None else {"indices": words}}
-    return SensitivityCell.parse(keys | {key: getattr(config.map_options, key) for key in entry.options})
+    return SensitivityCell.parse(keys | {key: config.map_options[key] for key in entry.options})
 
 
 def _first_look(

@@ -1,8 +1,8 @@
 """Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian.
 
 docs/theory/certificates-attention.md states and proves what is computed in this folder. The bound of a word is the
-least of three: the Lagrangian's (`multipliers`, by "thorough" effort `refined`), that of the first order
-(`first_order`, at small radii), and, for weights that sum to one, that of their hull.
+least of three: the Lagrangian's (`multipliers`), that of the first order (`first_order`, at small radii), and, for
+weights that sum to one, that of their hull.
 """
 
 import math
@@ -14,14 +14,12 @@ from torch import Tensor
 
 from wordsens.certificates.attention.first_order import FirstOrder, FirstOrderBounds
 from wordsens.certificates.attention.multipliers import MultiplierSearch, swept
-from wordsens.certificates.attention.refined import FINENESS, Refinement, words_at_once
 from wordsens.certificates.attention.relaxation import Pairs, pairs_of, row_errors
-from wordsens.certificates.attention.self_weight_table import self_table_bound
 from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
-from wordsens.maps.attention.scores import Certified, Expanded, Tabulated, offered
+from wordsens.maps.attention.scores import Certified, Expanded, offered
 from wordsens.maps.attention.scores.bounds import NODES
 from wordsens.maps.attention.weights import HeadWeights, Sizes
 
@@ -35,16 +33,10 @@ def attention_certificate(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    *,
-    effort: str = "normal",
-    target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
     None where the score offers no bounds (`Certified`), or none for rows that do not see all words.
-
-    `effort` "thorough" optimises the multipliers with one weight a row, O(N³) some 150 times a word, for words whose
-    bound exceeds their `target`.
 
     Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
     Bounds of groups of heads (where N would be large, or heads have value matrices) are combined by Pythagoras;
@@ -61,13 +53,9 @@ def attention_certificate(
     if not score.masks and any(bool((bias == -torch.inf).any()) for bias in biases):
         return None
     together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
-    limit = None
-    if effort == "thorough":
-        whole = target is not None and together >= len(heads)
-        limit = target * unit / radius if target is not None and whole else torch.zeros_like(radius.double())
     parts = [
-        _Heads(rows, heads[at : at + together], units[at], score).changes(words, radius.double() / unit, limit)
-        for at in range(0, len(heads), together)
+        _Heads(rows, heads[first : first + together], units[first], score).changes(words, radius.double() / unit)
+        for first in range(0, len(heads), together)
     ]
     norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
     if not norm > 0:
@@ -166,55 +154,35 @@ class _Heads:
         self._expanded = offered(score, Expanded)
         self._forms: FirstOrder | None = None  # made for the first radius that is small enough to gain from it
 
-    def changes(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], limit: Float[Tensor, " w"] | None
-    ) -> _Changes:
-        """The bounds, of a chunk of words at a time.
-
-        `limit`: bounds, relative to the features and over the radius, below which a word is not refined; None for no
-        refinement.
-        """
+    def changes(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> _Changes:
+        """The bounds, of a chunk of words at a time."""
         text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
         size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
-        if limit is not None:
-            size = min(size, words_at_once(len(text.scores)))
         plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
         for chunk in torch.arange(len(words), device=words.device).split(size):
-            absolute = None if limit is None else limit[chunk] * norm
-            plain[chunk], upper[chunk] = self._bounds(words[chunk], radius[chunk], absolute)
+            plain[chunk], upper[chunk] = self._bounds(words[chunk], radius[chunk])
         off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
         return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
 
     def _bounds(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], limit: Float[Tensor, " w"] | None
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """The bounds of some words, before and after rounding outward; with `limit`, those above it are refined."""
+        """The bounds of some words, before and after rounding outward."""
         text, errors = self._text, self._errors
         direction, _ = directions(text, words)
         row = self_row(text, words, radius, direction, errors)
-        fineness = 1 if limit is None else FINENESS
-        pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt(), fineness=fineness)
+        pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt())
         row = row.in_units(pairs.unit)
         forms = self._first_order(pairs, radius, row.unit * row.fixed.sqrt())
         row = row.at_most(forms.row)
         off = row_errors(text, errors, pairs, radius)
         loose = (~forms.tight).nonzero().squeeze(1)
-        tabulated = offered(text.score, Tabulated)
-        if tabulated is not None and len(loose):
-            by_table = torch.full_like(forms.row, torch.inf)
-            by_table[loose] = self_table_bound(text, tabulated, errors, words[loose], radius[loose])
-            row = row.at_most(by_table)
         apart = row.fixed + pairs.worst_apart()
         plain, rounded = apart.clone(), apart * (1 + 1e-11)
         if len(loose):
-            some, some_row = pairs.of(loose), row.of(loose)
-            intervals = swept(text, self._search, some, some_row)
-            if limit is not None:
-                squares = ((limit - off).clamp(min=0) / pairs.unit)[loose].square()
-                intervals = Refinement(text, self._search, some, some_row, intervals, squares).run()
-            largest = intervals.largest
+            jointly = swept(text, self._search, pairs.of(loose), row.of(loose))
             plain[loose], rounded[loose] = (
-                torch.minimum(*two) for two in zip((plain[loose], rounded[loose]), largest, strict=True)
+                torch.minimum(*both) for both in zip((plain[loose], rounded[loose]), jointly, strict=True)
             )
         plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
         hull = self._hull(words, radius)

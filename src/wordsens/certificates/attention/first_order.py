@@ -408,17 +408,17 @@ def largest_eigenvalues(matrices: Float[Tensor, "w m m"], error: Float[Tensor, "
     trace = matrices.diagonal(dim1=1, dim2=2).abs().sum(dim=1)
     least = torch.maximum(estimated_eigenvalues(matrices), trace / size)
     identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device)
-    result = torch.where(trace > 0, torch.inf, 0.0).to(matrices.dtype)
+    bounds = torch.where(trace > 0, torch.inf, 0.0).to(matrices.dtype)
     enlargement = 1e-3
-    while bool((left := (result == torch.inf).nonzero().squeeze(1)).numel()) and enlargement < 3 * size:
+    while bool((left := (bounds == torch.inf).nonzero().squeeze(1)).numel()) and enlargement < 3 * size:
         bound = least[left] * (1 + enlargement)
         shift = 2 * rounding(size + 4) * (size * bound + trace[left])
         failed = torch.linalg.cholesky_ex((bound - shift)[:, None, None] * identity - matrices[left]).info
-        result[left] = torch.where(failed == 0, bound, torch.inf)
+        bounds[left] = torch.where(failed == 0, bound, torch.inf)
         enlargement *= 3
     # The eigenvalues of a matrix without a trace are bounded by its error only where it is positive semidefinite.
-    result = torch.where((trace == 0) & (matrices != 0).any(dim=2).any(dim=1), torch.inf, result)
-    return torch.where(finite, (result + error) * (1 + 4 * UNIT_ROUNDOFF), torch.inf)
+    bounds = torch.where((trace == 0) & (matrices != 0).any(dim=2).any(dim=1), torch.inf, bounds)
+    return torch.where(finite, (bounds + error) * (1 + 4 * UNIT_ROUNDOFF), torch.inf)
 
 
 def estimated_eigenvalues(matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS) -> Float[Tensor, " w"]:

@@ -1,4 +1,4 @@
-"""Multipliers of the normal bound: Newton's method on the bound (3) with its suprema smoothed.
+"""Multipliers of the bound: Newton's method on the bound (3) with its suprema smoothed.
 
 No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken on intervals
 between ten places of z (`swept`).
@@ -38,7 +38,7 @@ _ASTRAY = 1.15  # a step that raises the bound by more than this is taken back
 # Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) at which multipliers are optimised; the bound is
 # interpolated between them. Dense around .45, where the sup usually lies. A little beyond [-1, 1]: ‖direction‖ is 1 up
 # to rounding.
-PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
+_PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
 _NEXT_TEMPERATURES = [0.2, 0.2, 0.15]
@@ -48,21 +48,21 @@ _DOUBTFUL = 1.06
 
 
 @dataclass(frozen=True)
-class State:
+class _State:
     """lam; y, the linear multipliers of t_j divided by 2 lam; beta. One row a word."""
 
     lam: Float[Tensor, " w"]
     y: Float[Tensor, "w N"]
     beta: Float[Tensor, "w N"]
 
-    def of(self, chosen: Int[Tensor, " c"]) -> "State":
+    def of(self, chosen: Int[Tensor, " c"]) -> "_State":
         """The state of some of the words."""
-        return State(self.lam[chosen], self.y[chosen], self.beta[chosen])
+        return _State(self.lam[chosen], self.y[chosen], self.beta[chosen])
 
-    def replaced(self, chosen: Bool[Tensor, " w"], other: "State") -> "State":
+    def replaced(self, chosen: Bool[Tensor, " w"], other: "_State") -> "_State":
         """The state of `other` for the chosen words."""
         pick = chosen.unsqueeze(1)
-        return State(
+        return _State(
             torch.where(chosen, other.lam, self.lam),
             torch.where(pick, other.y, self.y),
             torch.where(pick, other.beta, self.beta),
@@ -112,7 +112,7 @@ class _Problem:
 class _Evaluated:
     """A state, and what follows: the centre, the force that fixes z, the rows' h at the nodes, the largest of each."""
 
-    state: State
+    state: _State
     centre: Centre
     force: Float[Tensor, " w"]
     heights: Float[Tensor, "w N K"]
@@ -131,7 +131,6 @@ class MultiplierSearch:
     def __init__(self, geometry: Geometry):
         self._geometry, self._lam_share = geometry, _LAM_SHARE
         a = geometry.score_weight
-        self._weights = a, geometry.output_weight
         values, vectors = torch.linalg.eigh(geometry.query_gram)
         values = values.clamp(min=0, max=0.999 / a)
         self._vectors = vectors
@@ -146,24 +145,23 @@ class MultiplierSearch:
         other._lam_share = _CAUTIOUS_LAM_SHARE
         return other
 
-    def start(self, pairs: Pairs) -> State:
+    def start(self, pairs: Pairs) -> _State:
         """No linear multipliers, and lam a tenth of the sum of the rows' largest changes."""
         worst = (pairs.base.amax(dim=-1) * pairs.counted).sum(dim=1)
         worst = worst + (worst == 0).to(worst.dtype)
         zeros = torch.zeros_like(pairs.reach)
-        return State(0.1 * worst, zeros, zeros.clone())
+        return _State(0.1 * worst, zeros, zeros.clone())
 
-    def multipliers(self, pairs: Pairs, state: State, z: Float[Tensor, " w"]) -> Multipliers:
+    def multipliers(self, pairs: Pairs, state: _State, z: Float[Tensor, " w"]) -> Multipliers:
         """alpha, beta and gamma of a state: the centre y' has y' . direction = z."""
         return self._multipliers(pairs, state, z, self._balance(pairs, state, z, self._push(pairs))[0])
 
-    def _multipliers(self, pairs: Pairs, state: State, z: Tensor, t: Tensor) -> Multipliers:
+    def _multipliers(self, pairs: Pairs, state: _State, z: Tensor, t: Tensor) -> Multipliers:
         alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
-        weights = (state.lam.new_full((len(state.lam), 1), one) for one in self._weights)
-        return Multipliers(state.lam, alpha, state.beta, gamma, *weights)
+        return Multipliers(state.lam, alpha, state.beta, gamma)
 
-    def improve(self, pairs: Pairs, state: State, z: Float[Tensor, " w"], temperatures: list[float]) -> State:
+    def improve(self, pairs: Pairs, state: _State, z: Float[Tensor, " w"], temperatures: list[float]) -> _State:
         """One Newton step a temperature; these are relative to the mean worst change of a row."""
         picked = slice(None, None, _NODE_STRIDE)
         base = pairs.base[..., picked] + pairs.q[..., picked].abs() * pairs.crude.unsqueeze(-1)
@@ -174,23 +172,23 @@ class MultiplierSearch:
         least, longest = torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
         best = state
         for temperature in temperatures:
-            at = self._evaluate(problem, state)
-            better, astray = at.value < least, ~(at.value < _ASTRAY * least)
-            best, least = best.replaced(better, state), torch.where(better, at.value, least)
+            point = self._evaluate(problem, state)
+            better, astray = point.value < least, ~(point.value < _ASTRAY * least)
+            best, least = best.replaced(better, state), torch.where(better, point.value, least)
             if bool(astray.any()):
-                at = self._evaluate(problem, state.replaced(astray, best))
+                point = self._evaluate(problem, state.replaced(astray, best))
             longest = torch.where(astray, 0.4 * longest, longest)
-            state = self._newton(problem, at, temperature * unit, longest)
+            state = self._newton(problem, point, temperature * unit, longest)
         value = self._evaluate(problem, state).value
         return best.replaced(value < least, state)
 
-    def _evaluate(self, problem: _Problem, state: State) -> _Evaluated:
+    def _evaluate(self, problem: _Problem, state: _State) -> _Evaluated:
         """The rows' h, and the bound that the nodes alone give."""
         pairs, z = problem.pairs, problem.z
         t, push = self._balance(pairs, state, z, problem.push)
         by = self._multipliers(pairs, state, z, t)
         centre = centre_of(self._geometry, pairs, by)
-        force = forces(pairs, by, centre, z)
+        force = forces(self._geometry, pairs, by, centre, z)
         heights = _heights(problem.nodes, force)
         most = heights.amax(dim=-1, keepdim=True)
         suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
@@ -200,7 +198,7 @@ class MultiplierSearch:
         h = pairs.along_queries @ self._resolvent
         return _Push(h, 1 + self._geometry.score_weight * (pairs.along_queries * h).sum(dim=1))
 
-    def _balance(self, pairs: Pairs, state: State, z: Tensor, push: _Push) -> tuple[Tensor, Tensor]:
+    def _balance(self, pairs: Pairs, state: _State, z: Tensor, push: _Push) -> tuple[Tensor, Tensor]:
         """t', and the force along the direction that makes z come out."""
         h, a = push.h, self._geometry.score_weight
         from_beta = state.beta @ self._geometry.cross_gram.T
@@ -209,18 +207,18 @@ class MultiplierSearch:
         t = state.y @ self._stiffness + state.beta @ self._from_offsets.T + force.unsqueeze(1) * h
         return t, force
 
-    def _newton(self, problem: _Problem, at: _Evaluated, temperature: Tensor, longest: Tensor) -> State:
+    def _newton(self, problem: _Problem, point: _Evaluated, temperature: Tensor, longest: Tensor) -> _State:
         """The state after one step, whose linear part is at most `longest`."""
-        state, centre, counted, push = at.state, at.centre, problem.pairs.counted, problem.push
+        state, centre, counted, push = point.state, point.centre, problem.pairs.counted, problem.push
         a, b = self._geometry.score_weight, self._geometry.output_weight
-        rows = _moments(problem.nodes, at.heights - at.most, temperature, counted)
+        rows = _moments(problem.nodes, point.heights - point.most, temperature, counted)
         lam, heat = state.lam.unsqueeze(1), temperature.unsqueeze(1)
 
         # The gradient along y is -2 lam residual. Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the
         # second derivatives in both.
         residual = (rows.t - centre.t) * counted
         curvature = (2 * lam * rows.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
-        fixed = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + at.force * problem.z
+        fixed = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + point.force * problem.z
         square = rows.t_variance + rows.t.square()
         slope = 1 - a * square.sum(dim=1) - fixed - rows.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
         mixed = (2 * lam * a * rows.t_square_covariance / heat - 2 * centre.t) * counted
@@ -240,7 +238,7 @@ class MultiplierSearch:
         linear = 2 * lam * state.y + (share.unsqueeze(1) * linear_step).nan_to_num(0.0, 0.0, 0.0)
         new_lam = state.lam + (share * lam_step).nan_to_num(0.0, 0.0, 0.0)
         beta = (0.5 * state.beta + 0.25 * rows.q / new_lam.unsqueeze(1)) * problem.pairs.coupled
-        return State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
+        return _State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
 
     def _solved(
         self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
@@ -327,7 +325,7 @@ def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor)
 
 
 @dataclass(frozen=True)
-class Intervals:
+class _Intervals:
     """The least bounds known on each interval between neighbouring places, before and after rounding outward.
 
     `searched` is the largest bound from multipliers optimised for their interval.
@@ -337,29 +335,22 @@ class Intervals:
     rounded: Float[Tensor, "intervals w"]
     searched: Float[Tensor, " w"]
 
-    @classmethod
-    def unknown(cls, like: Float[Tensor, " w"]) -> "Intervals":
-        nothing = torch.full((len(PLACES) - 1, len(like)), torch.inf, dtype=like.dtype, device=like.device)
-        return cls(nothing, nothing.clone(), torch.zeros_like(like))
+    def of(self, words: Int[Tensor, " c"]) -> "_Intervals":
+        return _Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
 
-    @property
-    def largest(self) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """The bounds over all z, before and after rounding outward."""
-        return self.plain.amax(dim=0), self.rounded.amax(dim=0)
-
-    def of(self, words: Int[Tensor, " c"]) -> "Intervals":
-        return Intervals(self.plain[:, words], self.rounded[:, words], self.searched[words])
-
-    def take(self, at: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
+    def take(self, interval: int, words: Int[Tensor, " c"], bounds: tuple[Tensor, Tensor]) -> None:
         """Replace the stored bounds of some words where these are smaller."""
-        lower = bounds[1] < self.rounded[at, words]
+        lower = bounds[1] < self.rounded[interval, words]
         for known, new in zip((self.plain, self.rounded), bounds, strict=True):
-            known[at, words] = torch.where(lower, new, known[at, words])
+            known[interval, words] = torch.where(lower, new, known[interval, words])
 
 
-def swept(text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow) -> Intervals:
-    """The Lagrangian's bounds of some words' squared changes on intervals that cover all z."""
-    intervals = Intervals.unknown(pairs.reach[:, 0])
+def swept(
+    text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow
+) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    """The Lagrangian's bounds over all z of some words' squared changes, before and after rounding outward."""
+    unknown = torch.full((len(_PLACES) - 1, len(row.fixed)), torch.inf).to(row.fixed)
+    intervals = _Intervals(unknown, unknown.clone(), torch.zeros_like(row.fixed))
     _Sweep(text, search, pairs, row).lower(intervals, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
     # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
     astray = intervals.searched > _DOUBTFUL * intervals.rounded[_FIRST]
@@ -368,11 +359,11 @@ def swept(text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: Self
         again, other = _Sweep(text, search.cautious(), pairs.of(doubtful), row.of(doubtful)), intervals.of(doubtful)
         again.lower(other, _CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         intervals.plain[:, doubtful], intervals.rounded[:, doubtful] = other.plain, other.rounded
-    return intervals
+    return intervals.plain.amax(dim=0), intervals.rounded.amax(dim=0)
 
 
 @dataclass(frozen=True)
-class End:
+class _End:
     """One end of an interval: its multipliers, the bound with them at its z, and that of row i."""
 
     by: Multipliers
@@ -381,23 +372,75 @@ class End:
     row: Float[Tensor, " w"] | None
 
 
-class IntervalBounds:
-    """Bounds of the squared changes of some words, in units of the squared radius."""
+class _Sweep:
+    """Bounds over the intervals of z between neighbouring places, in units of the squared radius."""
 
-    def __init__(self, text: AttentionText, pairs: Pairs, row: SelfRow):
-        self._text, self._pairs, self._row = text, pairs, row
-        self._roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)
+    def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow):
+        self._text, self._search, self._pairs, self._row = text, search, pairs, row
 
-    def of(self, chosen: Int[Tensor, " c"]) -> "IntervalBounds":
-        """The same for some of the words."""
-        return IntervalBounds(self._text, self._pairs.of(chosen), self._row.of(chosen))
+    def lower(self, intervals: _Intervals, first: list[float], following: list[float]) -> None:
+        """Bounds on every interval; the temperatures are those of the Newton steps.
 
-    def end(self, by: Multipliers, z: Float[Tensor, " w"], nearest: Float[Tensor, " w"]) -> End:
-        """The end at z of intervals that come no nearer to 0 than `nearest`."""
-        across = (1 - nearest.square()).clamp(min=0).sqrt() * (1 + 1e-15)
-        return End(by, bound_at(self._text.geometry, self._pairs, by, z, across), z, self._row.at(z, across))
+        From the first place outward, to the right and to the left, the multipliers of the last place are improved for
+        the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
+        what is left on its side below the largest so far, nothing is improved there.
+        """
+        start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
+        everyone = torch.arange(len(self._row.fixed), device=start.lam.device)
+        most = torch.zeros_like(self._row.fixed)
+        for side in (range(_FIRST, len(_PLACES) - 1), range(_FIRST - 1, -1, -1)):
+            sweep, state, words = self, start, everyone
+            for done, interval in enumerate(side):
+                left = side[done:]
+                if done:
+                    sweep._without_search(intervals, most, left, state, words)
+                pending = (intervals.rounded[left][:, words] > most[words]).any(dim=0)
+                if not bool(pending.all()):
+                    chosen = pending.nonzero().squeeze(1)
+                    sweep = _Sweep(self._text, self._search, sweep._pairs.of(chosen), sweep._row.of(chosen))
+                    state, words = state.of(chosen), words[chosen]
+                if not len(words):
+                    break
+                state = sweep._step(intervals, interval, state, words, following, leftward=side.step < 0)
+                most[words] = torch.maximum(most[words], intervals.rounded[interval, words])
 
-    def joined(self, left: End, right: End) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    def _step(
+        self, intervals: _Intervals, interval: int, state: _State, words: Tensor, following: list[float], *,
+        leftward: bool,
+    ) -> _State:  # fmt: skip
+        """The bound on an interval, from the state at one of its ends and that of the other, which is returned."""
+        place = interval if leftward else interval + 1
+        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
+        inside = abs(_PLACES[place]) < 1
+        new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
+        nearest = _nearest(interval)
+        states = (new, state) if leftward else (state, new)
+        bounds = self._joined(*(self._end(interval + side, states[side], nearest) for side in (0, 1)))
+        intervals.take(interval, words, bounds)
+        intervals.searched[words] = torch.maximum(intervals.searched[words], bounds[1])
+        return new
+
+    def _without_search(
+        self, intervals: _Intervals, most: Tensor, ahead: Sequence[int], state: _State, words: Tensor
+    ) -> None:
+        """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
+        ends, nearest = {}, _nearest(ahead[0])
+        for interval in ahead:
+            for place in (interval, interval + 1):
+                if place not in ends:
+                    ends[place] = self._end(place, state, nearest)
+            intervals.take(interval, words, self._joined(ends[interval], ends[interval + 1]))
+            if 2 * int((intervals.rounded[interval, words] > most[words]).sum()) > len(words):
+                return
+
+    def _end(self, place: int, state: _State, nearest: float) -> _End:
+        """The end at a place of intervals that come no nearer to z = 0 than `nearest`."""
+        z = self._z(place)
+        by = self._search.multipliers(self._pairs, state, z)
+        across = (1 - torch.full_like(z, nearest).square()).clamp(min=0).sqrt() * (1 + 1e-15)
+        return _End(by, bound_at(self._text.geometry, self._pairs, by, z, across), z, self._row.at(z, across))
+
+    def _joined(self, left: _End, right: _End) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
         """The bound over z from one end to the other, before and after rounding outward."""
         rise = rise_between(left.by, left.z, right.by, right.z)
         size = torch.maximum(left.bound.size, right.bound.size)
@@ -411,86 +454,17 @@ class IntervalBounds:
             plain = torch.minimum(plain, torch.maximum(left.bound.value + left.row, right.bound.value + right.row))
         plain = (plain + rise).clamp(min=0)
         # Multipliers that went astray give no bound.
-        plain = torch.where(
-            plain.isfinite() & (left.by.lam > 0) & (right.by.lam > 0), plain, torch.full_like(plain, torch.inf)
-        )
-        rounded = plain * (1 + 1e-12) + self._roundings * (2 * size + self._row.fixed)
+        valid = plain.isfinite() & (left.by.lam > 0) & (right.by.lam > 0)
+        plain = torch.where(valid, plain, torch.full_like(plain, torch.inf))
+        roundings = rounding(4 * sum(self._text.geometry.queries.shape) + 200)
+        rounded = plain * (1 + 1e-12) + roundings * (2 * size + self._row.fixed)
         return plain, torch.where(rounded.isfinite(), rounded, torch.full_like(rounded, torch.inf))
 
-
-class _Sweep:
-    """Bounds over the intervals of z between neighbouring places, in units of the squared radius."""
-
-    def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow):
-        self._text, self._search, self._pairs, self._row = text, search, pairs, row
-        self._bounds = IntervalBounds(text, pairs, row)
-
-    def lower(self, intervals: Intervals, first: list[float], following: list[float]) -> None:
-        """Bounds on every interval; the temperatures are those of the Newton steps.
-
-        From the first place outward, to the right and to the left, the multipliers of the last place are improved for
-        the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
-        what is left on its side below the largest so far, nothing is improved there.
-        """
-        start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
-        everyone = torch.arange(len(self._row.fixed), device=start.lam.device)
-        most = torch.zeros_like(self._row.fixed)
-        for side in (range(_FIRST, len(PLACES) - 1), range(_FIRST - 1, -1, -1)):
-            sweep, state, words = self, start, everyone
-            for done, at in enumerate(side):
-                left = side[done:]
-                if done:
-                    sweep._without_search(intervals, most, left, state, words)
-                pending = (intervals.rounded[left][:, words] > most[words]).any(dim=0)
-                if not bool(pending.all()):
-                    chosen = pending.nonzero().squeeze(1)
-                    sweep, state, words = sweep._of(chosen), state.of(chosen), words[chosen]
-                if not len(words):
-                    break
-                state = sweep._step(intervals, at, state, words, following, leftward=side.step < 0)
-                most[words] = torch.maximum(most[words], intervals.rounded[at, words])
-
-    def _of(self, chosen: Int[Tensor, " c"]) -> "_Sweep":
-        return _Sweep(self._text, self._search, self._pairs.of(chosen), self._row.of(chosen))
-
-    def _step(
-        self, intervals: Intervals, at: int, state: State, words: Tensor, following: list[float], *, leftward: bool
-    ) -> State:
-        """The bound on interval `at`, from the state at one of its ends and that of the other, which is returned."""
-        place = at if leftward else at + 1
-        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
-        inside = abs(PLACES[place]) < 1
-        new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
-        nearest = self._nearest(at)
-        states = (new, state) if leftward else (state, new)
-        ends = [self._end(at + side, states[side], nearest) for side in (0, 1)]
-        bounds = self._bounds.joined(*ends)
-        intervals.take(at, words, bounds)
-        intervals.searched[words] = torch.maximum(intervals.searched[words], bounds[1])
-        return new
-
-    def _without_search(
-        self, intervals: Intervals, most: Tensor, ahead: Sequence[int], state: State, words: Tensor
-    ) -> None:
-        """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
-        ends, nearest = {}, self._nearest(ahead[0])
-        for at in ahead:
-            for place in (at, at + 1):
-                if place not in ends:
-                    ends[place] = self._end(place, state, nearest)
-            intervals.take(at, words, self._bounds.joined(ends[at], ends[at + 1]))
-            if 2 * int((intervals.rounded[at, words] > most[words]).sum()) > len(words):
-                return
-
-    @staticmethod
-    def _nearest(at: int) -> float:
-        """How near interval `at`, and all that are farther out, come to 0."""
-        return 0.0 if PLACES[at] * PLACES[at + 1] <= 0 else min(abs(PLACES[at]), abs(PLACES[at + 1]))
-
-    def _end(self, place: int, state: State, nearest: float) -> End:
-        by = self._search.multipliers(self._pairs, state, self._z(place))
-        z = self._z(place)
-        return self._bounds.end(by, z, torch.full_like(z, nearest))
-
     def _z(self, place: int) -> Float[Tensor, " w"]:
-        return torch.full_like(self._row.fixed, PLACES[place])
+        return torch.full_like(self._row.fixed, _PLACES[place])
+
+
+def _nearest(interval: int) -> float:
+    """How near an interval, and all that are farther out, come to 0."""
+    low, high = _PLACES[interval], _PLACES[interval + 1]
+    return 0.0 if low * high <= 0 else min(abs(low), abs(high))

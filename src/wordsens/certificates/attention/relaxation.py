@@ -22,7 +22,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
 from wordsens.certificates.base import UNIT_ROUNDOFF
-from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, NODES, Curve, Rounding
+from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, Curve, Rounding
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,11 @@ def pairs_of(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
     self_change: Float[Tensor, " w"],
-    fineness: int = 1,
 ) -> Pairs:
-    """The pairs of some words i with all rows; `self_change`, (w,), is the size of the change of row i over the radius.
-
-    Curves have `fineness` times as many cells.
-    """
+    """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i over the radius."""
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
     reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
-    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach, fineness)
+    curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
     apart = _separations(text, words, curve)
     squares, reach, counted = apart["lengths"], apart["reach"], apart["counted"]
     per_t = (radius.unsqueeze(1) * text.geometry.speed).unsqueeze(2)
@@ -172,18 +168,12 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
 
 @dataclass(frozen=True)
 class Multipliers:
-    """lam (w,) > 0; alpha, beta (w, N), zero on row i; gamma (w,). Any values give a valid bound.
-
-    `a` and `b`, at least 0, are the weights: sum_j a_j (u_j . y)² + b sum_j (v_j . y)² <= ‖y‖² for every y, verified.
-    (w, 1) where all rows have one weight, as those of the geometry are.
-    """
+    """lam (w,) > 0; alpha, beta (w, N), zero on row i; gamma (w,). Any values give a valid bound."""
 
     lam: Float[Tensor, " w"]
     alpha: Float[Tensor, "w N"]
     beta: Float[Tensor, "w N"]
     gamma: Float[Tensor, " w"]
-    a: Float[Tensor, "w rows"]
-    b: Float[Tensor, "w 1"]
 
 
 @dataclass(frozen=True)
@@ -220,12 +210,12 @@ class Forces:
     linear: Float[Tensor, "w N"]
     quadratic: Float[Tensor, "w N"]
     pull: Float[Tensor, "w N"]
-    hold: Float[Tensor, "w rows"]
+    hold: Float[Tensor, "w 1"]
     constant: Float[Tensor, "w N"]
 
 
-def forces(pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
-    lam, a, b = by.lam.unsqueeze(1), by.a, by.b
+def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
+    lam, a, b = by.lam.unsqueeze(1), geometry.score_weight, geometry.output_weight
     return Forces(
         linear=pairs.reach * z.unsqueeze(1) + pairs.coupled * (centre.e - by.beta / b),
         quadratic=pairs.coupled / (4 * lam * b),
@@ -237,10 +227,9 @@ def forces(pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]
 
 @dataclass(frozen=True)
 class Bound:
-    """At one z: a bound of the sum of the rows' squared changes, its part outside the suprema, its terms' size."""
+    """At one z: a bound of the sum of the rows' squared changes, and its terms' size."""
 
     value: Float[Tensor, " w"]
-    outside: Float[Tensor, " w"]
     size: Float[Tensor, " w"]
 
 
@@ -249,11 +238,10 @@ def bound_at(
 ) -> Bound:
     """The bound for perturbations with y . direction = z; `across` is at least sqrt(1 - z²)."""
     centre = centre_of(geometry, pairs, by)
-    force = forces(pairs, by, centre, z)
-    beyond = outside(pairs, by, centre, force, z)
-    rows = _row_suprema(pairs, by, centre, force, across.unsqueeze(1), z)
-    value = (rows * pairs.counted).sum(dim=1) + beyond
-    return Bound(value, beyond, _size_of_terms(geometry, pairs, by, centre, force))
+    force = forces(geometry, pairs, by, centre, z)
+    rows = _row_suprema(geometry, pairs, by, centre, force, across.unsqueeze(1), z)
+    value = (rows * pairs.counted).sum(dim=1) + outside(pairs, by, centre, force, z)
+    return Bound(value, _size_of_terms(geometry, pairs, by, centre, force))
 
 
 def rise_between(
@@ -274,7 +262,7 @@ def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Ten
 
 
 def _row_suprema(
-    pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
+    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
 ) -> Float[Tensor, "w N"]:
     """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
 
@@ -289,8 +277,8 @@ def _row_suprema(
     hold = force.hold.unsqueeze(-1)
     pulled = pairs.t * torch.addcmul(force.pull[..., None], pairs.t, hold, value=-1)
     h = psi + pulled
-    lam = by.lam.unsqueeze(1)
-    spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * by.b))
+    lam, b = by.lam.unsqueeze(1), geometry.output_weight
+    spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * b))
     curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
     if pairs.affine is not None:
         squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
@@ -299,8 +287,7 @@ def _row_suprema(
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
     cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
-    finer = -(-pairs.t.shape[-1] // NODES)
-    for tail in (slice(0, finer * LOW_TAIL + 1), slice(cells.shape[-1] - finer * HIGH_TAIL, None)):
+    for tail in (slice(0, LOW_TAIL + 1), slice(cells.shape[-1] - HIGH_TAIL, None)):
         cells[..., tail] = torch.minimum(cells[..., tail], _wide_cells(pairs, psi, force, spread, tail))
     return cells.amax(dim=-1)
 
@@ -322,17 +309,17 @@ def _size_of_terms(
 ) -> Float[Tensor, " w"]:
     """The sum of the absolute values of all terms of the bound, each as large as it can be."""
     most_t = pairs.t[..., -1]
-    lam = by.lam.unsqueeze(1)
+    lam, a, b = by.lam.unsqueeze(1), geometry.score_weight, geometry.output_weight
     rows = (
         pairs.base.amax(dim=-1)
         + pairs.most_q * (force.linear.abs() + pairs.crude + pairs.most_q * force.quadratic)
         + most_t * (force.pull.abs() + force.hold * most_t)
-        + lam * (by.beta * (by.beta.abs() / by.b + 2 * centre.e.abs())).abs()
-        + lam * by.a * centre.t.square()
+        + lam * (by.beta * (by.beta.abs() / b + 2 * centre.e.abs())).abs()
+        + lam * a * centre.t.square()
     )
     # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
     queries, offsets = (gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram))
-    moved = 2 * lam * by.a * (most_t + centre.t.abs()) * queries
+    moved = 2 * lam * a * (most_t + centre.t.abs()) * queries
     moved = moved + (pairs.most_q + 2 * lam * by.beta.abs()) * offsets
     return (
         (rows * pairs.counted).sum(dim=1)

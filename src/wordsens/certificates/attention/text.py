@@ -20,7 +20,7 @@ from wordsens.maps.attention.weights import HeadWeights
 
 # Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
 _SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15
-LARGEST_WEIGHT = 1e24
+_LARGEST_WEIGHT = 1e24
 _LEAST_UNIT = 1e-30
 
 
@@ -84,7 +84,7 @@ def geometry_of(
 
 def _weight(gram: Tensor, share: float) -> float:
     largest = float(torch.linalg.eigvalsh(gram)[-1])
-    return share / largest if largest > share / LARGEST_WEIGHT else LARGEST_WEIGHT if largest > 0 else 1.0
+    return share / largest if largest > share / _LARGEST_WEIGHT else _LARGEST_WEIGHT if largest > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -43,46 +43,15 @@ def certificate_of_words(
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
-    *,
-    effort: str = "normal",
-    target: Float[Tensor, " w"] | None = None,
 ) -> Certificate | None:
-    """The certificate of one effort; None for activations of which too little is known."""
-    del effort, target
+    """The certificate that `certify` gives; None for activations of which too little is known."""
     shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
     if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
         return None
-    return dense_certificate(phi, rows, words, radius)
+    return dense_certificate(phi, rows, words.unsqueeze(1), radius)
 
 
 def dense_certificate(
-    phi: DeepRandomFeatures,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    *,
-    method: str = "auto",
-    failure_probability: float = FAILURE_PROBABILITY,
-) -> Certificate:
-    """Upper bounds of each word's sensitivity under RF or DRF (docs/theory/certificates-dense.md).
-
-    "weights" reads the matrices and holds for certain: layer after layer, the change is at most
-    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
-    none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
-    with probability 1 - failure_probability over the draw of the weights, all these words together, for rows, words
-    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
-    "auto" reads the weights where there are any.
-
-    Raises:
-        InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
-        ZeroFeaturesError: phi(X) = 0.
-    """
-    return dense_group_certificate(
-        phi, rows, words.unsqueeze(1), radius, method=method, failure_probability=failure_probability
-    )
-
-
-def dense_group_certificate(
     phi: DeepRandomFeatures,
     rows: Float[Tensor, "n d"],
     groups: Int[Tensor, "m g"],
@@ -91,13 +60,22 @@ def dense_group_certificate(
     method: str = "auto",
     failure_probability: float = FAILURE_PROBABILITY,
 ) -> Certificate:
-    """Upper bounds of the sensitivity to each group of words that move at once, ‖Delta‖_F <= radius over the group.
+    """Upper bounds of the sensitivity of RF or DRF to each group of words that move at once, ‖Delta‖_F <= radius over
+    the group (docs/theory/certificates-dense.md).
 
-    A group is to V_1 what one word of g d coordinates is, so the bounds are those of `dense_certificate` (ours). Words
-    with a ball of radius r each are inside the joint ball of radius r sqrt(g). `words` of the result are the groups'
-    first words.
+    "weights" reads the matrices and holds for certain: layer after layer, the change is at most
+    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
+    none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
+    with probability 1 - failure_probability over the draw of the weights, all these groups together, for rows, words
+    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
+    "auto" reads the weights where there are any.
 
-    Args, raises: as for dense_certificate.
+    A group is to V_1 what one word of g d coordinates is (ours). Words with a ball of radius r each are inside the
+    joint ball of radius r sqrt(g). `words` of the result are the groups' first words.
+
+    Raises:
+        InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
+        ZeroFeaturesError: phi(X) = 0.
     """
     require_choice("method", method, METHODS)
     if method == "auto":

@@ -112,10 +112,10 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
 
     def bound(e: float) -> float:
         stop = active * (1 - e) / tau
-        spared = sigma**2 * float(second_hinge(stop).sum())
-        returned = sigma * float((active * first_hinge(stop)).sum())
-        untraded = mean - spared + (along * layer.output) ** 2
-        untraded += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + returned)
+        stopped_squares = sigma**2 * float(second_hinge(stop).sum())
+        stopped_products = sigma * float((active * first_hinge(stop)).sum())
+        untraded = mean - stopped_squares + (along * layer.output) ** 2
+        untraded += 2 * along * (sigma * ABSOLUTE_MEAN * layer.output + stopped_products)
         return crossing + min(traded, untraded)
 
     return bound

@@ -1,14 +1,13 @@
 """The options of `wordsens measure`, each declared here and nowhere else. Loads no torch."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from wordsens.certificates import EFFORTS as BOUND_EFFORTS
 from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option
 from wordsens.errors import InputError, require_choice, require_count, require_positive
-from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, MapOptions, map_names
+from wordsens.maps.registry import DEFAULTS, MAP_NAMES, MODEL, checked_options, map_names
 from wordsens.search.plan import EFFORTS, SearchPlan
 
 DEFAULT_MAPS = "rf,raf,relu-raf"
@@ -55,12 +54,12 @@ class MeasureOptions:
             rich_help_panel="Maps",
         ),
     ] = DEFAULT_MAPS
-    depth: Annotated[int, map_option("depth")] = DEFAULTS.depth
-    width: Annotated[int | None, map_option("width")] = DEFAULTS.width
-    activation: Annotated[str, map_option("activation")] = DEFAULTS.activation
-    temperature: Annotated[float, map_option("temperature")] = DEFAULTS.temperature
-    model: Annotated[str, map_option("model")] = DEFAULTS.model
-    pool: Annotated[str | None, map_option("pool")] = DEFAULTS.pool
+    depth: Annotated[int, map_option("depth")] = DEFAULTS["depth"]
+    width: Annotated[int | None, map_option("width")] = DEFAULTS["width"]
+    activation: Annotated[str, map_option("activation")] = DEFAULTS["activation"]
+    temperature: Annotated[float, map_option("temperature")] = DEFAULTS["temperature"]
+    model: Annotated[str, map_option("model")] = DEFAULTS["model"]
+    pool: Annotated[str | None, map_option("pool")] = DEFAULTS["pool"]
     radius: Annotated[
         float | None,
         typer.Option(
@@ -102,14 +101,6 @@ class MeasureOptions:
             rich_help_panel="Search",
         ),
     ] = None
-    bounds: Annotated[
-        str,
-        typer.Option(
-            help="The effort of the upper bounds: normal, or thorough, which under attention gives lower ones for a "
-            "second or so a word. Not with --out.",
-            rich_help_panel="Search",
-        ),
-    ] = "normal"
     all_words: Annotated[bool, typer.Option("--all-words", help="Show every word, however long the text is.")] = False
     verbose: Annotated[
         bool,
@@ -159,12 +150,6 @@ class MeasureOptions:
         if self.radius is not None:
             require_positive("radius", self.radius, remedy="leave it out for the map's default")
         require_choice("search", self.search, EFFORTS)
-        require_choice("bounds", self.bounds, BOUND_EFFORTS)
-        if self.out is not None and self.bounds != BOUND_EFFORTS[0]:
-            raise InputError(
-                f"`out` (={self.out!r}) keeps records whose bounds are of normal effort, and `bounds` is "
-                f"{self.bounds!r}; leave one of them out"
-            )
         for name, least in (("limit", 1), ("max_words", 2), ("sample", 1), ("starts", 1), ("steps", 0)):
             if (value := getattr(self, name)) is not None:
                 require_count(name, value, least=least)
@@ -205,12 +190,12 @@ class MeasureOptions:
     @property
     def chosen_layer(self) -> int:
         """Of the encoder, or of the transformer."""
-        usual = DEFAULTS.model_layer if self.of_model else 0
+        usual = DEFAULTS["model_layer"] if self.of_model else 0
         return usual if self.layer is None else self.layer
 
     @property
-    def map_options(self) -> MapOptions:
+    def map_options(self) -> dict[str, Any]:
         """The options of the maps."""
         own = {"model_layer": self.chosen_layer} if self.of_model else {}
         names = ("depth", "width", "activation", "temperature", "model", "pool")
-        return MapOptions(**own, **{name: getattr(self, name) for name in names})
+        return checked_options(**own, **{name: getattr(self, name) for name in names})

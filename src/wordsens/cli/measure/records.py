@@ -70,7 +70,7 @@ class MeasureRecords:
             given |= {"encoder": options.encoder, "layer": options.chosen_layer}
             given |= {"keep_special_tokens": options.keep_special_tokens}
         keys = {name: getattr(options, name) for name in ("seed", "radius", "search", "starts", "steps", "device")}
-        keys |= {key: getattr(options.map_options, key) for key in entry.options}
+        keys |= {key: options.map_options[key] for key in entry.options}
         keys |= {"map": name, "n": n, "d": d, "text": given, "dtype": entry.dtype}
         keys |= {"words": "all" if words is None else {"indices": words}}
         swaps = options.swaps and not on_demand(phi)

@@ -63,7 +63,7 @@ def _measure_all(options: MeasureOptions, records: "MeasureRecords | None") -> t
     """The measured texts, and those that were left out."""
     documents = _documents(options)
     if options.of_model:
-        phi = build_map(MODEL, 1, 1, options=options.map_options, seed=options.seed, device=options.device)
+        phi = build_map(MODEL, 1, 1, seed=options.seed, device=options.device, **options.map_options)
         texts = phi.embed(documents, max_words=options.max_words)
     else:
         texts = embed(
@@ -109,7 +109,7 @@ def _measured(
             progress(name, (index + done / max(total, 1)) / len(names))
 
         started = time.perf_counter()
-        phi = build_map(name, n, d, options=options.map_options, seed=options.seed, device=options.device)
+        phi = build_map(name, n, d, seed=options.seed, device=options.device, **options.map_options)
         words = options.word or sampled_words(phi, n, options.seed, options.sample)
         place = None if records is None else records.place(name, document, text, phi, words)
         measured = None if place is None else place.load()
@@ -121,7 +121,6 @@ def _measured(
                 radius=options.radius,
                 seed=options.seed,
                 search=options.search_plan,
-                certificate=options.bounds,
                 progress=tell,
             )
             measured = result, _swaps(phi, text, result, options)

@@ -52,8 +52,8 @@ class Dominant:
 
     def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
         """The pairs of a batch that meet dominated rows: the pair, the row and its r_ji."""
-        which, at = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
-        return which, self.rows[at], self.rest[at]
+        which, dominated = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
+        return which, self.rows[dominated], self.rest[dominated]
 
 
 class Head(ScoredHead):
@@ -120,19 +120,19 @@ class Head(ScoredHead):
         self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         """The squared change of every pair, and its gradient in Delta where asked for."""
-        n, at = len(self.scores), words.unsqueeze(1)
+        n, column = len(self.scores), words.unsqueeze(1)
         products = delta @ self.stacked.mT
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
-        to_self, value_delta = moved.gather(1, at), self.value_change(delta)
+        to_self, value_delta = moved.gather(1, column), self.value_change(delta)
         squared, half_gradient = self._others(value_delta, words, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = delta @ self.symmetric
         new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores.scatter_add_(1, at, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
+        new_scores.scatter_add_(1, column, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
         attention = self.score.attention(new_scores)
-        to_itself = attention.gather(1, at)
+        to_itself = attention.gather(1, column)
         change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, value_delta)
         squared += torch.linalg.vecdot(change, change)
         if half_gradient is None:
@@ -140,10 +140,10 @@ class Head(ScoredHead):
 
         # What the gradient takes from each stacked row is written where the products were.
         on_weights = change @ self.values.mT
-        on_weights.scatter_add_(1, at, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
+        on_weights.scatter_add_(1, column, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
         row_slope = self.score.pull_back(new_scores, attention, on_weights)
-        row_slope_self = row_slope.gather(1, at)
-        moved.scatter_(1, at, row_slope_self)
+        row_slope_self = row_slope.gather(1, column)
+        moved.scatter_(1, column, row_slope_self)
         keyed.copy_(row_slope)
         half_gradient = self.lifted(half_gradient.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
         return squared, half_gradient.addmm_(products, self.stacked, beta=2, alpha=2)
@@ -165,7 +165,7 @@ class Head(ScoredHead):
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
             gradient: whether it is asked for.
         """
-        at = words.unsqueeze(1)
+        column = words.unsqueeze(1)
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         value = self.values.index_select(0, words)
@@ -181,8 +181,8 @@ class Head(ScoredHead):
             gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
             answer.gain_slope[which, row] = answer.p_slope[which, row]
             along[which, row] = torch.linalg.vecdot(rest, value_delta[which])
-        p.scatter_(1, at, 0.0)
-        gain.scatter_(1, at, 0.0)
+        p.scatter_(1, column, 0.0)
+        gain.scatter_(1, column, 0.0)
         on_delta = torch.addcmul(p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word)
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
@@ -190,7 +190,7 @@ class Head(ScoredHead):
             return squared, None
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
-        moved.scatter_(1, at, 0.0)
+        moved.scatter_(1, column, 0.0)
         half_gradient = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)

@@ -81,8 +81,10 @@ class AttentionFeatures(AttentionLayer):
         self._output = None if W_O is None else self._checked("W_O", W_O, (values, None))
         self.summed = W_O is not None and self.heads > 1
         names = ("query", m), ("key", m), ("value", values)
-        given = ((name, getattr(bias, name), size) for name, size in names)
-        self._bias = [None if one is None else self._checked(f"bias.{name}", one, (size,)) for name, one, size in given]
+        vectors = ((name, getattr(bias, name), size) for name, size in names)
+        self._bias = [
+            None if vector is None else self._checked(f"bias.{name}", vector, (size,)) for name, vector, size in vectors
+        ]
         self._mask = None if isinstance(mask, str) or mask is None else self._checked_mask(mask)
         self.causal = mask == CAUSAL
         if isinstance(mask, str) and not self.causal:
@@ -161,8 +163,8 @@ class AttentionFeatures(AttentionLayer):
                 f"`{name}` (shape {tuple(getattr(matrix, 'shape', ()))}) must be a finite tensor of shape "
                 f"({shown_shape}), to fit W_Q"
             )
-        result = (matrix.clone() if matrix.is_inference() else matrix).detach().to(self.dtype).to(self.device)
-        return result if self._stacked else result.unsqueeze(0)
+        own_copy = (matrix.clone() if matrix.is_inference() else matrix).detach().to(self.dtype).to(self.device)
+        return own_copy if self._stacked else own_copy.unsqueeze(0)
 
     def _checked_mask(self, mask: Tensor) -> Float[Tensor, "heads n n"]:
         """The numbers added to the scores, with an axis for heads, 1 where one mask serves all."""

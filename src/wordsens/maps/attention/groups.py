@@ -61,14 +61,28 @@ class GroupHead(ScoredHead):
         return change.scatter(1, members.unsqueeze(2).expand_as(row_change), row_change)
 
 
-def squared_change(
-    heads: Sequence[GroupHead], delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"], summed: bool
-) -> Float[Tensor, " b"]:
-    """‖phi(X^G(Delta)) - phi(X)‖² of heads that stand side by side, or that are summed."""
-    changes = [head.change(delta, which) for head in heads]
-    if summed:
-        changes = [torch.stack(changes).sum(dim=0)]
-    return torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
+def _squared_change(
+    heads: Sequence[GroupHead],
+    perturbations: Float[Tensor, "b g d"],
+    which: Int[Tensor, " b"],
+    *,
+    summed: bool,
+    gradient: bool,
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b g d"] | None]:
+    """‖phi(X^G(Delta)) - phi(X)‖² of heads that stand side by side, or that are summed; its gradient by autograd."""
+    with torch.set_grad_enabled(gradient):
+        delta = perturbations.detach().requires_grad_(gradient)
+        changes = [head.change(delta, which) for head in heads]
+        if summed:
+            changes = [torch.stack(changes).sum(dim=0)]
+        squared = torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
+    slope = torch.autograd.grad(squared.sum(), delta)[0] if gradient else None
+    return squared.detach(), slope
+
+
+def _bytes_per_pair(rows: Float[Tensor, "n d"]) -> int:
+    n, d = rows.shape
+    return (12 * n * n + 6 * n * d) * rows.element_size()
 
 
 class AttentionGroupChange(WordChange):
@@ -101,8 +115,7 @@ class AttentionGroupChange(WordChange):
         self._emptied = score.kinked and score.normalized
 
     def bytes_per_pair(self) -> int:
-        n, d = self.rows.shape
-        return (12 * n * n + 6 * n * d) * self.rows.element_size()
+        return _bytes_per_pair(self.rows)
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w g d"]:
         return starting_points(self._heads, self._groups[words], radius, emptied=self._emptied)
@@ -110,13 +123,7 @@ class AttentionGroupChange(WordChange):
     def _evaluate(
         self, perturbations: Float[Tensor, "b g d"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b g d"] | None]:
-        with torch.set_grad_enabled(gradient):
-            delta = perturbations.detach().requires_grad_(gradient)
-            squared = squared_change(self._heads, delta, words, self._summed)
-        if not gradient:
-            return squared, None
-        (slope,) = torch.autograd.grad(squared.sum(), delta)
-        return squared.detach(), slope
+        return _squared_change(self._heads, perturbations, words, summed=self._summed, gradient=gradient)
 
 
 _LARGEST_COARSE = 1e5
@@ -160,8 +167,7 @@ class AnyScoreChange(PlainWordChange):
         return relative if relative.heads[0].attention.dtype == torch.float32 else self
 
     def bytes_per_pair(self) -> int:
-        n, d = self.rows.shape
-        return (12 * n * n + 6 * n * d) * self.rows.element_size()
+        return _bytes_per_pair(self.rows)
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         return starting_points(self.heads, words.unsqueeze(1), radius).squeeze(2)
@@ -169,10 +175,6 @@ class AnyScoreChange(PlainWordChange):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        with torch.set_grad_enabled(gradient):
-            delta = perturbations.detach().requires_grad_(gradient)
-            squared = squared_change(self.heads, delta.unsqueeze(1), words, self._summed)
-        if not gradient:
-            return squared, None
-        (slope,) = torch.autograd.grad(squared.sum(), delta)
-        return squared.detach(), slope
+        moved = perturbations.unsqueeze(1)
+        squared, slope = _squared_change(self.heads, moved, words, summed=self._summed, gradient=gradient)
+        return squared, None if slope is None else slope.squeeze(1)

@@ -68,8 +68,10 @@ class _HeadJacobian:
         on_projected = (
             self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * values - back @ self._outputs
         )
-        result = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
-        return result + (on_projected if self._weights.value is None else on_projected @ self._weights.value.mT)
+        through_queries = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
+        return through_queries + (
+            on_projected if self._weights.value is None else on_projected @ self._weights.value.mT
+        )
 
     def _row_product(
         self,

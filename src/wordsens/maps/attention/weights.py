@@ -85,8 +85,8 @@ class HeadWeights:
         }
 
         def times(thing: Any) -> dict[str, Any]:
-            result = {name: getattr(thing, name, None) for name in factors}
-            return {name: part * factors[name] for name, part in result.items() if part is not None}
+            parts = {name: getattr(thing, name, None) for name in factors}
+            return {name: part * factors[name] for name, part in parts.items() if part is not None}
 
         return replace(self, scale=1.0, sizes=replace(self.norms, **times(self.norms)), **times(self))
 
@@ -146,8 +146,8 @@ class HeadWeights:
 
     def to(self, dtype: torch.dtype) -> "HeadWeights":
         """In another precision."""
-        result = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: one.to(dtype) for name, one in result.items() if isinstance(one, Tensor)})
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: part.to(dtype) for name, part in parts.items() if isinstance(part, Tensor)})
 
     def within(self, basis: Float[Tensor, "k d"]) -> "HeadWeights":
         """In the coordinates of an orthonormal basis of the span."""

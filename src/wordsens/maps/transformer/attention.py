@@ -61,7 +61,7 @@ def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = N
     output = torch.stack([stack.head_slice(layer, at)[1] for at in heads]).double()
     query, key, value = (stacked(weight) for weight, _ in split)
     named = zip(("query", "key", "value"), (bias for _, bias in split), strict=True)
-    result = AttentionFeatures(
+    attention = AttentionFeatures(
         query,
         key,
         value,
@@ -72,12 +72,12 @@ def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = N
     ids = torch.arange(_PROBED, device=stack.device).unsqueeze(0).clamp(max=stack.model.config.vocab_size - 1)
     rows = stack.entering(ids)
     expected = torch.stack(stack.heads_outputs(rows, layer, heads)).sum(dim=0).double()
-    apart = (result(_entering(stack, rows, layer)) - expected).abs().max()
+    apart = (attention(_entering(stack, rows, layer)) - expected).abs().max()
     tolerance = max(_TOLERANCE, 8 * torch.finfo(stack.dtype).eps)
     if not bool(apart <= tolerance * (1 + expected.abs().max())):
         raise _other_scores(stack)
-    result.name = f"{stack.name} layer {layer} attention" + ("" if head is None else f" head {head}")
-    return result
+    attention.name = f"{stack.name} layer {layer} attention" + ("" if head is None else f" head {head}")
+    return attention
 
 
 def _entering(stack: Stack, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
@@ -93,8 +93,8 @@ def _other_scores(stack: Stack) -> InputError:
 
 def _three(parts: list[nn.Module]) -> list[tuple[Tensor, Tensor | None]]:
     """Weights, input first, and biases of queries, keys and values; one layer may hold all three."""
-    result = [(weight_input_first(part), getattr(part, "bias", None)) for part in parts]
-    if len(result) != 1:
-        return result[:3]
-    weight, bias = result[0]
+    layers = [(weight_input_first(part), getattr(part, "bias", None)) for part in parts]
+    if len(layers) != 1:
+        return layers[:3]
+    weight, bias = layers[0]
     return list(zip(weight.chunk(3, dim=1), (None,) * 3 if bias is None else bias.chunk(3), strict=True))

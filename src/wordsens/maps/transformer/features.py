@@ -356,32 +356,15 @@ class TransformerFeatures(FeatureMap):
         """The rows that phi takes when the model reads these tokens: those that enter the first layer."""
         return self.stack.entering(ids).to(self.dtype)
 
-    def vocabulary(
-        self,
-        *,
-        pieces: bool = False,
-        special: bool = False,
-        signs: bool = False,
-        case: str = "any",
-        special_tokens: bool = True,
-        rescale: bool = False,
-    ) -> Vocabulary:
-        """The model's vocabulary, to swap words for: whole words of letters by default.
+    def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
+        """The whole words of letters in the model's vocabulary, to swap words for.
 
         Args:
-            pieces, special, signs, case: which tokens; see `whole_word_tokens`.
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
         reader = self.reading()
-        tokens = whole_word_tokens(
-            reader.tokenizer,
-            rows=embedding_rows(self.stack.base),
-            pieces=pieces,
-            special=special,
-            signs=signs,
-            case=case,
-        )
+        tokens = whole_word_tokens(reader.tokenizer, rows=embedding_rows(self.stack.base))
         first = 0 if special_tokens else reader.leading_tokens
         return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
 
@@ -434,10 +417,10 @@ class TransformerFeatures(FeatureMap):
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        saved = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
+        numbers = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
         if self.output != "states":
-            saved += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
-        return saved * self.stack.dtype.itemsize
+            numbers += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
+        return numbers * self.stack.dtype.itemsize
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
@@ -454,15 +437,15 @@ def by_length(
 ) -> Float[Tensor, "layers m d"]:
     """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in the texts' order."""
     groups: dict[int, list[int]] = {}
-    for at, each in enumerate(ids):
-        groups.setdefault(len(each), []).append(at)
-    solution: dict[int, Tensor] = {}
+    for text, each in enumerate(ids):
+        groups.setdefault(len(each), []).append(text)
+    vectors: dict[int, Tensor] = {}
     for group in groups.values():
         for start in range(0, len(group), batch_size):
             batch = group[start : start + batch_size]
-            result = run(torch.tensor([list(ids[at]) for at in batch])).double().cpu()
-            solution |= dict(zip(batch, result.unbind(1), strict=True))
-    return torch.stack([solution[at] for at in range(len(ids))], dim=1)
+            layers = run(torch.tensor([list(ids[text]) for text in batch])).double().cpu()
+            vectors |= dict(zip(batch, layers.unbind(1), strict=True))
+    return torch.stack([vectors[text] for text in range(len(ids))], dim=1)
 
 
 def content_of(model: str, revision: str | None = None) -> str:

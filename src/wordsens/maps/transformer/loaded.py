@@ -209,8 +209,8 @@ class SentenceModules:
     def _behind(self, features: dict[str, Any], modules: Sequence[nn.Module]) -> Tensor:
         for module in modules:
             features = module(features)
-        saved = None if modules is not self.rest else self.dimensions
-        return features["sentence_embedding"][..., :saved]
+        most = None if modules is not self.rest else self.dimensions
+        return features["sentence_embedding"][..., :most]
 
 
 @dataclass(frozen=True)

@@ -147,22 +147,22 @@ class Stack:
         finally:
             for handle in handles:
                 handle.remove()
-        result = []
+        projections = []
         for at in range(len(blocks)):
             reading = [(part, rows) for part, rows in calls if linear[part] == at and rows.ndim == 3]
             # DeBERTa also projects its table of relative positions, which has another number of rows.
             reading = [(part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]]
             queries = [part for part, rows in reading if rows is reading[0][1]]
             others = [part for part, rows in reading if rows is not reading[0][1] and part not in queries]
-            result.append(list(dict.fromkeys([*queries, *others[:1]])))
+            projections.append(list(dict.fromkeys([*queries, *others[:1]])))
         size = int(getattr(self.model.config, "head_dim", None) or self.dimension // max(self.heads, 1))
-        shapes = {tuple(weight_input_first(parts[-1]).shape) for parts in result if len(parts) > 1}
-        if not result or shapes != {(self.heads * size, self.dimension)}:
+        shapes = {tuple(weight_input_first(parts[-1]).shape) for parts in projections if len(parts) > 1}
+        if not projections or shapes != {(self.heads * size, self.dimension)}:
             raise InputError(
                 f"the attention heads of {self.name!r} are not recognised: the output projection of its layers was not "
                 "found; leave `head` out"
             )
-        return result
+        return projections
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.

@@ -7,63 +7,43 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError
 from wordsens.text.english import NEGATIONS
 from wordsens.text.matrix import rescale_rows
 from wordsens.text.vocabulary import Vocabulary
 
-CASES = ("any", "lower", "capital")
 # How tokenizers mark a token that begins a word: of bytes, and of sentence pieces; WordPiece marks the others instead.
 _BYTES_BEGIN, _PIECE_BEGINS, _GOES_ON = "Ġ", "▁", "##"
 
 
-def whole_word_tokens(
-    tokenizer: Any,
-    *,
-    rows: int | None = None,
-    pieces: bool = False,
-    special: bool = False,
-    signs: bool = False,
-    case: str = "any",
-) -> dict[int, str]:
-    """Number and spelling, without the tokenizer's marks, of the tokens that may stand for a word.
+def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, str]:
+    """Number and spelling, without the tokenizer's marks, of the tokens that are whole words of letters.
 
     Args:
         tokenizer: of the Hugging Face library.
         rows: of the model's table; tokens past it, which were added to the tokenizer alone, are left out.
-        pieces: let through tokens that only continue a word.
-        special: let through special tokens.
-        signs: let through tokens with anything but letters and the marks on them.
-        case: "any", "lower" (no capital letter) or "capital" (begins with one).
 
     Raises:
-        InputError: an unknown case, or no token left.
+        InputError: no token left.
     """
-    require_choice("case", case, CASES)
-    numbers = tokenizer.get_vocab()
-    reserved = set(tokenizer.all_special_ids)
     from tokenizers.decoders import ByteLevel  # of an extra
 
+    numbers, reserved = tokenizer.get_vocab(), set(tokenizer.all_special_ids)
     mark = max((_BYTES_BEGIN, _PIECE_BEGINS), key=lambda each: sum(token.startswith(each) for token in numbers))
     marked = any(token.startswith(mark) for token in numbers)
     allowed: dict[int, str] = {}
     for token, number in numbers.items():
         begins = token.startswith(mark) if marked else not token.startswith(_GOES_ON)
-        bare = token.removeprefix(_GOES_ON).lstrip(mark)
+        if not begins or number in reserved or (rows is not None and number >= rows):
+            continue
+        bare = token.lstrip(mark)
         if marked and mark == _BYTES_BEGIN:
             # Each letter of such a token stands for a byte; a piece of a character is no word.
             bare = ByteLevel().decode([bare])
-        if rows is not None and number >= rows:
-            continue
-        if number in reserved:
-            if special:
-                allowed[number] = token
-            continue
-        fits = case == "any" or (bare == bare.lower() if case == "lower" else bare[:1].isupper())
-        if (begins or pieces) and (signs or _is_word(bare)) and fits and "\ufffd" not in bare:
+        if _is_word(bare):
             allowed[number] = bare
     if not allowed:
-        raise InputError("the filters leave no token of the vocabulary; let pieces, signs or another case through")
+        raise InputError("no token of the vocabulary is a whole word of letters")
     return dict(sorted(allowed.items()))
 
 
@@ -94,10 +74,10 @@ def transformer_vocabulary(
     ids = torch.tensor(list(tokens))
 
     def rows(entries: Tensor, positions: Tensor) -> Tensor:
-        at = positions + first
-        # A token's row depends on its place and on no other token, so n copies of it give its rows at all places.
-        texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(at.max()) + 1)
-        entering = rows_of(texts)[:, at]
+        places = positions + first
+        # A token's row depends on its place and on no other token, so n copies of it give its rows places all places.
+        texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(places.max()) + 1)
+        entering = rows_of(texts)[:, places]
         return rescale_rows(entering.flatten(end_dim=1)).view_as(entering) if rescale else entering
 
     # On MiniLM nearly all that a shortlist by slopes alone missed, of 40 words, were negations.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordsens.display.content import Finding, times
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.operating_point import share_interval
 from wordsens.studies.generalization.cell import FRONTIER
-from wordsens.studies.sensitivity.summary import SYNTHETIC, plain_name
+from wordsens.studies.sensitivity.summary import SYNTHETIC
 from wordsens.sweeps.experiment import (
     Section,
     Summary,

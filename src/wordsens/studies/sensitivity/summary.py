@@ -5,7 +5,7 @@ from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.content import Finding, minus, times
-from wordsens.maps.registry import base_name, map_title
+from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.mean import student
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.sweeps.experiment import (
@@ -45,26 +45,6 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
 
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
-
-_PLAIN = {
-    "rf": "one fully connected random layer",
-    "drf": "{depth} fully connected random layers",
-    "raf": "random attention",
-    "relu-raf": "random attention with ReLU scores",
-}
-
-
-def plain_name(recorded: str) -> str:
-    """A map for a reader who has not met its short name, with that name in brackets.
-
-    >>> plain_name("raf"), plain_name("drf4")
-    ('random attention (RAF, softmax)', '4 fully connected random layers (DRF, L = 4)')
-    """
-    base = base_name(recorded)
-    short = map_title(recorded).replace(" (softmax)", ", softmax")
-    if base not in _PLAIN:
-        return short
-    return f"{_PLAIN[base].format(depth=recorded.removeprefix(base))} ({short})"
 
 
 def text_and_keys(series: Series) -> str:

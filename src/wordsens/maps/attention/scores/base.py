@@ -9,6 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 Ability = TypeVar("Ability", bound="Score")
+Rows = Float[Tensor, "*batch n"]
+"""Scores, or weights, of rows."""
+Batch = Float[Tensor, "b n"]
+"""Of a batch of rows, or of all rows to each of a batch of moved words."""
+Square = Float[Tensor, "n n"]
 
 
 class Score(ABC):
@@ -39,7 +44,7 @@ class Score(ABC):
     kinked: bool = False
 
     @abstractmethod
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         """The weights, by torch operations that autograd can follow."""
 
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
@@ -79,10 +84,10 @@ class Moved:
         p_slope, gain_slope: their derivatives in the score.
     """
 
-    p: Float[Tensor, "b n"]
-    gain: Float[Tensor, "b n"]
-    p_slope: Float[Tensor, "b n"]
-    gain_slope: Float[Tensor, "b n"]
+    p: Batch
+    gain: Batch
+    p_slope: Batch
+    gain_slope: Batch
 
 
 class Response(ABC):
@@ -92,7 +97,7 @@ class Response(ABC):
     """
 
     @abstractmethod
-    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+    def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         """The answer of every row to t = moved."""
 
     def dominant_gain(
@@ -113,14 +118,10 @@ class ClosedForm(Score):
     homogeneous: bool = False
 
     @abstractmethod
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         """The gradient in the scores of a function whose gradient in the weights is `slopes`."""
 
-    def push_forward(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], changes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
         """The change of the weights, to first order, when the scores change by `changes`.
 
         The transpose of `pull_back`; the same, where the derivative of the weights is a symmetric matrix.
@@ -128,11 +129,11 @@ class ClosedForm(Score):
         return self.pull_back(scores, attention, changes)
 
     @abstractmethod
-    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+    def response(self, scores: Square) -> Response:
         """The answer of the weight of one word to its own score."""
 
     @abstractmethod
-    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    def gain_slopes(self, scores: Square, attention: Square) -> Square:
         """The derivative of every `Moved.gain` in its score, where nothing has moved yet."""
 
 

@@ -1,13 +1,13 @@
-"""What an upper bound needs of a score (docs/theory/certificates-attention.md): curves, rounding, expansions, tables.
+"""What an upper bound needs of a score (docs/theory/certificates-attention.md): curves, rounding, expansions.
 
 A `Curve` is the growth of the attention p of a row to the changed word with the row's score gain t, on a grid of t over
 the whole range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and on each cell between two nodes bounds of p' and
 p'', times the cell's width and its square. p never falls in t, which is all that the widest cells rely on. An
-`Expansion` answers for a whole row to first order, for small radii; a `WeightTable` for rows that are not divided.
+`Expansion` answers for a whole row to first order, for small radii.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,6 +17,12 @@ from wordsens.maps.attention.scores.base import Score
 
 LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
 NODES = LOW_TAIL + INNER_NODES + HIGH_TAIL
+
+PerPair = Float[Tensor, "w N"]
+"""Of w words and the N rows of all heads."""
+WordRows = Float[Tensor, "w n"]
+HeadRows = Float[Tensor, "heads w n"]
+"""The own rows of w words, under one head and under each."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class Curve:
     g: Float[Tensor, "w N K"]
     rise: Float[Tensor, "w N cells"]
     turn: Float[Tensor, "w N cells"]
-    factor: Float[Tensor, "w N"]
-    before: Float[Tensor, "w N"]
+    factor: PerPair
+    before: PerPair
     affine: bool = False
     dominant: Bool[Tensor, "w N"] | None = None
 
@@ -56,18 +62,15 @@ def between(value: Tensor, reach: Tensor) -> Tensor:
     return torch.maximum(torch.minimum(value, reach), -reach)
 
 
-def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int, fineness: int = 1) -> Tensor:
-    """Tails from -reach to low and from high to reach, dense at low and high; for power 2 dense at low between them.
-
-    `fineness` times `NODES` of them.
-    """
+def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
+    """`NODES` of them: tails from -reach to low and from high to reach, dense at low and high; between them, for power
+    2, dense at low."""
 
     def line(count: int, power: int) -> Tensor:
         return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
 
     left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
-    low_tail, count, high_tail = (fineness * part for part in (LOW_TAIL, INNER_NODES, HIGH_TAIL))
-    down, inner, up = line(low_tail + 1, 2).flip(0)[:-1], line(count, power), line(high_tail + 1, 2)[1:]
+    down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
     nodes = torch.cat(
         [
             left * (1 - down) - reach * down,
@@ -96,20 +99,20 @@ class Rounding:
         all_scores: (N, n), of every row; `words` are the columns meant.
     """
 
-    before: Float[Tensor, "w N"]
+    before: PerPair
     score: Float[Tensor, "1 N"]
     speed: Float[Tensor, "1 N"]
     fastest: Float[Tensor, "1 N"]
     radius: Float[Tensor, "w 1"]
-    most_p: Float[Tensor, "w N"]
-    most_g: Float[Tensor, "w N"]
-    factor: Float[Tensor, "w N"]
-    others: Float[Tensor, "w N"]
+    most_p: PerPair
+    most_g: PerPair
+    factor: PerPair
+    others: PerPair
     all_scores: Float[Tensor, "N n"]
     words: Int[Tensor, " w"]
 
     @property
-    def kink(self) -> Float[Tensor, "w N"]:
+    def kink(self) -> PerPair:
         """Of the error, per radius, of relu(s + t) - relu(s).
 
         A score that is off puts the kink elsewhere: the difference is off by no more than twice that, and by no more
@@ -129,8 +132,8 @@ class RowSteps:
     c being its output for divided scores and 0 for others, i the word whose row it is. Arrays are (heads, w, n).
     """
 
-    change: Float[Tensor, "heads w n"]
-    after: Float[Tensor, "heads w n"]
+    change: HeadRows
+    after: HeadRows
 
 
 class Certified(Score):
@@ -147,20 +150,11 @@ class Certified(Score):
     masks: bool = False
 
     @abstractmethod
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand.
-
-        On `fineness` times as many cells, if the score can: more cells, a sharper bound.
-        """
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand."""
 
     @abstractmethod
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         """Bounds of the errors of p, and of g / radius, anywhere on the curves."""
 
     @abstractmethod
@@ -174,9 +168,7 @@ class Certified(Score):
         return scores
 
     @abstractmethod
-    def row_steps(
-        self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
-    ) -> RowSteps:
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
         """The effect of all scores of a row moving at once; infinite if only that rows are means is known."""
 
 
@@ -188,9 +180,7 @@ class CertifiedElementwise(Certified):
     ) -> Float[Tensor, "N n"]:
         return (self.lipschitz * error).expand_as(scores)
 
-    def row_steps(
-        self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
-    ) -> RowSteps:
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
         low, here, high = (self.attention(place) for place in (scores - moves - error, scores, scores + moves + error))
         # The differences are worth more where w is flat, the Lipschitz constant where they cancel.
         change = torch.minimum(torch.maximum(high - here, here - low), self.lipschitz * moves)
@@ -212,11 +202,11 @@ class Expansion:
         cap: no weight exceeds it; 1 where nothing better is known. Only for weights that sum to one.
     """
 
-    slope: Float[Tensor, "w n"]
-    slope_error: Float[Tensor, "w n"]
-    bend: Float[Tensor, "w n"]
-    spread: Float[Tensor, "w n"]
-    rise: Float[Tensor, "w n"]
+    slope: WordRows
+    slope_error: WordRows
+    bend: WordRows
+    spread: WordRows
+    rise: WordRows
     scale: Float[Tensor, " w"]
     cap: Float[Tensor, " w"]
 
@@ -232,114 +222,12 @@ class Expanded(Certified):
 
     @abstractmethod
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by `error`."""
 
 
-def secant_expansion(
-    weights: Float[Tensor, "w n"], low: Float[Tensor, "w n"], high: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]
-) -> Expansion:
+def secant_expansion(weights: WordRows, low: WordRows, high: WordRows, moves: WordRows) -> Expansion:
     """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and `high`."""
     zeros, ones = torch.zeros_like(weights), torch.ones_like(weights[:, 0])
     return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones, ones)
-
-
-CELLS, STRIDE = 48, 4  # of a score's range; a kink stands at a node of those that STRIDE leaves
-
-
-@dataclass(frozen=True)
-class RowMoves:
-    """Some rows of scores, and what can move them: score l by tau_l + q_l, |tau_l| <= moves_l and |q_l| <= turns_l.
-
-    `error` is the most that rounding may have put any score off by, moved or not. Word first.
-    """
-
-    scores: Float[Tensor, "w n"]
-    moves: Float[Tensor, "w n"]
-    turns: Float[Tensor, "w n"]
-    error: Float[Tensor, "w 1"]
-
-
-@dataclass(frozen=True)
-class WeightTable:
-    """Weights E_l where score l has moved by tau_l + q_l.
-
-    On a cell between two nodes of tau_l the lowest E_l is at most `below` below its chord, and the highest at most
-    `above` above its own.
-
-    Attributes:
-        before: where nothing has moved.
-        tau: the nodes, from -moves to moves.
-        low, high: E at the nodes, q smallest and largest.
-        size: entries are off by at most a few roundings of it.
-        off: the most that rounding changes the new weights by, summed over the row.
-    """
-
-    before: Float[Tensor, "w n"]
-    tau: Float[Tensor, "w n nodes"]
-    low: Float[Tensor, "w n nodes"]
-    high: Float[Tensor, "w n nodes"]
-    below: Float[Tensor, "w n cells"]
-    above: Float[Tensor, "w n cells"]
-    size: Float[Tensor, "w n"]
-    off: Float[Tensor, " w"]
-
-    def of(self, chosen: Bool[Tensor, " w"]) -> "WeightTable":
-        """Of some of the rows."""
-        return replace(self, **{name: part[chosen] for name, part in vars(self).items()})
-
-
-class Tabulated(Expanded):
-    """A score whose weights are w(s_l), not divided, w never falling; it says w over a range."""
-
-    @abstractmethod
-    def table(self, row: RowMoves) -> WeightTable:
-        """Of some rows; where numbers are extreme, entries need not be finite."""
-
-    @abstractmethod
-    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
-        """True where a bound by `table` may be less than what other bounds say, with moves without their q."""
-
-
-def even_nodes(moves: Float[Tensor, "w n"]) -> Float[Tensor, "w n nodes"]:
-    places = torch.linspace(-1, 1, CELLS + 1, dtype=moves.dtype, device=moves.device)
-    return moves.unsqueeze(-1) * places
-
-
-def relu_table(row: RowMoves) -> WeightTable:
-    """Of relu(s_l)."""
-    tau = _nodes_about(-row.scores, row.moves)
-    here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
-    low, high = (torch.relu(here + sign * turns) for sign in (-1, 1))
-    # A chord over the kink is above it by before (width - before)/width, `before` being the part of the cell before it.
-    width = tau[..., 1:] - tau[..., :-1]
-    before = torch.minimum((turns - here[..., :-1]).clamp(min=0), width)
-    below = before * (width - before) / torch.where(width > 0, width, torch.ones_like(width))
-    return WeightTable(
-        before=torch.relu(row.scores),
-        tau=tau,
-        low=low,
-        high=high,
-        below=below,
-        above=torch.zeros_like(below),
-        size=row.scores.abs() + row.moves + row.turns,
-        off=2 * row.scores.shape[1] * row.error.squeeze(1),
-    )
-
-
-def _nodes_about(kink: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Float[Tensor, "w n nodes"]:
-    """From -moves to moves, one of those that `STRIDE` leaves at the kink where it is between them."""
-    reach = torch.where(moves > 0, moves, torch.ones_like(moves))
-    place = torch.where(kink.abs() < moves, kink / reach, torch.zeros_like(kink)).unsqueeze(-1)
-    groups = CELLS // STRIDE
-    left = ((0.5 * (place + 1) * groups).round().clamp(1, groups - 1)) * STRIDE
-    index = torch.arange(CELLS + 1, dtype=moves.dtype, device=moves.device)
-    nodes = torch.where(
-        index <= left, -1 + (place + 1) * (index / left), place + (1 - place) * ((index - left) / (CELLS - left))
-    )
-    return moves.unsqueeze(-1) * nodes

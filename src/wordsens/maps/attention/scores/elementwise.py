@@ -4,28 +4,23 @@ from abc import abstractmethod
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response
+from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square
 from wordsens.maps.attention.scores.bounds import (
     CertifiedElementwise,
     Curve,
     Expanded,
     Expansion,
+    PerPair,
     Rounding,
-    RowMoves,
-    Tabulated,
-    WeightTable,
+    WordRows,
     between,
-    even_nodes,
     nodes,
-    relu_table,
     secant_expansion,
 )
 from wordsens.maps.attention.scores.softmax import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
-
-_FARTHEST = 24.0  # move of a score, in units of the scores' size, past which a table gains a few percent at most
 
 
 class Undivided(ClosedForm):
@@ -37,24 +32,22 @@ class Undivided(ClosedForm):
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The weight after the score has moved, how much it has gained, and its slope."""
 
-    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+    def response(self, scores: Square) -> Response:
         return _UndividedResponse(scores, self)
 
-    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    def gain_slopes(self, scores: Square, attention: Square) -> Square:
         return self.pull_back(scores, attention, torch.ones_like(scores))
 
 
-class Relu(Undivided, CertifiedElementwise, Tabulated):
+class Relu(Undivided, CertifiedElementwise, Expanded):
     """relu(s_l), not divided."""
 
     name, kinked, lipschitz, homogeneous = "relu-unnormalized", True, 1.0, True
 
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         return torch.relu(scores)
 
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         return torch.where(scores > 0, slopes, torch.zeros_like(slopes))
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,11 +57,7 @@ class Relu(Undivided, CertifiedElementwise, Tabulated):
         return after, gain, torch.sign(after)
 
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         """The secant is 1 while the score stays positive, 0 while negative; across 0, between."""
         across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
@@ -77,37 +66,28 @@ class Relu(Undivided, CertifiedElementwise, Tabulated):
         low = torch.where(positive, 1 - across, torch.zeros_like(across))
         return secant_expansion(scores, low, torch.where(positive, torch.ones_like(across), across), moves)
 
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        return _relu_curve(scores, reach, fineness)
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        t = nodes(between(-scores, reach), reach, reach, power=1)
+        p, before = torch.relu(scores.unsqueeze(-1) + t), torch.relu(scores)
+        # Where both are positive p - a is t itself; the difference would cancel.
+        g = torch.where((p > 0) & (scores > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
+        rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
+        return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(scores), before, affine=True)
 
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius
         return shift.expand_as(rounding.most_p), rounding.kink.expand_as(rounding.most_g)
 
-    def table(self, row: RowMoves) -> WeightTable:
-        return relu_table(row)
 
-    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
-        return moves.amax(dim=1) < _FARTHEST * scores.square().mean(dim=1).sqrt()
-
-
-class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
+class Sigmoid(Undivided, CertifiedElementwise, Expanded):
     """1 / (1 + exp(-s_l)), not divided."""
 
     name, lipschitz = "sigmoid", 0.25
 
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         return torch.sigmoid(scores)
 
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         return slopes * attention * torch.sigmoid(-scores)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,11 +95,7 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
         return p, sigmoid_gain(score, moved), p - p * p
 
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         """By the second derivative where moves are small; by the range of the slope where that is less."""
         weights = self.attention(scores)
@@ -141,16 +117,10 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
         }
         return replace(secants, **picked)
 
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        return sigmoid_curve(scores, reach, torch.ones_like(scores), fineness)
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        return sigmoid_curve(scores, reach, torch.ones_like(scores))
 
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         return sigmoid_errors(rounding, rounding.score)
 
     def weight_errors(
@@ -159,39 +129,16 @@ class Sigmoid(Undivided, CertifiedElementwise, Tabulated):
         """Far from 0 a weight is within exp(-|score|) of 0 or of 1."""
         return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
 
-    def table(self, row: RowMoves) -> WeightTable:
-        """|w''| is at most w(1 - w), and at most `STEEPEST_TURN`; w turns up below 0 and down above."""
-        tau = even_nodes(row.moves)
-        here, turns = row.scores.unsqueeze(-1) + tau, row.turns.unsqueeze(-1)
-        low, high = (torch.sigmoid(here + sign * turns) for sign in (-1, 1))
-        below, above = (_sag(here + sign * turns, tau, sign) for sign in (-1, 1))
-        off = 2 * row.scores.shape[1] * self.lipschitz * row.error.squeeze(1)
-        return WeightTable(
-            before=self.attention(row.scores),
-            tau=tau,
-            low=low,
-            high=high,
-            below=below,
-            above=above,
-            size=torch.ones_like(row.scores),
-            off=off,
-        )
-
-    def table_gains(self, scores: Float[Tensor, "w n"], moves: Float[Tensor, "w n"]) -> Bool[Tensor, " w"]:
-        return moves.amax(dim=1) < _FARTHEST
-
 
 class Linear(Undivided, CertifiedElementwise, Expanded):
     """s_l itself, not divided: linear attention without a feature map; 0 where a mask hides word l."""
 
     name, lipschitz, homogeneous = "linear", 1.0, True
 
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         return scores.masked_fill(scores == -torch.inf, 0.0)
 
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         return slopes.masked_fill(scores == -torch.inf, 0.0)
 
     def move_weight(self, score: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -200,25 +147,18 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
         return after, gain, torch.ones_like(moved).masked_fill_(hidden, 0.0)
 
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         ones = torch.ones_like(scores)
         return secant_expansion(scores, ones, ones, moves)
 
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        return _linear_curve(scores, reach, fineness)
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        t = nodes(-reach, reach, reach, power=1)
+        rise = t[..., 1:] - t[..., :-1]
+        ones = torch.ones_like(scores)
+        return Curve(t, scores.unsqueeze(-1) + t, t, rise, torch.zeros_like(rise), ones, scores, affine=True)
 
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius
         return shift.expand_as(rounding.most_p), rounding.speed.expand_as(rounding.most_g)
 
@@ -226,37 +166,10 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
 class _UndividedResponse(Response):
     """p = g(s + t): no other score matters."""
 
-    def __init__(self, scores: Float[Tensor, "n n"], score: Undivided):
+    def __init__(self, scores: Square, score: Undivided):
         self._scores = scores.T.contiguous()
         self._score = score
 
-    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+    def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         p, gain, slope = self._score.move_weight(self._scores.index_select(0, words), moved)
         return Moved(p, gain, slope, slope)
-
-
-def _linear_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int) -> Curve:
-    t = nodes(-reach, reach, reach, power=1, fineness=fineness)
-    rise = t[..., 1:] - t[..., :-1]
-    p = score.unsqueeze(-1) + t
-    return Curve(t, p, t, rise, torch.zeros_like(rise), torch.ones_like(score), score, affine=True)
-
-
-def _relu_curve(score: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int) -> Curve:
-    t = nodes(between(-score, reach), reach, reach, power=1, fineness=fineness)
-    p = torch.relu(score.unsqueeze(-1) + t)
-    before = torch.relu(score)
-    # Where both are positive p - a is t itself; the difference would cancel.
-    g = torch.where((p > 0) & (score > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
-    rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
-    return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(score), before, affine=True)
-
-
-def _sag(scores: Float[Tensor, "w n nodes"], tau: Float[Tensor, "w n nodes"], side: int) -> Float[Tensor, "w n cells"]:
-    """How far the sigmoid may be above its chords, or below them where `side` is -1, by its second derivative."""
-    start, end = scores[..., :-1], scores[..., 1:]
-    edge = torch.maximum(start.clamp(min=0), -end.clamp(max=0))
-    turn = (torch.sigmoid(edge) * torch.sigmoid(-edge)).clamp(max=STEEPEST_TURN) * (1 + 1e-12)
-    sag = turn * (tau[..., 1:] - tau[..., :-1]).square() / 8
-    sag = torch.minimum(sag, torch.sigmoid(end) - torch.sigmoid(start))
-    return torch.where(end > 0 if side > 0 else start < 0, sag, 0.0)

@@ -4,8 +4,19 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response, row_blocks
-from wordsens.maps.attention.scores.bounds import Curve, Expanded, Expansion, Rounding, RowSteps, between, nodes
+from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
+from wordsens.maps.attention.scores.bounds import (
+    Curve,
+    Expanded,
+    Expansion,
+    HeadRows,
+    PerPair,
+    Rounding,
+    RowSteps,
+    WordRows,
+    between,
+    nodes,
+)
 
 _JUMP_MARGIN = 1e-6
 _JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
@@ -16,13 +27,11 @@ class DividedRelu(ClosedForm, Expanded):
 
     name, normalized, kinked, homogeneous = "relu", True, True, True
 
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         weights = torch.relu(scores)
         return weights / _or_one(weights.sum(dim=-1, keepdim=True))
 
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         positive = scores > 0
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         return torch.where(
@@ -31,17 +40,15 @@ class DividedRelu(ClosedForm, Expanded):
             torch.zeros_like(slopes),
         )
 
-    def push_forward(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], changes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         moved = torch.where(scores > 0, changes, torch.zeros_like(changes)) / total
         return moved - attention * moved.sum(dim=-1, keepdim=True)
 
-    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+    def response(self, scores: Square) -> Response:
         return _DividedReluResponse(scores)
 
-    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    def gain_slopes(self, scores: Square, attention: Square) -> Square:
         total = _or_one(torch.relu(scores).sum(dim=1, keepdim=True))
         return torch.where(scores > 0, 1 / total, torch.zeros_like(scores))
 
@@ -52,16 +59,34 @@ class DividedRelu(ClosedForm, Expanded):
         """The sum of the positive parts of a row without the word's."""
         return _rests(scores)
 
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        return _curve(scores, others, reach, fineness)
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        """p = v/(v + others), v = relu(score + t), others the other weights of the row; 0 where v = 0."""
+        # Where others = 0 the curve jumps, and rounding of a score may put the jump a little earlier.
+        margin = torch.where(others == 0, _JUMP_MARGIN * (scores.abs() + reach), torch.zeros_like(scores))
+        t = nodes(between(-scores - margin, reach), reach, reach, power=2)
+        weight_before, rest_by_node = torch.relu(scores), others.unsqueeze(-1)
+        weight = torch.relu(scores.unsqueeze(-1) + t)
+        total = _or_one(weight + rest_by_node)
+        p = weight / total
+        dominant = weight_before > others
+        before = weight_before / _or_one(weight_before + others)
+        factor = torch.where(dominant, torch.ones_like(weight_before), (weight_before + others) / _or_one(others))
+        factor = torch.where((weight_before == 0) & (others == 0), torch.ones_like(weight_before), factor)
+        # Where both are positive their difference is t itself; computed, it would cancel.
+        step = torch.where((weight > 0) & (scores > 0).unsqueeze(-1), t, weight - weight_before.unsqueeze(-1))
+        gain = step / total
+        alone = (others == 0) & dominant
+        g = torch.where(dominant.unsqueeze(-1), gain * (others / _or_one(weight_before + others)).unsqueeze(-1), gain)
+        g = torch.where(alone.unsqueeze(-1), p - 1, g)
+        moves = weight[..., 1:] > 0
+        least, width = weight[..., :-1] + rest_by_node, weight[..., 1:] - weight[..., :-1]
+        share, longest = rest_by_node / _or_one(least), (width / _or_one(least)).clamp(max=_JUMP)
+        jump = moves & (least == 0)
+        rise = torch.where(jump, _JUMP, torch.where(moves, share * longest, 0.0))
+        turn = torch.where(jump, _JUMP, torch.where(moves, 2 * share * longest.square(), 0.0))
+        return Curve(t, p, g, rise, turn, factor, before, dominant=dominant)
 
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         n = rounding.all_scores.shape[1]
         rest, most_g = rounding.others, rounding.most_g
         shift = ((n + 1) * rounding.score + rounding.speed * rounding.radius) / rest
@@ -83,9 +108,7 @@ class DividedRelu(ClosedForm, Expanded):
         # A score that is negative, rounding or not, has no weight.
         return torch.where(_unsure(scores, error), moved, torch.zeros_like(moved))
 
-    def row_steps(
-        self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
-    ) -> RowSteps:
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
         """Over the least that the sum of the weights can be."""
         most = torch.relu(scores + moves + error)
         left = torch.relu(scores - moves - error).sum(dim=2, keepdim=True)
@@ -93,11 +116,7 @@ class DividedRelu(ClosedForm, Expanded):
         return RowSteps(change.nan_to_num(torch.inf, torch.inf), (most / left).nan_to_num(0.0, torch.inf))
 
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         """Over the old sum, the row changing by zeta times that, zeta the old sum over the new one."""
         weights = torch.relu(scores)
@@ -127,14 +146,14 @@ class DividedRelu(ClosedForm, Expanded):
 class _DividedReluResponse(Response):
     """p = v / (v + rest), v = relu(s + t), rest the sum of the row's other weights; 0 where v is 0."""
 
-    def __init__(self, scores: Float[Tensor, "n n"]):
+    def __init__(self, scores: Square):
         self._scores = torch.empty_like(scores)
         self._rest = torch.empty_like(scores)
         for block in row_blocks(*scores.shape):
             self._scores[:, block] = scores[block].T
             self._rest[:, block] = _rests(scores[block]).T
 
-    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+    def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         score, rest = self._scores.index_select(0, words), self._rest.index_select(0, words)
         before = torch.relu(score)
         after = score.add_(moved).relu_()
@@ -176,33 +195,3 @@ def _rests(scores: Float[Tensor, "r n"]) -> Float[Tensor, "r n"]:
 def _unsure(scores: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]) -> Bool[Tensor, "N n"]:
     """True where it is uncertain whether a score is positive."""
     return scores > -2 * error
-
-
-def _curve(
-    score: Float[Tensor, "w N"], rest: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], fineness: int
-) -> Curve:
-    """p = v/(v + rest), v = relu(score + t), rest the other weights of the row; 0 where v = 0."""
-    # Where rest = 0 the curve jumps, and rounding of the score may put the jump a little earlier.
-    margin = torch.where(rest == 0, _JUMP_MARGIN * (score.abs() + reach), torch.zeros_like(score))
-    t = nodes(between(-score - margin, reach), reach, reach, power=2, fineness=fineness)
-    weight_before, others = torch.relu(score), rest.unsqueeze(-1)
-    weight = torch.relu(score.unsqueeze(-1) + t)
-    total = _or_one(weight + others)
-    p = weight / total
-    dominant = weight_before > rest
-    before = weight_before / _or_one(weight_before + rest)
-    factor = torch.where(dominant, torch.ones_like(weight_before), (weight_before + rest) / _or_one(rest))
-    factor = torch.where((weight_before == 0) & (rest == 0), torch.ones_like(weight_before), factor)
-    # Where both are positive their difference is t itself; computed, it would cancel.
-    step = torch.where((weight > 0) & (score > 0).unsqueeze(-1), t, weight - weight_before.unsqueeze(-1))
-    gain = step / total
-    alone = (rest == 0) & dominant
-    g = torch.where(dominant.unsqueeze(-1), gain * (rest / _or_one(weight_before + rest)).unsqueeze(-1), gain)
-    g = torch.where(alone.unsqueeze(-1), p - 1, g)
-    moves = weight[..., 1:] > 0
-    least, width = weight[..., :-1] + others, weight[..., 1:] - weight[..., :-1]
-    share, longest = others / _or_one(least), (width / _or_one(least)).clamp(max=_JUMP)
-    jump = moves & (least == 0)
-    rise = torch.where(jump, _JUMP, torch.where(moves, share * longest, 0.0))
-    turn = torch.where(jump, _JUMP, torch.where(moves, 2 * share * longest.square(), 0.0))
-    return Curve(t, p, g, rise, turn, factor, before, dominant=dominant)

@@ -4,24 +4,33 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response, row_blocks
-from wordsens.maps.attention.scores.bounds import Curve, Expanded, Expansion, Rounding, RowSteps, between, nodes
+from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
+from wordsens.maps.attention.scores.bounds import (
+    Curve,
+    Expanded,
+    Expansion,
+    HeadRows,
+    PerPair,
+    Rounding,
+    RowSteps,
+    WordRows,
+    between,
+    nodes,
+)
 
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
 STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 _LARGEST_SHIFT = 0.1
 
 
-def sigmoid_curve(
-    logit: Float[Tensor, "w N"], reach: Float[Tensor, "w N"], factor: Float[Tensor, "w N"] | None, fineness: int = 1
-) -> Curve:
+def sigmoid_curve(logit: PerPair, reach: PerPair, factor: PerPair | None) -> Curve:
     """p = sigmoid(logit + t): softmax scores, and sigmoid scores.
 
     factor None: 1/(1 - a) where a <= 1/2 and 1 elsewhere, as softmax wants it.
     """
     low = between(_LOW - logit, reach)
     high = between(_HIGH - logit, reach)
-    t = nodes(low, high, reach, power=1, fineness=fineness)
+    t = nodes(low, high, reach, power=1)
     before, rest = torch.sigmoid(logit), torch.sigmoid(-logit)
     dominant = torch.zeros_like(logit).bool() if factor is not None else logit > 0
     if factor is None:
@@ -35,9 +44,7 @@ def sigmoid_curve(
     return Curve(t, p, g, rise, turn, factor, before, dominant=dominant)
 
 
-def sigmoid_errors(
-    rounding: Rounding, logit: Float[Tensor, "1 N"]
-) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+def sigmoid_errors(rounding: Rounding, logit: Float[Tensor, "1 N"]) -> tuple[PerPair, PerPair]:
     """Bounds of the errors of p and g / radius when the logits are off by up to `logit`: p is in [0, 1], |g| <= 1."""
     shift = logit + rounding.speed * rounding.radius
     p_error = 2 * rounding.most_p * shift
@@ -66,18 +73,16 @@ class Softmax(ClosedForm, Expanded):
 
     name, normalized, sums_to_one, shift_invariant, masks = "softmax", True, True, True, True
 
-    def attention(self, scores: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    def attention(self, scores: Rows) -> Rows:
         return torch.softmax(scores, dim=-1)
 
-    def pull_back(
-        self, scores: Float[Tensor, "b n"], attention: Float[Tensor, "b n"], slopes: Float[Tensor, "b n"]
-    ) -> Float[Tensor, "b n"]:
+    def pull_back(self, scores: Batch, attention: Batch, slopes: Batch) -> Batch:
         return attention * (slopes - (attention * slopes).sum(dim=-1, keepdim=True))
 
-    def response(self, scores: Float[Tensor, "n n"]) -> Response:
+    def response(self, scores: Square) -> Response:
         return _SoftmaxResponse(scores)
 
-    def gain_slopes(self, scores: Float[Tensor, "n n"], attention: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    def gain_slopes(self, scores: Square, attention: Square) -> Square:
         return attention
 
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
@@ -89,16 +94,10 @@ class Softmax(ClosedForm, Expanded):
         """The logarithm of the sum of the exponentials of a row without the word's."""
         return _rests(scores)
 
-    def curve(
-        self,
-        scores: Float[Tensor, "w N"],
-        others: Float[Tensor, "w N"],
-        reach: Float[Tensor, "w N"],
-        fineness: int = 1,
-    ) -> Curve:
-        return sigmoid_curve(scores - others, reach, None, fineness)
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        return sigmoid_curve(scores - others, reach, None)
 
-    def curve_errors(self, rounding: Rounding) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         return sigmoid_errors(rounding, 2 * rounding.score)
 
     def weight_errors(
@@ -112,20 +111,14 @@ class Softmax(ClosedForm, Expanded):
         others = moved.scatter(1, leader, 0.0).sum(dim=1, keepdim=True)
         return moved.scatter(1, leader, torch.minimum(moved.gather(1, leader), others))
 
-    def row_steps(
-        self, scores: Float[Tensor, "heads w n"], moves: Float[Tensor, "heads w n"], error: Float[Tensor, "heads w 1"]
-    ) -> RowSteps:
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
         """A weight changes by a factor in [exp(-2 m), exp(2 m)], m the largest move."""
         attention = (self.attention(scores) * torch.exp(8 * error)).clamp(max=1)
         change = attention * torch.expm1(2 * moves.amax(dim=2, keepdim=True))
         return RowSteps(change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1))
 
     def expansion(
-        self,
-        scores: Float[Tensor, "w n"],
-        moves: Float[Tensor, "w n"],
-        together: Float[Tensor, " w"],
-        error: Float[Tensor, "w 1"],
+        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
     ) -> Expansion:
         """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
 
@@ -168,12 +161,12 @@ _CELLS = 48
 class _SoftmaxResponse(Response):
     """p = sigmoid(logit(a) + t). Logits are kept, so that 1 - a and p may be far below the rounding of 1."""
 
-    def __init__(self, scores: Float[Tensor, "n n"]):
+    def __init__(self, scores: Square):
         self._logit = torch.empty_like(scores)
         for block in row_blocks(*scores.shape):
             self._logit[:, block] = (scores[block] - _rests(scores[block])).T
 
-    def move(self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"]) -> Moved:
+    def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         logit = self._logit.index_select(0, words)
         odds = logit.clamp(max=0).exp_()  # a/(1 - a), where a is at most 1/2
         p = logit.add_(moved).sigmoid_()
