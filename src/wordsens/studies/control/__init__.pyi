@@ -17,6 +17,6 @@ from .tasks import one_word_pairs as one_word_pairs
 from .tasks import one_word_task as one_word_task
 from .tasks import text_pairs as text_pairs
 from .tasks import texts_task as texts_task
-from .training import Training as Training
 from .training import TrainingPlan as TrainingPlan
+from .training import judged as judged
 from .training import train as train

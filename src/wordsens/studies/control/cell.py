@@ -209,7 +209,7 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
     learned, judged_pairs = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
     control = _control(cell, network, learned)
-    plan = TrainingPlan(steps=cell.steps, rate=cell.rate, every=max(1, cell.steps), seed=cell.seed_of("training"))
+    plan = TrainingPlan(steps=cell.steps, rate=cell.rate, seed=cell.seed_of("training"))
     along = AlongTraining(cell, network, task, judged_pairs) if cell.along and judged_pairs is not None else None
     if along is not None:
         along(0, cell.steps)

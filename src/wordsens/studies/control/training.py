@@ -1,7 +1,6 @@
-"""The training of a small network: AdamW, a schedule, early stopping; and the judgement on held-out texts."""
+"""The training of a small network: AdamW with a warm-up, then a cosine to zero; and the judgement on held-out texts."""
 
 import math
-import time
 from dataclasses import dataclass
 
 import torch
@@ -17,21 +16,24 @@ from wordsens.studies.control.networks import TextNetwork
 from wordsens.studies.control.tasks import Labelled, Task
 from wordsens.training.short_search import MovedTexts
 
+_TEXTS_AT_ONCE = 128
+"""Texts that are judged in one batch: at 256 words the scores of as many take 34 MB."""
+
+ATTACK_STEPS = 5
+"""Steps of ascent against a label. More may find more: the robust accuracy is an upper bound."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
     """AdamW with a warm-up, then a cosine to zero; the usual names.
 
     Attributes:
-        steps: of the optimiser, at most.
+        steps: of the optimiser.
         batch: texts a step, drawn with replacement.
         rate: the largest learning rate.
         warmup: the share of the steps in which the rate rises linearly to it.
         weight_decay: AdamW's.
         clip: gradients are scaled down to this norm.
-        every: steps between two looks at the validation texts.
-        patience: looks without a smaller validation loss after which training stops; the weights of the best look are
-            then taken. None: all steps, and the last weights.
         seed: of the batches and of the controls' random numbers.
     """
 
@@ -41,21 +43,16 @@ class TrainingPlan:
     warmup: float = 0.1
     weight_decay: float = 0.01
     clip: float = 1.0
-    every: int = 50
-    patience: int | None = None
     seed: Seed = 0
 
     def __post_init__(self) -> None:
         require_count("steps", self.steps, least=0)
-        for name in ("batch", "every"):
-            require_count(name, getattr(self, name))
+        require_count("batch", self.batch)
         for name in ("rate", "clip"):
             require_positive(name, getattr(self, name))
         for name in ("warmup", "weight_decay"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"`{name}` (={getattr(self, name)!r}) must be between 0 and 1")
-        if self.patience is not None:
-            require_count("patience", self.patience)
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step, 0, 1, ...
@@ -71,11 +68,53 @@ class TrainingPlan:
         return self.rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
-_TEXTS_AT_ONCE = 128
-"""Texts that are judged in one batch: at 256 words the scores of as many take 34 MB."""
+def train(
+    network: TextNetwork,
+    task: Task,
+    plan: TrainingPlan = TrainingPlan(),
+    control: Control | None = None,
+    *,
+    progress: Progress | None = None,
+) -> list[float]:
+    """Train a network on a task, in place: the logistic loss ln(1 + exp(-label logit)), and the control's term.
 
-ATTACK_STEPS = 5
-"""Steps of ascent against a label. More may find more: the robust accuracy is an upper bound."""
+    Batches and the controls' random numbers are functions of the plan's seed and the step.
+
+    Args:
+        network: with the weights to start from.
+        task: what to learn.
+        plan: steps and rates.
+        control: of word sensitivity; None for none.
+        progress: called with (steps done, steps in all).
+
+    Returns:
+        The logistic loss of each step, on its batch.
+
+    Raises:
+        InputError: a loss that is no number.
+    """
+    control, losses = control or Control(), []
+    optimiser = torch.optim.AdamW(network.parameters(), lr=plan.rate, weight_decay=plan.weight_decay)
+    learned, weight = task.training, network.head.weight
+    for step in range(plan.steps):
+        batch = torch.randint(len(learned), (plan.batch,), generator=generator(plan.seed, "training batch", step))
+        rows, labels = learned.rows(batch).to(weight), learned.labels[batch].to(weight)
+        for group in optimiser.param_groups:
+            group["lr"] = plan.rate_at(step)
+        loss = softplus(-labels * network(control.texts(network, rows, labels, step))).mean()
+        losses.append(float(loss.detach()))
+        term = control.term(network, rows)
+        if term is not None:
+            loss = loss + term
+        if not bool(torch.isfinite(loss)):
+            raise InputError(f"the loss is {loss.item()} at step {step}; lower `rate` or the control's weight")
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip)
+        optimiser.step()
+        if progress is not None:
+            progress(step + 1, plan.steps)
+    return losses
 
 
 @torch.no_grad()
@@ -115,104 +154,3 @@ def robust_accuracy(network: TextNetwork, part: Labelled, *, texts: int, words: 
         with torch.no_grad():
             right &= labels * network(MovedTexts(rows, one)(delta)) > 0
     return float(right.double().mean())
-
-
-@dataclass(frozen=True)
-class Validation:
-    """One look at the validation texts: the steps done, the mean training loss since the last look, and the loss and
-    accuracy there."""
-
-    step: int
-    training_loss: float
-    loss: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class Training:
-    """A finished training.
-
-    Attributes:
-        network: the network that was given, trained in place.
-        looks: at the validation texts, in order.
-        steps: how many were taken; fewer than the plan's where training stopped early.
-        best: the step whose weights the network has.
-        cpu_seconds: of processor time.
-    """
-
-    network: TextNetwork
-    looks: tuple[Validation, ...]
-    steps: int
-    best: int
-    cpu_seconds: float
-
-
-def train(
-    network: TextNetwork,
-    task: Task,
-    plan: TrainingPlan = TrainingPlan(),
-    control: Control | None = None,
-    *,
-    progress: Progress | None = None,
-) -> Training:
-    """Train a network on a task: the logistic loss ln(1 + exp(-label logit)), and the control's term.
-
-    The network is changed in place. Batches and the controls' random numbers are functions of the plan's seed and the
-    step.
-
-    Args:
-        network: with the weights to start from.
-        task: what to learn.
-        plan: steps, rates, early stopping.
-        control: of word sensitivity; None for none.
-        progress: called with (steps done, steps at most).
-
-    Raises:
-        InputError: a loss that is no number.
-    """
-    started, control = time.process_time(), control or Control()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=plan.rate, weight_decay=plan.weight_decay)
-    looks: list[Validation] = []
-    best, best_state, losses, step = 0, None, 0.0, 0
-    while step < plan.steps and not _stale(looks, best, plan.patience):
-        losses += _take_step(network, task, plan, control, optimiser, step)
-        step += 1
-        if step % plan.every == 0 or step == plan.steps:
-            loss, accuracy = judged(network, task.validation)
-            if plan.patience is not None and all(loss < look.loss for look in looks):
-                best, best_state = step, {name: value.clone() for name, value in network.state_dict().items()}
-            looks.append(Validation(step, losses / (step - (looks[-1].step if looks else 0)), loss, accuracy))
-            losses = 0.0
-        if progress is not None:
-            progress(step, plan.steps)
-    if best_state is not None:
-        network.load_state_dict(best_state)
-    return Training(network, tuple(looks), step, best if best_state else step, time.process_time() - started)
-
-
-def _stale(looks: list[Validation], best: int, patience: int | None) -> bool:
-    """Whether the validation loss has not fallen for as many looks as the plan's patience."""
-    return patience is not None and sum(look.step > best for look in looks) >= patience
-
-
-def _take_step(
-    network: TextNetwork, task: Task, plan: TrainingPlan, control: Control, optimiser: torch.optim.Optimizer, step: int
-) -> float:
-    """One step of AdamW on one batch; its logistic loss."""
-    learned, weight = task.training, network.head.weight
-    chosen = torch.randint(len(learned), (plan.batch,), generator=generator(plan.seed, "training batch", step))
-    rows, labels = learned.rows(chosen).to(weight), learned.labels[chosen].to(weight)
-    for group in optimiser.param_groups:
-        group["lr"] = plan.rate_at(step)
-    loss = softplus(-labels * network(control.texts(network, rows, labels, step))).mean()
-    logistic = float(loss.detach())
-    term = control.term(network, rows)
-    if term is not None:
-        loss = loss + term
-    if not bool(torch.isfinite(loss)):
-        raise InputError(f"the loss is {loss.item()} at step {step}; lower `rate` or the control's weight")
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip)
-    optimiser.step()
-    return logistic
