@@ -17,6 +17,9 @@ from wordsens.errors import MissingExtraError
 from wordsens.looks import figure_of, table_of
 from wordsens.saved import Saved as Saved
 
+_EMPTY = (None, "", ())
+"""Values that a repr leaves out."""
+
 
 class Shown:
     """Something that was measured: a table in a terminal and in a notebook, a DataFrame, a figure."""
@@ -81,7 +84,9 @@ class Result(Shown, Saved):
 
     def __repr__(self) -> str:
         values = [(field.name, getattr(self, field.name)) for field in _fields(self) if field.repr]
-        parts = [f"{name}={_brief(value)}" for name, value in values if value is not None]
+        parts = [
+            f"{name}={_brief(value)}" for name, value in values if isinstance(value, Tensor) or value not in _EMPTY
+        ]
         return f"{type(self).__name__}({', '.join(parts)})"
 
 

@@ -1,4 +1,4 @@
-"""Several words moved together: closed forms, the plain evaluation, and the single word as a special case."""
+"""Words that move together, whole words among them: closed forms, the plain evaluation, the single word."""
 
 import math
 from itertools import combinations
@@ -6,10 +6,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.base import PlainGroupChange
+from wordsens.sensitivity.one_word import attained
+from wordsens.text.matrix import TextMatrix, Word
 
 
 def unit_rows(n, d, seed):
@@ -113,3 +116,43 @@ def test_bad_groups_are_refused(arguments, message):
     with pytest.raises(ws.InputError) as caught:
         ws.group_sensitivity(lambda X: X, unit_rows(4, 3, 0), **arguments)
     assert str(caught.value) == message
+
+
+def phi_of(kind="bert", **options):
+    return ws.TransformerFeatures(model_of(kind), tokenizer(), name=kind, **options)
+
+
+def test_on_the_identity_the_answer_is_known():
+    rows = torch.eye(5, 4, dtype=torch.float64) + 1
+    X = TextMatrix(rows, whole_words=(Word("ab", (0, 2)), Word("c", (3,)), Word("d", (4,))))
+    r = ws.whole_word_sensitivity(lambda X: X, X, radius=3.0)
+    norm = float(rows.norm())
+    expected = [3 * math.sqrt(2) / norm, 3 / norm, 3 / norm]
+    assert r.per_word.tolist() == pytest.approx(expected, rel=1e-6)
+    assert (r.word, r.whole[0].text, r.radius[0]) == (0, "ab", (3.0, 3.0))
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind):
+    phi = phi_of(kind, pool="mean")
+    (X,) = phi.embed("the film was unlikely good")
+    r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=2, steps=4))
+    assert [word.text for word in r.whole] == ["the", "film", "was", "unlikely", "good"]
+    assert r.tokens[3] == ("un", "##like", "##ly")
+    for word, delta, radius, value in zip(r.whole, r.perturbations, r.radius, r.per_word, strict=True):
+        norms = X.rows[list(word.rows)].double().norm(dim=1)
+        assert radius == pytest.approx(norms.tolist())
+        assert bool((delta.double().norm(dim=1) <= norms * (1 + 1e-6)).all())
+        again = attained(phi, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))
+        # A single row's value has its rounding error taken off.
+        assert float(value) <= float(again) * (1 + 1e-6)
+        assert float(value) == pytest.approx(float(again), rel=1e-5 if len(word.rows) > 1 else 1e-4)
+
+
+def test_bad_words_are_refused():
+    X = TextMatrix(torch.ones(3, 2), whole_words=(Word("a", (0,)), Word("b", (2,))))
+    with pytest.raises(ws.InputError, match="`X` does not know its whole words; embed it with"):
+        ws.whole_word_sensitivity(lambda X: X, TextMatrix(torch.ones(3, 2)))
+    for words in ([], [2], [0, 0], [-1]):
+        with pytest.raises(ws.InputError, match=r"must name different words from 0 to 1, at least one"):
+            ws.whole_word_sensitivity(lambda X: X, X, words=words)

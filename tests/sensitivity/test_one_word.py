@@ -27,29 +27,46 @@ def refused(*arguments, **options):
     return str(caught.value)
 
 
-class TestTheText:
-    def test_nan_infinity_and_zero_rows(self):
-        broken = TEXT.rows.clone()
-        broken[1, 2] = math.nan
-        assert refused(broken) == "`X` has NaN or infinity in row 1; every entry must be finite"
-        broken[1, 2] = -math.inf
-        assert refused(broken.numpy()) == "`X` has NaN or infinity in row 1; every entry must be finite"
-        broken[1] = 0
-        assert refused(broken) == "`X` has only zeros in row 1; drop that word or give it an embedding"
+def with_entry(value, row=1):
+    broken = TEXT.rows.clone()
+    broken[row, 2] = value
+    return broken
 
-    def test_shapes_and_dtypes(self):
-        assert refused(TEXT.rows.flatten()).startswith(
-            "`X` (shape (12,), torch.float64) must be a floating-point matrix"
-        )
-        assert refused(TEXT.rows.long()).startswith("`X` (shape (4, 3), torch.int64) must be a floating-point matrix")
-        assert refused(TEXT.rows[:, :2]).startswith("`X` (shape (4, 2)) does not fit raf")
 
-    @pytest.mark.parametrize("thing", ["I love her much", ["I love her much"], None])
-    def test_strings_are_not_rows(self, thing, unchecked_types):
-        assert refused(thing) == (
-            f"`X` ({type(thing).__name__}) must be a TextMatrix, a tensor or an array of shape (n, d); "
-            "embed strings first, with wordsens.embed"
+NOT_FINITE = "`X` has NaN or infinity in row 1; every entry must be finite"
+OUT_OF_RANGE = "but the text has 4 words; indices run from 0 to 3"
+NO_ROWS = "must be a TextMatrix, a tensor or an array of shape (n, d); embed strings first, with wordsens.embed"
+EFFORTS_RULE = "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
+REFUSED = [
+    ({"X": with_entry(math.nan)}, NOT_FINITE),
+    ({"X": with_entry(-math.inf).numpy()}, NOT_FINITE),
+    ({"X": 0 * TEXT.rows}, "`X` has only zeros in row 0; drop that word or give it an embedding"),
+    ({"X": TEXT.rows.flatten()}, "`X` (shape (12,), torch.float64) must be a floating-point matrix"),
+    ({"X": TEXT.rows.long()}, "`X` (shape (4, 3), torch.int64) must be a floating-point matrix"),
+    ({"X": TEXT.rows[:, :2]}, "`X` (shape (4, 2)) does not fit raf"),
+    *[({"X": thing}, f"`X` ({type(thing).__name__}) {NO_ROWS}") for thing in ("I love her much", ["I love her"], None)],
+    *[({"words": words}, f"`words` has {wrong}, {OUT_OF_RANGE}") for words, wrong in ((4, 4), (-5, -5), ([0, 9], 9))],
+    *[
+        ({"words": words}, f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words")
+        for words in (1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False]))
+    ],
+    *[
+        (
+            {"radius": radius},
+            f"`radius` (={radius!r}) must be a positive finite number; pass None for the map's default",
         )
+        for radius in (0, -1.0, math.nan, math.inf, "2", True)
+    ],
+    ({"search": "fast"}, f"`search` (='fast') {EFFORTS_RULE}"),
+    ({"search": 64}, f"`search` (=64) {EFFORTS_RULE}"),
+    ({"memory_budget": 0}, "`memory_budget` (=0) must be a whole number, at least 1"),
+    ({"seed": 0.5}, "`seed` (=0.5) must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), REFUSED)
+def test_bad_arguments_are_refused_in_one_line(arguments, said, unchecked_types):
+    assert refused(**arguments).startswith(said)
 
 
 class TestTheMap:
@@ -92,16 +109,6 @@ class TestWords:
         assert r.words.tolist() == expected
         assert r.tokens == tuple(TEXT.tokens[word] for word in expected)
 
-    @pytest.mark.parametrize(("words", "wrong"), [(4, 4), (-5, -5), ([0, 9], 9)])
-    def test_out_of_range(self, words, wrong):
-        assert refused(words=words) == f"`words` has {wrong}, but the text has 4 words; indices run from 0 to 3"
-
-    @pytest.mark.parametrize("words", [1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False])])
-    def test_what_is_not_an_index(self, words, unchecked_types):
-        assert refused(words=words) == (
-            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words"
-        )
-
 
 class TestRadius:
     @pytest.mark.parametrize(
@@ -112,29 +119,6 @@ class TestRadius:
         r = measured(radius=radius)
         assert r.radius.tolist() == [2.0] * 4
         assert torch.equal(r.perturbations, measured(radius=2.0).perturbations)
-
-    @pytest.mark.parametrize("radius", [0, -1.0, math.nan, math.inf, "2", True])
-    def test_positive_and_finite(self, radius, unchecked_types):
-        assert refused(radius=radius) == (
-            f"`radius` (={radius!r}) must be a positive finite number; pass None for the map's default"
-        )
-
-
-EFFORTS_RULE = "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
-
-
-class TestOptions:
-    @pytest.mark.parametrize(
-        ("option", "said"),
-        [
-            ({"search": "fast"}, f"`search` (='fast') {EFFORTS_RULE}"),
-            ({"search": 64}, f"`search` (=64) {EFFORTS_RULE}"),
-            ({"memory_budget": 0}, "`memory_budget` (=0) must be a whole number, at least 1"),
-            ({"seed": 0.5}, "`seed` (=0.5) must be a whole number"),
-        ],
-    )
-    def test_bad_values(self, option, said, unchecked_types):
-        assert refused(**option) == said
 
 
 class TestResult:

@@ -25,15 +25,8 @@ MAPS = [raf(), raf("relu", 2), lambda X: X.square(), ws.DeepRandomFeatures(3, D,
 @pytest.mark.parametrize("phi", MAPS, ids=["softmax", "relu", "function", "drf"])
 def test_equals_word_sensitivity_in_order(phi):
     mixed = texts(3, 3) if isinstance(phi, ws.DeepRandomFeatures) else texts(4, 3, 4)
-    found = ws.word_sensitivities(phi, mixed, seed=7, **QUICK)
-    assert found == [ws.word_sensitivity(phi, X, seed=7, **QUICK) for X in mixed]
-
-
-def test_radius_and_certificate_are_those_of_one_text():
-    phi, X = raf(), texts(4, 4)
-    found = ws.word_sensitivities(phi, X, radius=2.0, search="quick")
-    assert found == [ws.word_sensitivity(phi, text, radius=2.0, search="quick") for text in X]
-    assert [r.rigor for r in found] == ["certified", "certified"]
+    for options in ({"seed": 7, **QUICK}, {"radius": 2.0, "search": "quick"}):
+        assert ws.word_sensitivities(phi, mixed, **options) == [ws.word_sensitivity(phi, X, **options) for X in mixed]
 
 
 @pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])
@@ -44,23 +37,17 @@ def test_texts_that_depend_on_the_weights_get_the_weights_bounds_or_none(gaussia
         assert (r.upper is None) == (rigor is None)
 
 
-class TestBadInput:
-    def refused(self, X, phi=None, error=InputError, **options):
-        with pytest.raises(error) as caught:
-            ws.word_sensitivities(phi or raf(), X, **{**QUICK, **options})
-        assert "\n" not in str(caught.value)
-        return str(caught.value)
-
-    def test_the_bad_text_is_named(self, unchecked_types):
-        good = texts(3, 3)
-        assert self.refused([*good, ws.gaussian_text(3, D + 1, seed=0)]) == (
-            f"`texts[2]` (shape (3, {D + 1})) does not fit raf, which takes (*batch, n, d) with (n, d) = (any, {D}); "
-            "build the map for this size or truncate the text"
-        )
-        broken = good[0].rows.clone()
-        broken[1, 2] = math.nan
-        assert self.refused([good[0], broken]) == (
-            "`texts[1]` has NaN or infinity in row 1; every entry must be finite"
-        )
-        assert self.refused([good[0].rows[:1]]).startswith("`texts[0]` has one word;")
-        assert self.refused(["love", good[0]]).startswith("`texts[0]` (str) must be a TextMatrix, a tensor or an array")
+def test_the_bad_text_is_named(unchecked_types):
+    good, broken = texts(3, 3), texts(3)[0].rows.clone()
+    broken[1, 2] = math.nan
+    for X, said in (
+        ([*good, ws.gaussian_text(3, D + 1, seed=0)], f"`texts[2]` (shape (3, {D + 1})) does not fit raf"),
+        ([good[0], broken], "`texts[1]` has NaN or infinity in row 1; every entry must be finite"),
+        ([good[0].rows[:1]], "`texts[0]` has one word;"),
+        (["love", good[0]], "`texts[0]` (str) must be a TextMatrix, a tensor or an array"),
+        ([], "`texts` is empty"),
+        (good[0], "`texts` (TextMatrix) must be a list of texts"),
+    ):
+        with pytest.raises(InputError) as caught:
+            ws.word_sensitivities(raf(), X, **QUICK)
+        assert str(caught.value).startswith(said)

@@ -6,7 +6,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
-from wordsens.sensitivity import swap_search as searched
 from wordsens.sensitivity.swap_search import ShortlistPlan
 from wordsens.text.vocabulary import Vocabulary
 
@@ -40,8 +39,7 @@ def test_a_scan_is_brute_force(score, dtype):
         assert float(found.per_word[word]) == pytest.approx(max(values), rel=1e-5)
 
 
-def test_rows_that_depend_on_the_place_and_small_chunks(monkeypatch):
-    monkeypatch.setattr(searched, "_CHUNK_BYTES", 1)
+def test_rows_that_depend_on_the_place():
     rows = ws.gaussian_text(5, 8, seed=4).rows
     bank = ws.gaussian_text(30 * 5, 8, seed=5).rows.view(30, 5, 8)
     vocabulary = Vocabulary([f"w{at}" for at in range(30)], lambda which, at: bank[which][:, at])

@@ -38,14 +38,6 @@ def test_on_the_floor_the_interval_stays_open():
     assert found.high == pytest.approx(beta.ppf(0.975, 0.5, 66), rel=0.1)
 
 
-def test_large_samples_are_drawn_in_blocks_with_the_same_law(monkeypatch):
-    first, second = RANDOM.normal(0, 1, 40), RANDOM.normal(1, 1, 50)
-    whole = auc_interval(first, second, seed=3, draws=1000)
-    monkeypatch.setattr("wordsens.statistics.auc._BLOCK", 90 * 64)
-    blocks = auc_interval(first, second, seed=3, draws=1000)
-    assert (blocks.low, blocks.high) == pytest.approx((whole.low, whole.high), abs=0.02)
-
-
 def drawn(random, size, level, shift):
     """Numbers of one sample before and after."""
     base = random.normal(level, 1.0, size)

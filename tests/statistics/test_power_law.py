@@ -22,18 +22,6 @@ def test_the_fit_is_that_of_scipy():
     assert fit.at(50) == pytest.approx(fit.constant * 50**fit.exponent)
 
 
-def test_the_standard_error_covers_the_truth_as_often_as_it_says():
-    # Monte Carlo: |estimate - truth| <= 1.96 s.e. in about 95 % of 400 fits of 40 points (Student's t: 94.3 %).
-    stream = np.random.default_rng(1)
-    sizes = np.repeat([10, 20, 50, 100], 10).tolist()
-    covered = 0
-    for _ in range(400):
-        values = np.array(sizes) ** -0.5 * np.exp(0.2 * stream.standard_normal(40))
-        fit = fit_power_law(sizes, values.tolist())
-        covered += abs(fit.exponent + 0.5) <= 1.96 * fit.standard_error
-    assert 0.91 <= covered / 400 <= 0.975
-
-
 def drawn(stream, texts=20, words=4):
     """Words of texts that differ by more than their words do: n, log value and text of each."""
     lengths = stream.integers(10, 120, size=texts)

@@ -36,10 +36,10 @@ from wordsens.search.objective import Progress, SearchResult
 from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.seeds import Seed, generator
 
-Word = SupportsIndex | str | None
+WordIndex = SupportsIndex | str | None
 """An index; None or "all" for the best of all words."""
 
-Vocabulary = tuple[Sequence[str], Tensor]
+WordRows = tuple[Sequence[str], Tensor]
 """Words and their rows (v, d) at one position of a text."""
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
@@ -97,7 +97,7 @@ class NewText(OneWordSetting):
     @torch.inference_mode(False)
     def generalization(
         self,
-        word: Word = 0,
+        word: WordIndex = 0,
         *,
         training: str = "fine-tuned",
         objective: str = "alignment",
@@ -150,7 +150,7 @@ class NewText(OneWordSetting):
     @torch.inference_mode(False)
     def frontier(
         self,
-        word: Word = 0,
+        word: WordIndex = 0,
         *,
         training: str = "fine-tuned",
         gammas: Iterable[Any] = DEFAULT_GAMMAS,
@@ -271,9 +271,9 @@ class NewText(OneWordSetting):
     @torch.inference_mode(False)
     def swap(
         self,
-        word: Word = 0,
+        word: WordIndex = 0,
         *,
-        vocabulary: Vocabulary | Callable[[int], Vocabulary],
+        vocabulary: WordRows | Callable[[int], WordRows],
         training: str = "fine-tuned",
         objective: str = "error",
         gamma_limit: float | int | None = None,
@@ -392,7 +392,7 @@ class NewText(OneWordSetting):
             **search,
         )
 
-    def _words(self, word: Word) -> Int[Tensor, " w"]:
+    def _words(self, word: WordIndex) -> Int[Tensor, " w"]:
         """The words to search; InputError for what is not an index of the text."""
         n = len(self.text)
         if word is None or word == "all":
