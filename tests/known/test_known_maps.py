@@ -57,7 +57,7 @@ def test_a_maximum_inside_the_ball():
 
 @pytest.mark.parametrize(("score", "seed"), [(score, 0) for score in SCORES] + [("softmax", 1), ("relu", 2)])
 def test_two_words_in_the_plane_against_a_grid(score, seed):
-    """n = 2, d = 2: the search must reach the maximum of a polar grid of 720 x 60 points, and no bound may be below it."""
+    """n = 2, d = 2: the search must reach the maximum of a polar grid of 720 x 60 points; no bound may be below it."""
     X = gaussian_rows(2, 2, seed)
     phi = ws.RandomAttentionFeatures(2, score=score, seed=seed)
     if float(phi(X).norm()) == 0:

@@ -46,7 +46,7 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
 @pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (30, 0.3, 0.0)])
 @pytest.mark.parametrize(("score", "rows_of", "off"), [("softmax", exchangeable_rows, 0.03), ("relu", relu_rows, 0.05)])
 def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, rows_of, off):
-    """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard errors if those are more.
+    """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard errors.
 
     Without the spread, 20 % low at n = 120 under softmax.
     """
