@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
-from wordsens.certificates.dense.layer import beyond, chords, first_hinge, second_hinge, steepest_secant
+from wordsens.certificates.dense.layer import chords, steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import attained
 
@@ -164,19 +164,6 @@ def test_no_secant_is_steeper_than_its_bound(activation, h, log_reach):
     rises = (law(at + steps) - law(at)).abs()
     assert bool((rises <= bound * steps.abs() * (1 + 1e-9) + 1e-14).all())
     assert float(bound) <= law.lipschitz
-
-
-def test_hinges_agree_with_quadrature():
-    g = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
-    law = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
-    for b in (-2.0, 0.0, 0.7, 3.0):
-        at = torch.tensor([b], dtype=torch.float64)
-        hinge = (g - b).clamp(min=0)
-        assert float(first_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge * law, g)), rel=1e-7)
-        assert float(second_hinge(at)) == pytest.approx(float(torch.trapezoid(hinge**2 * law, g)), rel=1e-7)
-    far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
-    closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
-    assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
 
 
 def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():

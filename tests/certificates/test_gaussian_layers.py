@@ -11,16 +11,18 @@ import torch
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.dense import bounds
 from wordsens.certificates.dense.layer import (
     GaussianLayer,
     InputChange,
+    beyond,
     expected_change,
     expected_width,
+    first_hinge,
     likely_along,
     likely_width,
     reached,
     reached_square,
+    second_hinge,
 )
 
 LAYERS, MARGIN = 200, math.sqrt(2 * math.log(1e9))
@@ -99,35 +101,23 @@ def test_inactive_units_that_turn_on_are_counted():
     assert likely_width(layer, change, MARGIN) >= 180 / math.sqrt(2 * math.pi)
 
 
-def test_hinges_of_a_half_normal_agree_with_quadrature():
-    g = torch.linspace(0, 12, 200_001, dtype=torch.float64)
+def test_hinges_agree_with_quadrature():
+    """Of a Gaussian g, and of its positive part."""
+    g = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
     law = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
     for b in (-2.0, 0.0, 0.7, 3.0):
-        at, below = torch.tensor([b], dtype=torch.float64), 0.5 * max(-b, 0.0)
-        hinge = (g - b).clamp(min=0)
-        assert float(reached(at)) == pytest.approx(float(torch.trapezoid(hinge * law, g)) + below, rel=1e-7)
-        square = float(torch.trapezoid(hinge**2 * law, g)) + 2 * below**2
-        assert float(reached_square(at)) == pytest.approx(square, rel=1e-7)
+        at = torch.tensor([b], dtype=torch.float64)
+        for variable, powers in ((g, (first_hinge, second_hinge)), (g.clamp(min=0), (reached, reached_square))):
+            for power, closed in enumerate(powers, start=1):
+                integral = float(torch.trapezoid((variable - b).clamp(min=0) ** power * law, g))
+                assert float(closed(at)) == pytest.approx(integral, rel=1e-7)
+    far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
+    closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
+    assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rows_of_one_length_are_bounded_once(dtype, monkeypatch):
-    phi = ws.DeepRandomFeatures(12, 16, depth=3, gaussian="lazy", seed=0, dtype=dtype)
-    X = ws.gaussian_text(12, 16, seed=0).rows.to(dtype)
-    chain, cases = bounds.chain_bound, []
-    monkeypatch.setattr(
-        bounds, "chain_bound", lambda *given, **named: cases.append(named["length"]) or chain(*given, **named)
-    )
-    upper = ws.certify(phi, X)
-    assert len(cases) == 1
-    lengths = torch.linalg.vector_norm(X.double(), dim=1)
-    rounding = {torch.float32: 4e-6, torch.float64: 4e-12}[dtype]
-    # Rounded up, and by no more than a grid's width.
-    assert bool((cases[0] >= lengths).all()) and bool((cases[0] <= lengths * (1 + rounding)).all())
-    assert len(set(upper.tolist())) == 1
-
-
-def test_rows_of_other_lengths_are_bounded_each_for_itself():
-    X = torch.diag(torch.tensor([1.0, 2.0, 2.0, 3.0], dtype=torch.float64)) @ ws.gaussian_text(4, 16, seed=0).rows
-    upper = ws.certify(ws.DeepRandomFeatures(4, 16, depth=2, gaussian="lazy", seed=0), X)
-    assert len(set(upper.tolist())) == 3
+def test_rows_of_one_length_share_their_bound_and_others_have_their_own():
+    phi, X = ws.DeepRandomFeatures(4, 16, depth=2, gaussian="lazy", seed=0), ws.gaussian_text(4, 16, seed=0).rows
+    assert len(set(ws.certify(phi, X).tolist())) == 1
+    scaled = torch.tensor([1.0, 2.0, 2.0, 3.0], dtype=torch.float64).unsqueeze(1) * X
+    assert len(set(ws.certify(phi, scaled).tolist())) == 3

@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize, minimize_scalar
 
 from wordsens.theory.attention import raf_sensitivity
-from wordsens.theory.comparison import Direction, Problem, cumulants, gaussian_nodes, overlapping_variance
+from wordsens.theory.comparison import Direction, Problem, gaussian_nodes, overlapping_variance
 from wordsens.theory.rows import (
     exchangeable_rows,
     relu_others,
@@ -158,13 +158,6 @@ def test_states_of_a_row_that_words_share_are_averaged():
     values = torch.cat([on_nodes(lambda s, g: s * g), on_nodes(lambda s, g: 3 * s + 0 * g)], dim=2)
     apart, _ = overlapping_variance(values, torch.tensor([[0.5, 0.5]], dtype=torch.float64), 0.5)
     assert apart == pytest.approx(4.5, abs=1e-2)
-
-
-def test_cumulants_of_a_biased_coin():
-    second, third = cumulants(
-        torch.tensor([0.0, 1.0], dtype=torch.float64), torch.tensor([0.75, 0.25], dtype=torch.float64)
-    )
-    assert second == pytest.approx(0.1875) and third == pytest.approx(0.09375)
 
 
 def test_the_largest_of_many_short_rows_is_within_three_hundredths():

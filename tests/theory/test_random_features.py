@@ -13,7 +13,6 @@ from wordsens.theory.random_features import (
     Moments,
     _inverse_scaled,
     dual_kernel,
-    gauss_hermite,
     jacobian_edge,
     linear_gain,
     mean_square,
@@ -58,13 +57,6 @@ def test_the_mean_square_is_the_kernel_of_equal_inputs(activation):
     both = dual_kernel(law, Moments(variance, variance, variance))
     assert torch.allclose(mean_square(law, variance), both, rtol=1e-6)
     assert float(mean_square(law, variance)[1]) == pytest.approx(law.mean_square, rel=1e-6)
-
-
-def test_gauss_hermite_nodes_integrate_polynomials():
-    nodes, weights = gauss_hermite(10)
-    assert float(weights.sum()) == pytest.approx(1)
-    assert float(weights @ nodes**4) == pytest.approx(3)
-    assert float(weights @ nodes**18) == pytest.approx(math.prod(range(1, 18, 2)), rel=1e-9)
 
 
 @pytest.mark.parametrize("depth", [1, 3])

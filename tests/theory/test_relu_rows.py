@@ -22,17 +22,6 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
         assert ours == pytest.approx(float(found.mean()), abs=5 * error)
 
 
-@pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (40, 0.3, 0.0)])
-def test_what_relu_attention_keeps_agrees_with_the_map(n, q, spread):
-    """E ‖phi(X)‖² / (n d) over 30 maps and texts at d = 192: within 5 %, or five standard errors if those are more."""
-    texts = [ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s) for s in range(30)]
-    maps = [ws.RandomAttentionFeatures(192, score="relu", seed=seed) for seed in range(30)]
-    retained = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
-    error = 5 * float(retained.std()) / math.sqrt(len(retained))
-    found = float(retained.mean())
-    assert relu_rows(n, 192, q, spread).retained == pytest.approx(found, abs=max(error, 0.05 * found))
-
-
 @pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
 def test_row_i_agrees_with_plain_sampling(lowered):
     """1,000 rows of 400 scores: what lowering them costs, and the squared change at a score with the word itself.

@@ -149,11 +149,7 @@ class FirstOrder:
             form = form.plus(other)
         whole = form.plus(others.form(unit))
         tight = whole.excess < _TIGHT
-        row = torch.stack([head.hull() for head in heads]).square().sum(dim=0).sqrt()
-        if not self._score.sums_to_one:
-            row = torch.full_like(row, torch.inf)
-        if not bool(tight.all()):
-            row = torch.minimum(row, form.bound(roundings) * unit)
+        row = torch.full_like(unit, torch.inf) if bool(tight.all()) else form.bound(roundings) * unit
         return whole.bound(roundings) * unit, row, tight
 
 
@@ -237,22 +233,6 @@ class SelfExpansion:
         size = more * length.square() + most * (factors * self._lengths.square()).sum(dim=1)
         matrix, constant = more[:, None, None] * square + most[:, None, None] * rest, self._constant(per)
         return Form(matrix, constant, size, torch.maximum(more - 1, constant / length))
-
-    def hull(self) -> Float[Tensor, " w"]:
-        """A bound of the change of a row whose weights w sum to one, none exceeding `cap`, in units of the radius.
-
-        ‖sum_l w_l x~_l‖² = sum_l w_l² ‖x~_l‖² + sum over l != m of w_l w_m x~_l . x~_m, at most
-        eta + cap (max_l ‖x~_l‖² - eta), eta the largest x~_l . x~_m of two words; and w_i Delta is added.
-        """
-        gram = self._apart @ self._apart.mT
-        gram.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
-        longest = self._distances.amax(dim=1)
-        eta = gram.amax(dim=2).amax(dim=1) + (2 * self._output_error.squeeze(1) + self._slack * longest) * longest
-        eta = torch.minimum(eta, longest.square())
-        square = (eta + self._row.cap * (longest.square() - eta)).clamp(min=0)
-        return square.sqrt() * (1 + 1e-12) / self._radius + torch.minimum(
-            self._row.cap, self._weight + (self._row.rise * self._itself).sum(dim=1)
-        )
 
     def _remainder(self, per: Float[Tensor, "w 1"]) -> Float[Tensor, "w n"]:
         """f with ‖remainder‖² <= sum_l f_l (kappa_l . y)².

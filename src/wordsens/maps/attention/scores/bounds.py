@@ -199,7 +199,6 @@ class Expansion:
 
     Attributes:
         slope_error: how far rounding may have put each slope from a true one.
-        cap: no weight exceeds it; 1 where nothing better is known. Only for weights that sum to one.
     """
 
     slope: WordRows
@@ -208,7 +207,6 @@ class Expansion:
     spread: WordRows
     rise: WordRows
     scale: Float[Tensor, " w"]
-    cap: Float[Tensor, " w"]
 
 
 class Expanded(Certified):
@@ -230,4 +228,4 @@ class Expanded(Certified):
 def secant_expansion(weights: WordRows, low: WordRows, high: WordRows, moves: WordRows) -> Expansion:
     """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and `high`."""
     zeros, ones = torch.zeros_like(weights), torch.ones_like(weights[:, 0])
-    return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones, ones)
+    return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones)

@@ -107,9 +107,7 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
         edge = scores.abs() + furthest
         secants = secant_expansion(scores, torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 - 1e-12), high, moves)
         curved = 0.5 * torch.minimum(high, torch.full_like(high, STEEPEST_TURN))
-        smooth = Expansion(
-            slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale, secants.cap
-        )
+        smooth = Expansion(slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale)
         small = (curved * moves).amax(dim=1, keepdim=True) < secants.spread.amax(dim=1, keepdim=True)
         picked = {
             field: torch.where(small, getattr(smooth, field), getattr(secants, field))

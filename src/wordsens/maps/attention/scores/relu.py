@@ -139,7 +139,6 @@ class DividedRelu(ClosedForm, Expanded):
             spread=0.5 * (high - low) * scale,
             rise=high * moves * scale,
             scale=scale.squeeze(1),
-            cap=torch.ones_like(scale).squeeze(1),
         )
 
 

@@ -142,7 +142,6 @@ class Softmax(ClosedForm, Expanded):
         rest = rest.squeeze(-1)
         most = torch.where(rest > 0, torch.exp(odds.squeeze(-1) - moves / rest), 0.0)
         rise = torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves)) * inflated
-        cap = (inflated / (1 + most)).amax(dim=1).clamp(max=1)
         return Expansion(
             slope=attention,
             slope_error=attention * torch.expm1(loose),
@@ -150,7 +149,6 @@ class Softmax(ClosedForm, Expanded):
             spread=torch.zeros_like(bend),
             rise=rise.nan_to_num(1.0).clamp(max=1),
             scale=scale,
-            cap=cap.nan_to_num(1.0),
         )
 
 
