@@ -11,12 +11,12 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding, times
+from wordsens.display.content import Finding, Table, times
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
-from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, finding
+from wordsens.sweeps.experiment import Experiment, Grids, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import Record, json_text
 from wordsens.text.model_files import model_digest
@@ -202,7 +202,7 @@ def summarize(records: Sequence[Record]) -> Summary:
             (one.model, name, *(weights[side][row][at] for at in changed for side in (0, 1)), one.moved[row])
             for row, name in enumerate(one.names)
         )
-        sections.append(Section(f"{one.first}  |  {one.second}", headings, rows))
+        sections.append(Table(f"{one.first}  |  {one.second}", headings, rows))
         findings += _findings(one, record)
     note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
     return Summary(tuple(sections), note, tuple(findings))

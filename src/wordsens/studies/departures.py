@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding
+from wordsens.display.content import Finding, Table
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
@@ -25,7 +25,7 @@ from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.statistics.mean import Estimate, student, with_error
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
-from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, estimate, finding, grouped, paired, ratio
+from wordsens.sweeps.experiment import Experiment, Grids, Summary, estimate, finding, grouped, paired, ratio
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import (
@@ -462,8 +462,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     of_s = ("map", "protocol", f"S, n = {last}", "S / beside", "exponent", "difference")
     of_errors = ("map", "protocol", "Err", "gamma", "Err - beside")
     sections = (
-        Section("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
-        Section("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
+        Table("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
+        Table("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
     )
     claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
     return Summary(

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding
+from wordsens.display.content import Finding, Table
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import Measured as MeasuredPairs
 from wordsens.maps.mapping import feature_norm
@@ -31,7 +31,6 @@ from wordsens.sweeps.experiment import (
     Column,
     Experiment,
     Grids,
-    Section,
     Summary,
     estimate,
     finding,
@@ -399,7 +398,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Section:
+def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Table:
     """A column a kind of opposites."""
 
     def of(kind: str) -> Callable[[Record], float | None]:
