@@ -15,7 +15,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(page for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"] if "_build" not in page.parts)
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
 EXAMPLES = "\n".join(re.findall(r"^(?:>>>|\.\.\.) .*", REFERENCE, re.MULTILINE))
-ROOMS = pytest.mark.parametrize("room", [ws, ws.theory, ws.plotting, ws.training, ws.studies.control], ids=lambda room: room.__name__)
+ROOMS = pytest.mark.parametrize(
+    "room", [ws, ws.theory, ws.plotting, ws.training, ws.studies.control], ids=lambda room: room.__name__
+)
 COMMANDS = [
     pytest.param(line.split("#")[0].strip(" $&"), id=f"{page.name}: {line.strip(' $')[:60]}")
     for page in PAGES

@@ -8,7 +8,7 @@ import wordsens
 ROOMS = (
     "errors",
     "version",
-    "drawing",
+    "looks",
     "files",
     "sources",
     "seeds",
@@ -30,6 +30,7 @@ ROOMS = (
     "sweeps",
     "evaluation",
     "training",
+    "findings",
     "integrations",
     "studies",
     "plotting",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
-_SHOWING = ("app", "cli", "display", "drawing", "integrations", "plotting", "report")
+_SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plotting", "report")
 """Parts of the package that show values and compute none."""
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from functools import partial
 from types import ModuleType
 
 import pyarrow.parquet as pq
@@ -13,14 +12,10 @@ import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
 
-from wordsens.cli import audit_run
 from wordsens.evaluation.audit import cell as audit_cell
-from wordsens.evaluation.audit.decay import pair_distances
 from wordsens.sweeps.store import Store
-from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
-PAIRS = [MinimalPair("n", "negation", "the film was good", "the film not good")]
 real_audit_text = audit_cell.audit_text
 
 
@@ -30,15 +25,13 @@ def save_model(folder, kind="bert", auto="AutoModel", **changes):
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
-    """The arguments of a small audit; the minimal pairs are made of the tiny model's words."""
+def asked(tmp_path):
+    """The arguments of a small audit."""
     save_model(tmp_path / "model")
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(TEXTS) + "\n")
-    monkeypatch.setattr(audit_run, "minimal_pairs", lambda: PAIRS)
-    monkeypatch.setattr(audit_run, "pair_distances", partial(pair_distances, filler=" ".join(TEXTS)))
     out = tmp_path / "out"
     arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
-    return [*arguments, "--layer-texts", "0", "--max-words", "20", "--pairs", "shipped"], out
+    return [*arguments, "--layer-texts", "0", "--max-words", "20"], out
 
 
 @pytest.fixture
@@ -46,11 +39,11 @@ def measured(monkeypatch):
     """The texts that are measured, in order; `stop` maps the number of a text to what happens in its place."""
     seen, stop = [], {}
 
-    def counted(phi, document, *options):
+    def counted(phi, document, *alternatives, **effort):
         seen.append(document.source)
         if len(seen) in stop:
             stop[len(seen)]()
-        return real_audit_text(phi, document, *options)
+        return real_audit_text(phi, document, *alternatives, **effort)
 
     monkeypatch.setattr(audit_cell, "audit_text", counted)
     return seen, stop
@@ -82,7 +75,6 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, asked, document
     document = json.loads(run.out)
     assert list(document) == documented("The document of `audit`")
     assert list(document["groups"][0]) == documented("Each of the audit `groups`")
-    assert list(document["decay"][0]) == documented("Each of the audit `decay`")
     assert document["removal"] == "delete"
     assert [layer["layer"] for layer in document["layers"]] == [1, 2, 3]
     assert document["left_out"] == [{"source": "t.csv:5", "reason": "it has 1 word, and an audit compares words"}]

@@ -190,7 +190,7 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
 
     arguments = ("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "negation.auc >= .99")
     assert wordsens(*arguments).code == 3
-    monkeypatch.setattr("wordsens.cli.check.print_display", gone)
+    monkeypatch.setattr("wordsens.cli.model_choice.print_display", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
     assert wordsens(*arguments).code == 3
 

@@ -10,8 +10,6 @@ from tests.sensitivity.test_results import MAKE, PHI, made
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.evaluation.audit.summary import AuditSummary
-from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.swaps import Swaps
 from wordsens.text.matrix import Word
@@ -22,18 +20,11 @@ LIGHT = 9_000
 UNSAFE = ("<script>", "</b>", '"onmouseover=', "שלום", "😀")
 
 
-def audited():
-    word = AuditedWord(word=UNSAFE[0], tokens=1, place=0.0, sensitivity=1.0, removal=0.5, swap=0.3)
-    return AuditedText(
-        source=UNSAFE[1], tokens=3, words=2, words_lost=0, negations_lost=0, measured=(word,), evaluations=4
-    )
-
-
 def removals():
     return Removals("delete", (0, 1), (Word(UNSAFE[0], (0,)), Word("b", (1,))), torch.tensor([0.5, 1.0]), torch.ones(2))
 
 
-RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"audited": audited, "removals": removals}
+RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"removals": removals}
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -84,7 +75,6 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     assert 'title="' in html and '"onmouseover' not in html
     places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")]
     assert places == sorted(places)
-    assert "<script" not in audited()._repr_html_()
     assert "&lt;script&gt;" in removals()._repr_html_()
 
 
@@ -110,10 +100,3 @@ def test_the_bars_are_the_numbers():
     assert heights == pytest.approx(found.per_word.tolist())
     with pytest.raises(InputError, match=r"a OneWordGeneralization is a table without a number to draw; use show\(\)"):
         made("one word").plot()
-
-
-def test_an_audit_says_what_it_found(tmp_path):
-    found = AuditSummary(3, 9, (), 0, 0, (), (), {})
-    assert "9 words of 3 texts" in found._repr_html_()
-    found.save(tmp_path / "found")
-    assert AuditSummary.load(tmp_path / "found") == found

@@ -170,16 +170,22 @@ class Finding:
     """One sentence with its number.
 
     Attributes:
-        number: its main number, shown large.
+        number: its main number as it is shown, large.
         sentence: complete without the large number.
         known: how the number is known, in a few words.
         surety: the kinds of knowledge that it rests on, of SURETIES.
+        value: the number itself; None for a sentence without one.
+        interval: its 95 % interval; None without one.
+        rows: the keys of the records that it rests on; () for a result in memory.
     """
 
     number: str
     sentence: str
     known: str
     surety: tuple[str, ...] = ("attained",)
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    rows: tuple[str, ...] = ()
 
 
 SURETIES = {

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wordsens import looks
 from wordsens.display.content import STRONGEST, Display, Shade, Words, level, plain, table_of
 from wordsens.display.content import colour_share as colour_share
 from wordsens.display.page import html_fragment
-from wordsens.drawing import draw
 from wordsens.errors import MissingExtraError, require_count
 
 Columns = Mapping[str, Sequence[Any]]
@@ -39,12 +39,15 @@ class ResultTable:
 
 
 class Shown:
-    """Something that was measured. A class of results gives its `look`; the rest has one meaning for all."""
+    """Something that was measured. A class of results gives its columns; the rest has one meaning for all."""
+
+    def columns(self) -> dict[str, Any]:
+        """The numbers of the rows, equally many in each column; by default the single ones as one row."""
+        return {name: [value] for name, value in vars(self).items() if isinstance(value, (str, int, float))}
 
     def result_table(self) -> ResultTable:
-        """The heading and columns of the result; without any of its own, its single numbers and words as one row."""
-        plain = {name: value for name, value in vars(self).items() if isinstance(value, (str, int, float))}
-        return ResultTable(type(self).__name__, {name: [value] for name, value in plain.items()})
+        """The columns with a heading."""
+        return looks.table_of(self)
 
     def show(self, most: int = 20) -> str:
         """A short table, the largest first."""
@@ -74,8 +77,7 @@ class Shown:
 
         `style` is a .mplstyle file in place of ours. InputError where there is nothing to draw.
         """
-        # Plotting is a higher layer, which knows the results that it draws.
-        return draw(self, style=style)
+        return looks.figure_of(self, style=style)
 
     def display(self) -> Display:
         """The heading, the words of the text in colour, the table, largest first."""
