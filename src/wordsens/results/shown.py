@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens import looks
 from wordsens.display.content import STRONGEST, Display, Shade, Words, level, plain, table_of
 from wordsens.display.content import colour_share as colour_share
 from wordsens.display.page import html_fragment
 from wordsens.errors import MissingExtraError, require_count
+from wordsens.looks import figure_of
+from wordsens.looks import table_of as result_table_of
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -47,7 +48,7 @@ class Shown:
 
     def result_table(self) -> ResultTable:
         """The columns with a heading."""
-        return looks.table_of(self)
+        return result_table_of(self)
 
     def show(self, most: int = 20) -> str:
         """A short table, the largest first."""
@@ -77,7 +78,7 @@ class Shown:
 
         `style` is a .mplstyle file in place of ours. InputError where there is nothing to draw.
         """
-        return looks.figure_of(self, style=style)
+        return figure_of(self, style=style)
 
     def display(self) -> Display:
         """The heading, the words of the text in colour, the table, largest first."""

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.language import Language, english
-from wordsens.evaluation.guard.tokens import Amount, Moment, Reading, Token, read
+from wordsens.evaluation.guard.tokens import Amount, Moment, ReadText, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -181,7 +181,7 @@ def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, i
     return shared, left, [second[place] for place in rest]
 
 
-def _light_in_one(one: Reading, other: Reading) -> tuple[list[Token], list[Token]]:
+def _light_in_one(one: ReadText, other: ReadText) -> tuple[list[Token], list[Token]]:
     """The light words of each text that the other does not have."""
     ones, others = ({token.key for token in side.light} for side in (one, other))
     return [t for t in one.light if t.key not in others], [t for t in other.light if t.key not in ones]
@@ -312,7 +312,7 @@ def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
 
 
 def _negated(
-    one: Reading, other: Reading, evidence: list[_Evidence], turned: bool, language: Language
+    one: ReadText, other: ReadText, evidence: list[_Evidence], turned: bool, language: Language
 ) -> list[_Evidence]:
     """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
@@ -333,12 +333,12 @@ def _negated(
     return evidence
 
 
-def _negates(text: Reading, token: Token) -> bool:
+def _negates(text: ReadText, token: Token) -> bool:
     """Whether a negation stands before a word, or before the one ahead of it."""
     return any(0 <= token.place - negation.place <= 1 for negation in text.negations)
 
 
-def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
+def _scope_moved(one: ReadText, other: ReadText, turned: bool, language: Language) -> str:
     """ "far", "near" or "": whether a negation stands before another word than in the other text."""
     following = [
         [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
@@ -353,7 +353,7 @@ def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language)
     return "far" if max(abs(a - b) for a, b in places) > _FAR else "near"
 
 
-def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+def _persons(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """Pronouns that change places: I owe you, you owe me."""
     said = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
     orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in said]
@@ -362,7 +362,7 @@ def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence
     return []
 
 
-def _joined(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """An "or" in the place of an "and"."""
     said = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
     first, second = ([token.word for token in side] for side in said)

@@ -51,7 +51,7 @@ class Token:
     place: int = 0
 
 
-class Reading(NamedTuple):
+class ReadText(NamedTuple):
     """The tokens of a text: with content, negations, and light words such as articles and auxiliaries."""
 
     content: list[Token]
@@ -59,11 +59,11 @@ class Reading(NamedTuple):
     light: list[Token]
 
 
-def read(text: str, language: Language) -> Reading:
+def read(text: str, language: Language) -> ReadText:
     """The tokens of a text, with spans of the text as it was given."""
     plain, origin = _plain(text)
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
-    content, negations, light = Reading([], [], [])
+    content, negations, light = ReadText([], [], [])
     marker, passive = "", False
     capitals = not text.isupper()
     for before, token in zip([Token("", 0, -1), *tokens], tokens, strict=False):
@@ -103,7 +103,7 @@ def read(text: str, language: Language) -> Reading:
             token.key = token.key or token.text  # an option: -d is not -D
         token.marker, marker, passive = marker, "", False
         content.append(token)
-    return Reading(content, negations, light)
+    return ReadText(content, negations, light)
 
 
 _OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
