@@ -4,30 +4,22 @@ import stat
 
 import pytest
 import torch
-from tests.models.zoo import tiny_sentence_transformer
-from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS
+from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 
 import wordsens as ws
 from wordsens.training import tune
 from wordsens.training.held_out import split_pairs
-
-sentence_transformers = pytest.importorskip("sentence_transformers")
-pytest.importorskip("accelerate")
 
 PLAN = {"steps": 100, "batch": 8, "rate": 3e-3}
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny") / "model"
-    with torch.random.fork_rng():
-        torch.manual_seed(0)  # its weights are random
-        tiny_sentence_transformer(folder.with_name("plain")).save(str(folder))
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("tiny") / "model")
 
 
 def load(folder):
-    return sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +31,7 @@ def tuned(model, tmp_path_factory):
 def test_tuning_separates_opposites_that_took_no_part(tuned):
     result, _ = tuned
     before, after = result.before.check.kinds["negation"], result.after.check.kinds["negation"]
-    assert after.auc > before.auc + 0.1
+    assert before.auc < 0.2 and after.auc > 0.8
     assert before.pairs == after.pairs == len(ANIMALS) * len(PLACES) // 3
 
 
