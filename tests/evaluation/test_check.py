@@ -83,10 +83,7 @@ def test_a_bag_of_words_cannot_tell_roles():
     row = result.kinds["role"]
     assert (row.false_hits, row.auc) == (1, pytest.approx(0, abs=0.05))
     assert not result.passed
-    assert repr(result).startswith("<Check of bag_of_words, failed: role.auc 0.0")
     assert str(result).splitlines()[-1] == f"FAILED: {result.failures[0]}"
-    assert result.failures[0].startswith("role.false_hits is 1 (95 % interval 0.9")
-    assert any("role pairs have the very same vector for both texts" in note for note in result.notes)
     worst = result.failing_pairs()
     assert len(worst) == 10
     assert all(one["hit"] and one["kind"] == "role" for one in worst)
@@ -104,7 +101,6 @@ def test_a_model_that_sees_meaning_passes():
     assert (result.passed, result.failures, row.auc, row.false_hits) == (True, (), 1, 0)
     assert result.threshold == pytest.approx(1)
     assert "0 of 24 opposites pass as the same." in result.answer[0]
-    assert result.answer[1].startswith("Oracle tells these opposites from near-duplicates better than chance: negation")
 
 
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():

@@ -36,10 +36,6 @@ def test_two_copies_have_no_difference():
     found = ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs())
     assert not found.differs
     assert (found.apart, found.changed, found.passed) == (0.0, (), True)
-    assert found.answer[0] == (
-        "No difference between bag_of_words and bag_of_words (second) in "
-        f"{len(found.rows)} comparisons over 66 texts: their vectors are the same."
-    )
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}
 
 
@@ -55,8 +51,6 @@ def test_a_planted_difference_is_found_where_it_is(deaf):
     assert negation.differs
     assert negation.high < 0
     assert deaf["rank.not"].second < 0.2 < deaf["rank.not"].first
-    assert "deaf_to_negations differs from bag_of_words" in deaf.answer[0]
-    assert not any("'the'" in sentence for sentence in deaf.answer)
 
 
 def test_every_number_is_that_of_encoding_the_texts_again():
@@ -190,26 +184,19 @@ def test_it_comes_back_from_a_file(found, tmp_path):
 
 def test_it_shows_itself(found):
     assert len(found.to_pandas()) == len(found.rows)
-    assert found.answer[0] in found.show()
-    assert str(found).startswith(found.answer[0])
-    assert "rows differ" in repr(found)
+    assert found.answer[0] in found.show() and str(found).startswith(found.answer[0])
     page = found._repr_html_()
-    assert "&lt;b&gt;" in page
-    assert "<b>José" not in page
+    assert "&lt;b&gt;" in page and "<b>José" not in page
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert document["differs"] is True
-    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows)
+    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows) > 0
     with pytest.raises(KeyError, match="not a row of this comparison"):
         found["word.zebra"]
 
 
 def test_requirements_fail_with_what_was_found(found):
-    assert not found.passed
-    told = " ".join(found.failures)
-    assert "neighbours.recall.second is 0." in told
-    assert "removal.negation.differs is 1, difference -0." in told
-    assert "check." not in told
-    assert "count" not in told
+    assert {(each.requirement, each.kind) for each in found.unmet} == {
+        (ASKED[0], "neighbours.recall"), (ASKED[2], "removal.negation"),
+    }  # fmt: skip
 
 
 def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
@@ -233,7 +220,6 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
     ):  # fmt: skip
         values = [value for pair, value in zip(each.pairs, each.values, strict=True) if not pair.same]
         assert share == sum(value >= threshold for value in values) / len(values)
-    assert any(sentence.startswith("A threshold of 0.7 with the first model is") for sentence in found.answer)
     assert found.to_dict()["matched"]["first"] == 0.7
 
 
@@ -241,6 +227,5 @@ def test_where_nothing_could_be_compared_no_difference_is_denied():
     texts = ["the lift works", "turn it on", "he did not go", "turn it off", "the door is shut", "ok"]
     found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", requirements=["all.differs <= 0"])
     assert found.rows == () and not found.passed
-    assert found.answer[0].startswith("Nothing could be compared between ")
     with pytest.raises(ws.InputError, match="`texts` holds none of two words or more"):
         ws.compare(bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none")
