@@ -339,10 +339,12 @@ def evaluate(
     whole = {"threshold": used, "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high}
     rows = {**kinds, "": SimpleNamespace(**whole)}
     unmet = [each for requirement in gate for each in requirement.unmet(rows, detail=_interval)]
-    own = []
+    of_similarity = []
     if not measured.cosines and not isinstance(model, PairModel):
         name = similarity_name(model)
-        own = [f"similarities, and the threshold, are the model's own (similarity_fn_name): the {name}, not the cosine"]
+        of_similarity = [
+            f"similarities, and the threshold, are the model's own (similarity_fn_name): the {name}, not the cosine"
+        ]
     same = [
         f"{count} of {kinds[kind].pairs} {kind} pairs have the very same vector for both texts: no use of these "
         "vectors can tell them apart"
@@ -352,7 +354,7 @@ def evaluate(
     return Check(
         model=named.name, identity=named.identity(), measured=measured, keep=keep if threshold is None else None,
         **whole, kinds=kinds, lengths=tuple(_length_rows(measured, used)), drops=drops, requirements=gate,
-        unmet=(*unmet, *_fallen(drops)), notes=(*own, *notes, *further, *same), seed=seed,
+        unmet=(*unmet, *_fallen(drops)), notes=(*of_similarity, *notes, *further, *same), seed=seed,
     )  # fmt: skip
 
 

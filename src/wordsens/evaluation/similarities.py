@@ -168,15 +168,15 @@ def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pai
         first, second = pair.first[slice(*spans[0])], pair.second[slice(*spans[1])]
         return (first, second) == (pair.first, pair.second) or first.strip() != second.strip()
 
-    kept, lost = [], []
+    read, lost = [], []
     for pair in pairs:
-        (kept if reads(pair) else lost).append(pair)
+        (read if reads(pair) else lost).append(pair)
     if not lost:
-        return kept, []
+        return read, []
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items())
     many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
     note = f"{many} only past what the model reads; left out: {kinds}; the first is {lost[0].first[:40]!r}..."
-    return kept, [note]
+    return read, [note]
 
 
 def require_both_sides(pairs: Sequence[Pair]) -> None:

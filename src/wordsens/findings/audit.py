@@ -404,18 +404,18 @@ def _layers(audit: Audit) -> Table:
     return Table("By layer", ("layer", "S", "least head", "most head"), tuple(rows), most=len(rows))
 
 
-def _substitution(result: SubstitutionSensitivity) -> Section:
+def _substitution(swapped: SubstitutionSensitivity) -> Section:
     """The measures of the literature, each with its interval over texts."""
-    texts = len(result.texts)
+    texts = len(swapped.texts)
     means = {
-        "average sensitivity": result.average, "block sensitivity": result.block,
-        "random sensitivity": result.random, "labels changed": result.flips,
+        "average sensitivity": swapped.average, "block sensitivity": swapped.block,
+        "random sensitivity": swapped.random, "labels changed": swapped.flips,
     }  # fmt: skip
     lines = [f"{name} {mean}" for name, mean in means.items() if mean is not None]
-    fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in result.profile)
+    fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in swapped.profile)
     about = (
         "average: the variance that one random word makes, summed over words; block: the most that disjoint blocks "
-        f"of words make together{'' if result.every_block else ', of neighbouring words alone: a lower bound'}; "
+        f"of words make together{'' if swapped.every_block else ', of neighbouring words alone: a lower bound'}; "
         "random: the mean change by one. In parentheses: 95 % over texts."
     )
     title = f"Random words of the same kind ({texts} text{'s' * (texts != 1)})"

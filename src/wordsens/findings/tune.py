@@ -14,18 +14,18 @@ COIN = 0.5
 def answer(tuned: Tuned) -> tuple[str, ...]:
     """The mean AUC before and after, the kinds that the model tells now, and the remedy for the others."""
     kinds = tuned.after.check.kinds.values()
-    told = [row.kind for row in kinds if row.auc_low > COIN]
-    untold = [row.kind for row in kinds if row.auc_low <= COIN]
+    apart = [row.kind for row in kinds if row.auc_low > COIN]
+    mixed = [row.kind for row in kinds if row.auc_low <= COIN]
     before, after = (np.mean([row.auc for row in side.check.kinds.values()]) for side in (tuned.before, tuned.after))
     sentences = [
         f"Mean AUC on held-out pairs: {before:.2f} before, {after:.2f} after; recall@1: "
         f"{tuned.before.recall.value:.2f} before, {tuned.after.recall.value:.2f} after."
     ]
-    if told:
-        sentences.append(f"It tells {', '.join(told)} from near-duplicates better than chance.")
-    if untold:
+    if apart:
+        sentences.append(f"It tells {', '.join(apart)} from near-duplicates better than chance.")
+    if mixed:
         remedy = "there use the guard (wordsens guard; check --guard counts what it gains)"
-        sentences.append(f"Tuning reaches little for {', '.join(untold)}: {remedy}.")
+        sentences.append(f"Tuning reaches little for {', '.join(mixed)}: {remedy}.")
     return tuple(sentences)
 
 

@@ -161,8 +161,8 @@ class Tuned:
             row: dict[str, Any] = {"what": kind, "count": first.pairs}
             new: dict[str, Any] = {"new": 0}
             for side, scores in sides.items():
-                own, fresh = scores.check.kinds[kind], scores.new and scores.new.kinds.get(kind)
-                row |= {side: own.auc, f"{side}_low": own.auc_low, f"{side}_high": own.auc_high}
+                every, fresh = scores.check.kinds[kind], scores.new and scores.new.kinds.get(kind)
+                row |= {side: every.auc, f"{side}_low": every.auc_low, f"{side}_high": every.auc_high}
                 new |= {"new": fresh.pairs if fresh else new["new"], f"new_{side}": fresh and fresh.auc}
             rows.append(row | new)
         recall: dict[str, Any] = {"what": "recall@1", "count": self.queries}

@@ -73,10 +73,10 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
                 measured[word].append(removals)
     listed = {}
     for word in sorted(measured):
-        own = measured[word]
-        if len(own) >= least_values():
-            ordered, place = sorted(_ratio(word, removals) for removals in own), median_ends(len(own))
-            count = sum(len(removals[word]) for removals in own)
+        by_text = measured[word]
+        if len(by_text) >= least_values():
+            ordered, place = sorted(_ratio(word, removals) for removals in by_text), median_ends(len(by_text))
+            count = sum(len(removals[word]) for removals in by_text)
             listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
     return listed, max(map(len, measured.values()), default=0)
 

@@ -81,7 +81,11 @@ class Language:
             for member, words in enumerate(listed.split(",")):
                 for word in self._single(words.split("/")):
                     self._choices.setdefault(self.key(word), []).append(Choice(kind, group, member))
-        self.opposites = _both_ways((self.key(one), self.key(other)) for one, other in self._listed("antonyms"))
+        self.opposites = _both_ways(
+            (self.key(left), self.key(other.strip()))
+            for left, right in self._pairs("antonyms")
+            for other in right.split(",")
+        )
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         for left in sorted(self._phrases, key=len, reverse=True):
             self.phrases.setdefault(left[:2], []).append((left, self._phrases[left]))
@@ -185,11 +189,6 @@ class Language:
             if " " in word:
                 self._phrases.setdefault(self._expanded(word), (single[0],))
         return single
-
-    def _listed(self, name: str) -> Iterator[tuple[str, str]]:
-        for left, right in self._pairs(name):
-            for other in right.split(","):
-                yield left, other.strip()
 
     def _lines(self, name: str) -> Iterator[str]:
         for line in packaged_text(f"evaluation/words/guard/{name}.txt").splitlines():
