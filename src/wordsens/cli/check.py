@@ -19,6 +19,7 @@ from wordsens.cli.model_choice import (
     require_met,
     requirements_option,
     unset,
+    write_junit,
     write_page,
 )
 from wordsens.cli.terminal import LITTLE, MUCH, notice, reporting, stdout
@@ -177,9 +178,7 @@ def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> Non
     if options.save_baseline is not None:
         result.save_baseline(options.save_baseline)
     if options.junit is not None:
-        from wordsens.cli.junit import write_junit
-
-        write_junit(options.junit, f"wordsens check {result.model}", "wordsens.check", cases(result))
+        write_junit(options.junit, "check", result.model, cases(result))
     if options.markdown is not None:
         gated = bool(result.requirements or result.drops)
         verdict = f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""

@@ -19,6 +19,7 @@ from wordsens.cli.model_choice import (
     require_met,
     requirements_option,
     unset,
+    write_junit,
     write_page,
 )
 from wordsens.cli.options import Device
@@ -112,12 +113,10 @@ def run_compare(options: CompareOptions) -> None:
     if options.html is not None:
         write_page(options.html, "compare", f"{result.second} against {result.first}", result.display())
     if options.junit is not None:
-        from wordsens.cli.junit import write_junit
-
         cases = {
             text: [each.sentence for each in result.unmet if each.requirement == text] for text in result.requirements
         }
-        write_junit(options.junit, f"wordsens compare {result.first} {result.second}", "wordsens.compare", cases)
+        write_junit(options.junit, "compare", f"{result.first} {result.second}", cases)
     options.print("compare", {"seed": options.seed, **result.to_dict()}, result.display())
     require_met(result.failures)
 

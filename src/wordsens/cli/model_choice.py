@@ -1,9 +1,11 @@
 """What the commands about a model share: the model, the texts, the seed and the output that they are given."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from xml.etree import ElementTree
 
 import typer
 
@@ -77,6 +79,24 @@ def write_page(path: str, command: str, title: str, display: Display) -> None:
     """Write the page of a command."""
     page = html_page(display, title=f"{title} · wordsens {command}", heading=title, version=__version__)
     Path(path).expanduser().write_text(page, encoding="utf-8")
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: str, command: str, subject: str, cases: Mapping[str, Sequence[str]]) -> None:
+    """JUnit XML with one test case a requirement, with what fails it."""
+
+    def clean(text: str) -> str:
+        return _NOT_IN_XML.sub("", text)  # what XML cannot hold
+
+    name, failed = f"wordsens {command} {subject}", sum(map(bool, cases.values()))
+    suite = ElementTree.Element("testsuite", name=clean(name), tests=str(len(cases)), failures=str(failed))
+    for requirement, failures in cases.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=f"wordsens.{command}", name=clean(requirement))
+        if failures:
+            ElementTree.SubElement(case, "failure", message=clean("; ".join(failures)))
+    ElementTree.ElementTree(suite).write(Path(path).expanduser(), encoding="utf-8", xml_declaration=True)
 
 
 def require_met(failures: Sequence[str]) -> None:

@@ -191,14 +191,12 @@ class Check(Shown):
 
     def to_dict(self, *, all_pairs: bool = False) -> dict[str, Any]:
         """The figures, as the JSON document has them; with all pairs where asked."""
+        numbers = ("threshold", "recall", "recall_low", "recall_high")
         return {
             "passed": self.passed,
             "failures": list(self.failures),
             "answer": list(self.answer),
-            "threshold": self.threshold,
-            "recall": self.recall,
-            "recall_low": self.recall_low,
-            "recall_high": self.recall_high,
+            **{name: getattr(self, name) for name in numbers},
             "kinds": [asdict(row) for row in self.kinds.values()],
             "lengths": [asdict(row) for row in self.lengths],
             "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
