@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.cli import app, main
 from wordsens.errors import WordsensError
-from wordsens.evaluation.explain import ExplainPlan
 from wordsens.evaluation.requirement import Baseline
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
@@ -188,7 +187,7 @@ def letters(texts):
 @given(st.one_of(TEXTS, st.text(SIGNS)), TEXTS)
 def test_texts(tiny_bert, text, other):
     survives(lambda: ws.embed([text], encoder=str(tiny_bert)))
-    survives(lambda: ws.explain(letters, text, other, plan=ExplainPlan(tries=1)))
+    survives(lambda: ws.explain(letters, text, other, tries=1))
     survives(lambda: Pair("k", text, other, False).changed)
 
 
