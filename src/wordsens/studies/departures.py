@@ -418,7 +418,7 @@ SURE = 0.99
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProtocolRecords:
     """The records of one map under one protocol: of S by n, and of the error on the changed text."""
 
     map: str
@@ -438,12 +438,12 @@ class Measured:
         return map_title(self.map).removesuffix(" (softmax)"), PROTOCOLS[self.protocol].title
 
 
-def measured(records: Any) -> dict[tuple[str, str], Measured]:
+def measured(records: Any) -> dict[tuple[str, str], ProtocolRecords]:
     """The finished records by map and protocol; protocols in their own order."""
     groups = grouped((record for record in as_records(records) if record.done), "map", "protocol")
     maps = list(dict.fromkeys(name for name, _ in groups))
     return {
-        key: Measured(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
+        key: ProtocolRecords(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
         for key in ((name, protocol) for name in maps for protocol in PROTOCOLS)
         if key in groups
     }
@@ -477,7 +477,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+def _row(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
     last = max(one.by_size)
     law, other = one.law, None if beside is None else beside.law
     return (
@@ -487,7 +487,7 @@ def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None,
     )
 
 
-def _errors(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+def _errors(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
     gap = None if beside is None else paired(one.errors, beside.errors)
     return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
 
@@ -500,7 +500,7 @@ def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
     return law.exponent - other.exponent, (law.standard_error**2 + other.standard_error**2) ** 0.5
 
 
-def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Finding]:
+def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[Finding]:
     """Of one map: the published exponent, the departure that moves S most, and the published error."""
     claims = []
     defined, published = groups.get((name, DEFINED)), groups.get((name, PUBLISHED))
@@ -545,7 +545,7 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Finding]
     return claims
 
 
-def _strongest(name: str, groups: dict[tuple[str, str], Measured]) -> tuple[str, Estimate, int] | None:
+def _strongest(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> tuple[str, Estimate, int] | None:
     """The single departure whose factor is surely not 1 and farthest from it, with that factor and its n."""
     best: tuple[str, Estimate, int] | None = None
     for (other, protocol), one in groups.items():
