@@ -4,13 +4,12 @@ import subprocess
 import sys
 
 BENCHMARKS = {
-    "search": "random attention and MiniLM: every effort, plain gradient ascent, growth",
-    "random_features": "random features on demand against dense matrices; growth; convergence",
+    "search": "random attention: every effort beside plain gradient ascent",
+    "random_features": "random features on demand against dense matrices",
     "certificates": "upper bounds over attained values",
     "theory": "predictions against measurements",
-    "generalization": "one changed word after learning: errors, cost, against a pseudo-inverse",
+    "generalization": "one changed word after learning, against a pseudo-inverse",
     "evaluation": "check, compare, explain and audit of an embedding model",
-    "sweeps": "sweeps killed and resumed; what a cell costs",
     "attack": "random problems attacked by code of its own",
 }
 

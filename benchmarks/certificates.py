@@ -2,22 +2,19 @@
 
     python -m benchmarks.certificates [--quick] [--section NAME ...]
 
-Sections: attention (all words of Gaussian texts and a review), dense (RF at several widths, DRF), heads (of MiniLM, on
-their own input), radii (how the bracket of attention goes with the radius), time (all certificates of a text).
+Sections: attention (all words of Gaussian texts and a review), dense (RF at several widths,
+DRF).
 """
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 
 import torch
 
 import wordsens as ws
-from benchmarks.reporting import header, least_time, seconds, table
+from benchmarks.reporting import header, table
 from benchmarks.search import review
-from wordsens.maps.transformer.attention import entering_attention, trained_attention
-from wordsens.text import texts_of_length
 
 COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "largest", "rigor")
 
@@ -63,51 +60,7 @@ def dense(quick: bool) -> None:
     print(table("Random features, ReLU, Gaussian texts", ["map", *COLUMNS], rows))
 
 
-def heads(quick: bool) -> None:
-    """Every head of MiniLM's first and last layer on its own input, at each word's own length and a tenth of it."""
-    whole = ws.TransformerFeatures.from_pretrained("minilm")
-    (document,) = texts_of_length(ws.shipped_reviews(), 64, count=1)
-    rows = []
-    for layer in (1,) if quick else (1, 6):
-        for head in range(2 if quick else whole.stack.heads):
-            (text,) = whole.embed([document], max_words=10 if quick else 62)
-            phi, X = trained_attention(whole, layer, head), entering_attention(whole, text, layer)
-            for share in (1.0, 0.1):
-                radius = share * torch.linalg.vector_norm(X.rows, dim=1)
-                cells = bracket(phi, X, radius=radius, search="quick")
-                rows.append([f"layer {layer}, head {head}, {share:g} of the length", *cells])
-    print(table("Heads of MiniLM on a review", ["head, radius", *COLUMNS], rows))
-
-
-def radii(quick: bool) -> None:
-    """Softmax attention at other radii, with the limit that the Jacobian gives."""
-    n, d = (20, 96) if quick else (50, 384)
-    phi, X = ws.RandomAttentionFeatures(d), ws.gaussian_text(n, d)
-    slope = ws.jacobian_sensitivity(phi, X).per_word
-    rows = []
-    for share in (1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0):
-        radius = share * math.sqrt(d)
-        result = ws.word_sensitivity(phi, X, radius=radius)
-        assert result.upper_per_word is not None
-        ratio, linear = result.upper_per_word / result.per_word, result.per_word / (slope * radius)
-        rows.append([f"{share:g}", f"{float(ratio.median()):.3f}", f"{float(linear.median()):.4f}"])
-    columns = ["radius / sqrt(d)", "median upper/attained", "median attained / (Jacobian's norm times radius)"]
-    print(table(f"Other radii: softmax, Gaussian text, n = {n}, d = {d}", columns, rows))
-
-
-def time(quick: bool) -> None:
-    """All n certificates of a text."""
-    rows = []
-    for n, d in ((20, 96),) if quick else ((100, 768), (250, 768)):
-        phi, X = ws.RandomAttentionFeatures(d), ws.gaussian_text(n, d)
-        all_bounds = least_time(lambda phi=phi, X=X: ws.certify(phi, X), rounds=2)
-        slope = least_time(lambda phi=phi, X=X: ws.jacobian_sensitivity(phi, X), rounds=2)
-        rows.append([str(n), str(d), seconds(all_bounds), seconds(slope)])
-    columns = ["n", "d", "all certificates", "all small-radius limits"]
-    print(table("Time for all words of a Gaussian text, softmax attention, float64", columns, rows))
-
-
-SECTIONS = {"attention": attention, "dense": dense, "heads": heads, "radii": radii, "time": time}
+SECTIONS = {"attention": attention, "dense": dense}
 
 
 def main() -> None:

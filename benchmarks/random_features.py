@@ -1,21 +1,18 @@
-"""Random features whose matrices are never built, against dense ones; growth; convergence to infinite width.
+"""Random features whose matrices are never built, against dense ones.
 
     python -m benchmarks.random_features [--section NAME ...] [--quick] [--threads T]
 
-Sections: size (RF at n = 150 and DRF at n = 80, L = 8, d = 768), straightforward (against dense matrices and autograd),
-scaling (time and memory against D, up to a million rows), convergence (S sqrt(n) against 1 + sqrt(2/n)). Every search
-runs in a process of its own.
+Sections: size (RF at n = 150 and DRF at n = 80, L = 8, d = 768), straightforward (against dense matrices and autograd).
+Every search runs in a process of its own.
 """
 
 import argparse
 import json
-import math
 import sys
 import time
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 import torch
-from scipy.stats import linregress
 
 import wordsens as ws
 from benchmarks.plain import dense_ascent, gaussian_weights
@@ -61,34 +58,6 @@ def straightforward(quick: bool) -> None:
     print(table(title, [*columns, "plain S", "our S"], rows))
 
 
-def scaling(quick: bool) -> None:
-    """Time and memory at a fixed number of steps as D = k grows."""
-    lengths, d = ((20, 40, 80), 100) if quick else ((40, 80, 160, 320, 640, 1250), 800)
-    rows, times = [], []
-    for n in lengths:
-        run = min((searched(n, d, steps=10) for _ in range(1 if quick else 3)), key=lambda run: run["seconds"])
-        times.append(run["seconds"])
-        memory = gigabytes(run["peak"] - run["before"])
-        rows.append([f"{n * d:,}", str(n), seconds(run["seconds"]), memory, f"{run['value'] * math.sqrt(n):.4f}"])
-    title = f"RF, one word, 10 steps: growth with D = k at d = {d}"
-    print(table(title, ["D = k", "n", "time", "memory over the libraries'", "S sqrt(n)"], rows))
-    half = len(lengths) // 2
-    slope = linregress([math.log(n) for n in lengths[half:]], [math.log(each) for each in times[half:]]).slope
-    print(f"\nFitted exponent of time in D over the larger half of the sizes: {slope:.2f}.")
-
-
-def convergence(quick: bool) -> None:
-    """S sqrt(n) against the first-order prediction 1 + sqrt(2/n), for ReLU and k = D."""
-    rows, draws = [], 2 if quick else 5
-    for n, d in ((50, 192),) if quick else ((50, 768), (90, 768), (150, 768)):
-        values = [searched(n, d, seed=seed)["value"] * math.sqrt(n) for seed in range(draws)]
-        mean, predicted = fmean(values), 1 + math.sqrt(2 / n)
-        cells = [f"{mean:.4f}", f"{stdev(values):.4f}", f"{predicted:.4f}", f"{100 * (mean / predicted - 1):+.2f} %"]
-        rows.append([str(n), str(d), *cells])
-    columns = ["n", "d", "S sqrt(n)", "deviation", "1 + sqrt(2/n)", "difference"]
-    print(table(f"RF, one word, {draws} matrices and texts", columns, rows))
-
-
 def searched(
     n: int, d: int, *, depth: int = 1, seed: int = 0, way: str = "ours", starts: int | None = None, steps: int = 0
 ) -> dict[str, float]:
@@ -120,7 +89,7 @@ def plain(n: int, d: int, depth: int, seed: int, starts: int | None, steps: int)
     return dense_ascent(gaussian_weights(n, d, depth, seed=seed), X, 0, steps=steps or 300).value
 
 
-SECTIONS = {"size": size, "convergence": convergence, "scaling": scaling, "straightforward": straightforward}
+SECTIONS = {"size": size, "straightforward": straightforward}
 
 
 def main() -> None:

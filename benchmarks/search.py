@@ -1,23 +1,20 @@
-"""Word sensitivity of random attention: every effort beside plain gradient ascent, and how the cost grows.
+"""Word sensitivity of random attention: every effort beside plain gradient ascent.
 
     python -m benchmarks.search [--section NAME ...] [--quick] [--threads 1]
 
 Sections: efforts (all words of a text by each effort: CPU time, S, and every word against "thorough"), plain (every
-word of a review against plain ascent, benchmarks.plain: 50 n steps from one start), growth (time and memory of a
-search with one start and ten steps, in a process of its own), model (one embedding model, MiniLM). Seconds are of CPU.
+word of a review against plain ascent, benchmarks.plain: 50 n steps from one start). Seconds are of CPU.
 """
 
 import argparse
-import json
 import sys
 import time
 
 import torch
-from torch import Tensor
 
 import wordsens as ws
-from benchmarks.plain import PlainEmbedding, attention_features, embedding_ascent, plain_ascent
-from benchmarks.reporting import apart, gigabytes, header, peak_bytes, seconds, table
+from benchmarks.plain import plain_ascent
+from benchmarks.reporting import header, seconds, table
 from wordsens.text import texts_of_length
 
 EFFORTS = ("thorough", "normal", "quick")
@@ -78,54 +75,7 @@ def plain(quick: bool) -> None:
     print(table("Words of reviews, softmax attention, against plain ascent", columns, rows))
 
 
-def growth(quick: bool) -> None:
-    """The cost of a search with one start a word and ten steps, beside one evaluation of phi."""
-    lengths = (50, 100) if quick else (100, 200, 400, 800)
-    rows = []
-    for n in lengths:
-        cost = apart("search", n)
-        memory = gigabytes(cost["peak"] - cost["before"])
-        rows.append([str(n), seconds(cost["seconds"]), seconds(cost["features"]), memory])
-    title = "All words with SearchPlan(starts=1, steps=10), softmax, d = 384"
-    print(table(title, ["n", "search", "phi(X) once", "memory"], rows))
-
-
-def one(n: int) -> None:
-    """A row of `growth`, as JSON."""
-    X, phi = ws.gaussian_text(n, 384).rows, ws.RandomAttentionFeatures(384)
-    ws.word_sensitivity(phi, X[:4], search=ws.SearchPlan(starts=1, steps=1), certificate=False)
-    before, began = peak_bytes(), time.process_time()
-    ws.word_sensitivity(phi, X, search=ws.SearchPlan(starts=1, steps=10), certificate=False)
-    took, began = time.process_time() - began, time.process_time()
-    attention_features(phi.weight, X)
-    features = time.process_time() - began
-    print(json.dumps({"seconds": took, "features": features, "before": before, "peak": peak_bytes()}))
-
-
-def model(quick: bool) -> None:
-    """MiniLM's embedding: words by the quick search against plain ascent through the model, at the same radius."""
-    from transformers import AutoModel
-
-    from wordsens.text.pretrained import minilm_folder
-
-    bert = AutoModel.from_pretrained(minilm_folder(), dtype=torch.float32)
-    ascent = PlainEmbedding(bert, bert.encoder.layer)
-    phi = ws.TransformerFeatures.from_pretrained("minilm", pool="own")
-    (X,) = phi.embed(texts_of_length(ws.shipped_reviews(), 62, count=1), max_words=14 if quick else 62)
-    words = list(range(1, len(X) - 1, 8))
-    began = time.process_time()
-    radius = torch.linalg.vector_norm(X.rows, dim=1)
-    result = ws.word_sensitivity(phi, X, words, radius[words], search="quick", certificate=False)
-    ours, began = time.process_time() - began, time.process_time()
-    values: Tensor = torch.tensor([embedding_ascent(ascent, X.rows, word, steps=30, seed=word) for word in words])
-    theirs = time.process_time() - began
-    ratios = result.per_word / values
-    row = [str(len(words)), str(len(X)), seconds(ours), seconds(theirs), f"{ratios.mean():.3f}", f"{ratios.min():.3f}"]
-    columns = ["words", "n", "quick search", "plain, 30 steps", "value/plain: mean", "least"]
-    print(table("Words of a review, MiniLM's own embedding, float32", columns, [row]))
-
-
-SECTIONS = {"efforts": efforts, "plain": plain, "growth": growth, "model": model}
+SECTIONS = {"efforts": efforts, "plain": plain}
 
 
 def main() -> None:
@@ -134,16 +84,12 @@ def main() -> None:
     parser.add_argument("--section", action="append", choices=list(SECTIONS), help="only this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.one is not None:
-        return one(options.one)
     print(header("Search"))
     for name in options.section or SECTIONS:
         SECTIONS[name](options.quick)
         sys.stdout.flush()
-    return None
 
 
 if __name__ == "__main__":
