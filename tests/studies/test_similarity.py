@@ -1,7 +1,5 @@
 """Similarity where one word matters: AUC and changes by plain NumPy, swaps of one word, one line for what cannot be."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -55,7 +53,7 @@ def test_swaps_are_compared_as_numpy_does():
     assert columns["sensitivity"] == ws.word_sensitivity(cell.build(), first, **asked).value > 0
 
 
-def test_pairs_of_check_are_compared_kind_by_kind():
+def test_pairs_of_check_are_compared_with_paraphrases_and_synonyms():
     cell = SimilarityCell.parse({**SMALL, "pairs": "check", "length": "question", "n": 25, "count": 3})
     columns, pairs = measure_similarity(cell), pairs_of(cell)
     kept = columns["arrays"]
@@ -70,10 +68,6 @@ def test_pairs_of_check_are_compared_kind_by_kind():
     }
     assert columns["value"] == pytest.approx(by_numpy(sides["opposite"], sides["paraphrase"]))
     assert columns["auc_synonym"] == pytest.approx(by_numpy(sides["opposite"], sides["synonym"]))
-    for at, kind in enumerate(json.loads(columns["kinds"])):
-        own = cosines[[pair.kind == kind for pair in pairs]]
-        assert columns["auc_by_kind"][at] == pytest.approx(by_numpy(own, sides["paraphrase"]))
-        assert columns["auc_synonym_by_kind"][at] == pytest.approx(by_numpy(own, sides["synonym"]))
     moved = kept["moved"].numpy()[[pair.kind == "synonym" for pair in pairs]]
     assert columns["moved_synonym"] == pytest.approx(np.median(moved))
 
@@ -139,7 +133,7 @@ def _record(name, n, draw, value, s, **columns):
     keys = POOLED | {"d": 384} if name == "model" else {"map": name}
     cell = SimilarityCell.parse({**SMALL, **keys, "n": n, "draw": draw})
     plain = dict.fromkeys(("moved_flip", "moved_synonym", "auc_synonym", "auc_low", "auc_high"))
-    made = {"value": value, "sensitivity": s, "kinds": "[]", "auc_by_kind": (), "opposites": 5}
+    made = {"value": value, "sensitivity": s, "opposites": 5}
     return failed(cell, "none").replace(status="done", error=None, **plain | made | columns)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding, Table
+from wordsens.display.content import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.maps.mapping import feature_norm
@@ -184,7 +184,6 @@ def aucs(
     same, synonyms = cosines[measured.paraphrases], measured.synonyms
     one_word = np.array([pair.kind == SYNONYM for pair in pairs])
     estimate = auc_interval(cosines[opposites], same, seed=seed)
-    kinds = measured.opposites
     beside = cosines[synonyms] if synonyms.any() else None
     return {
         "value": estimate.value,
@@ -194,14 +193,8 @@ def aucs(
         "opposites": int(opposites.sum()),
         "same": len(same),
         "synonyms": int(one_word.sum()),
-        "kinds": json.dumps(list(kinds)),
-        "auc_by_kind": tuple(auc(cosines[group], same) for group in kinds.values()),
-        "auc_synonym_by_kind": None
-        if beside is None
-        else tuple(auc(cosines[group], beside) for group in kinds.values()),
         "moved_flip": float(np.median(moved[opposites])),
         "moved_synonym": float(np.median(moved[one_word])) if one_word.any() else None,
-        "changed": json.dumps([pair.changed for pair in pairs], ensure_ascii=False),
     }
 
 
@@ -367,7 +360,7 @@ _NUMBERS: dict[str, Column] = {"moved by flip": "moved_flip", "by synonym": "mov
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """A row a map and length of swaps, and of the pairs of check, there kind by kind too; sentences about them."""
+    """A row a map and length of swaps, and of the pairs of check; sentences about them."""
     swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
     of_swaps: dict[str, Column] = {"map": features_title, "texts": "text", "n": "n"}
     of_check: dict[str, Column] = {"map": features_title, "texts": "length", "n": "n"}
@@ -375,9 +368,6 @@ def summarize(records: Sequence[Record]) -> Summary:
     sections = (
         table("Swaps of one word", swaps, {**of_swaps, "passages": "opposites"}, {"AUC": "value", **_NUMBERS}),
         table("Pairs of check", check, of_check, {"AUC": "value", **interval, **_NUMBERS}),
-        _by_kind("Swaps kind by kind: AUC against synonyms", swaps, of_swaps, "auc_by_kind"),
-        _by_kind("Check kind by kind: AUC against paraphrases", check, of_check, "auc_by_kind"),
-        _by_kind("Check kind by kind: AUC against one-word synonyms", check, of_check, "auc_synonym_by_kind"),
     )
     along = [
         claim
@@ -385,12 +375,13 @@ def summarize(records: Sequence[Record]) -> Summary:
         for curve in grouped(group, features_title).values()
         for claim in _along(list(grouped(curve, "n").values()))
     ]
-    claims = [*along, *_claims(swaps, check)]
+    beside = [claim for group in grouped(swaps, "text").values() for claim in _beside_s(group)]
+    checked = [claim for group in grouped(check, "length").values() for claim in _check(group)]
     return Summary(
         tuple(one for one in sections if one.rows),
         "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same; .5 "
         "is a coin. Moved: median relative change.",
-        tuple(claims),
+        (*along, *beside, *checked),
         "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. Means over "
         "draws of weights and passages with standard errors; in check the pairs are the same in each draw, and from "
         "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of one text.",
@@ -398,26 +389,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Table:
-    """A column a kind of opposites."""
-
-    def of(kind: str) -> Callable[[Record], float | None]:
-        return lambda one: dict(zip(json.loads(one.kinds), getattr(one, name) or (), strict=False)).get(kind)
-
-    kinds = sorted({kind for one in records for kind in json.loads(one.kinds)})
-    return table(title, records if kinds else (), keys, {kind: of(kind) for kind in kinds})
-
-
 COIN = 0.5
 """The AUC of a guess."""
-
-
-def _claims(swaps: Sequence[Record], check: Sequence[Record]) -> Iterator[Finding]:
-    """AUC beside S, and the pairs of check."""
-    for group in grouped(swaps, "text").values():
-        yield from _beside_s(group)
-    for group in grouped(check, "length").values():
-        yield from _check(group)
 
 
 def _pairs_title(first: Record) -> str:
