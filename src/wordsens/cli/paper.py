@@ -12,6 +12,7 @@ from wordsens.cli.options import Device, EncoderName, Seed
 from wordsens.cli.terminal import notice, print_json, stdout, table
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.search.plan import EFFORTS
+from wordsens.sweeps import EXPERIMENTS
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -20,12 +21,9 @@ if TYPE_CHECKING:
     from wordsens.sweeps.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
-FIGURES = (
-    "sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity",
-    "control",
-)  # fmt: skip
-OF_ALL = FIGURES[:-1]
-"""The figures of `all`: those that train networks take a minute more, and are asked for by name."""
+FIGURES = tuple(name for name in EXPERIMENTS if name != "audit")
+OF_ALL = tuple(name for name in FIGURES if name != "control")
+"""The figures of `all`: control, which trains networks, takes a minute more and is asked for by name."""
 MEAN = "mean"
 LABELS = ("sentiment", "linear", "random")
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.files import named_path, small_text
+from wordsens.sweeps import EXPERIMENTS
 from wordsens.sweeps.experiment import Experiment, Summary
 from wordsens.sweeps.spec import Cell, Strict, spelled_out
 from wordsens.sweeps.store import Record, as_records
@@ -22,19 +23,6 @@ MOST_CELLS = 200_000
 """Of a sweep: each is checked before anything runs, in some 25 µs and 1.5 kB."""
 
 SCALES = ("quick", "laptop", "full")
-
-EXPERIMENTS = {
-    "sensitivity": "wordsens.studies.sensitivity.study:SENSITIVITY",
-    "generalization": "wordsens.studies.generalization.study:GENERALIZATION",
-    "attention": "wordsens.studies.attention:ATTENTION",
-    "control": "wordsens.studies.control.study:CONTROL",
-    "correlations": "wordsens.studies.correlations:CORRELATIONS",
-    "departures": "wordsens.studies.departures:DEPARTURES",
-    "several-words": "wordsens.studies.several_words:SEVERAL_WORDS",
-    "similarity": "wordsens.studies.similarity:SIMILARITY",
-    "audit": "wordsens.evaluation.audit.cell:AUDIT",
-}
-"""The experiments of the package, each by the module:NAME where it lies."""
 
 _DEEPEST = 50
 
