@@ -92,7 +92,7 @@ class _Form(ABC):
     async def run(self) -> None:
         """Run the task, unless the form is wrong."""
         settings = self.settings()
-        most = self.site.settings.limits.words
+        most = self.site.settings.max_words
         texts = [value for name, value in settings.items() if name in ("first", "second", "text", "other")]
         empty = [one for one in texts[: 2 if "first" in settings else 1] if not one.strip()]
         if empty or any(len(one.split()) > most for one in texts):

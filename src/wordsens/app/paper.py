@@ -223,7 +223,7 @@ class PaperScreen:
 
     def _text(self) -> str:
         text = str(self._sentence.value).strip()
-        if len(text.split()) < 2 or len(text.split()) > self._site.settings.limits.words:
+        if len(text.split()) < 2 or len(text.split()) > self._site.settings.max_words:
             raise InputError("Your sentence above must have two words or more; the steps read its first 20.")
         return text
 

@@ -97,7 +97,7 @@ class _Worker:
         settings = pool.settings
         self.connection, theirs = _PROCESSES.Pipe()
         self.process = _PROCESSES.Process(
-            target=work, args=(theirs, settings.limits.memory_mb, settings.models), daemon=True
+            target=work, args=(theirs, settings.memory, settings.models), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -146,12 +146,12 @@ class Pool:
         Raises:
             BudgetError: too many wait already.
         """
-        if not brief and len(self._waiting) >= self.settings.limits.waiting:
+        if not brief and len(self._waiting) >= self.settings.max_waiting:
             raise BudgetError(
                 f"{len(self._waiting)} measurements are waiting already, as many as this page keeps; "
                 "please try again in a minute"
             )
-        seconds = BRIEF_SECONDS if brief else self.settings.limits.seconds
+        seconds = BRIEF_SECONDS if brief else self.settings.max_seconds
         job = Job(Task(next(self._numbers), name, arguments, seconds), visitor, brief)
         self._waiting.append(job)
         self._give_out()

@@ -92,7 +92,7 @@ class WorkLine:
                 self._end(f"Done in {time.monotonic() - began:.1f} s." if not about else f"{about}done.".capitalize())
                 return answer.value
             else:
-                seconds = self._site.settings.limits.seconds
+                seconds = self._site.settings.max_seconds
                 self._end(reason(answer.kind, answer.value, seconds), problem=answer.kind != STOPPED)
         return None
 

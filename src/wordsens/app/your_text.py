@@ -56,7 +56,7 @@ class YourText:
 
     def _form(self) -> None:
         given = self._request
-        limit = self._site.settings.limits.words
+        limit = self._site.settings.max_words
         self._text = Control(
             "textarea", "text", "Your text", given.text, self._mark, self.measure, rows=3, saved=True,
             hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
@@ -126,7 +126,7 @@ class YourText:
             search=self._search.value,
             seed=self._request.seed,
         )
-        request.require_allowed(self._site.settings.models, self._site.settings.limits.words)
+        request.require_allowed(self._site.settings.models, self._site.settings.max_words)
         return request
 
     def _mark(self) -> None:

@@ -9,10 +9,7 @@ from wordsens.cli.compare import CompareRequest
 from wordsens.cli.explain import ExplainRequest
 from wordsens.cli.flips import FlipsRequest
 from wordsens.cli.guard import GuardOptions
-from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
-from wordsens.cli.paper import PaperOptions
-from wordsens.cli.report import ReportOptions
 from wordsens.cli.tune import TuneOptions
 from wordsens.errors import require_extra
 
@@ -32,22 +29,6 @@ def _cpu_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@takes(MeasureOptions)
-def measure(options: MeasureOptions) -> None:
-    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
-
-    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
-
-    Each number is a lower bound of the sup, attained by a perturbation.
-
-    Example: wordsens measure "I love her much" --map rf,raf,relu-raf
-    """
-    from wordsens.cli.measure.run import run_measure
-
-    with _cpu_threads(options.threads):
-        run_measure(options)
 
 
 @takes(AuditOptions)
@@ -127,35 +108,6 @@ def flips(request: FlipsRequest) -> None:
 
     with _cpu_threads(request.threads):
         run_flips(request)
-
-
-@takes(PaperOptions)
-def paper(options: PaperOptions) -> None:
-    """The paper's experiments on real and Gaussian texts: records, figures and tables.
-
-    Each finished cell is a row of OUT/results.sqlite. The same command resumes an interrupted run.
-
-    Example: wordsens paper sensitivity --scale quick --out results
-    """
-    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
-    from wordsens.cli.paper import run_paper
-
-    with _cpu_threads(options.threads):
-        run_paper(options)
-
-
-@takes(ReportOptions)
-def report(options: ReportOptions) -> None:
-    """One page of findings, figures, texts and tables, and how the numbers were made.
-
-    It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
-
-    Example: wordsens report results --open
-    """
-    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
-    from wordsens.cli.report import run_report
-
-    run_report(options)
 
 
 @takes(GuardOptions)

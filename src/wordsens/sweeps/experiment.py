@@ -16,6 +16,8 @@ from wordsens.sweeps.store import Record, spec_columns
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
+
 Value = str | int | float | bool | Estimate | None
 
 
@@ -43,6 +45,14 @@ class Section:
         )
         title = ": ".join(filter(None, (self.title, ", ".join(constants))))
         return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
+
+    def table(self, note: str = "", *, of: str = "", folded: bool = False) -> Table:
+        """The compact table as it is shown, estimates as they are printed; `of` goes on with the title."""
+        compact = self.compact()
+        rows = tuple(
+            tuple(str(value) if isinstance(value, Estimate) else value for value in row) for row in compact.rows
+        )
+        return Table(f"{compact.title}{of}", compact.headings, rows, note, most=max(20, len(rows)), folded=folded)
 
     def to_pandas(self) -> "DataFrame":
         """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
@@ -112,13 +122,14 @@ class Summary:
 
     __str__ = show
 
-    def display(self) -> Display:
-        """The answer and the first table, for a notebook."""
-        answer = tuple(finding.sentence for finding in self.findings[: self.leading])
-        first = self.sections[:1]
-        rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
-        parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)
-        return Display(answer, parts)
+    def display(self, *, verbose: bool = False) -> Display:
+        """The answer, the first table and the note; with `verbose` every sentence and table, and the details."""
+        findings = self.findings if verbose else self.findings[: self.leading]
+        sections = self.sections if verbose else self.sections[:1]
+        note = f"{self.note} {self.details}".strip() if verbose else self.note
+        answer = tuple(finding.sentence for finding in findings) or (_NO_FINDING,)
+        tables = tuple(section.table(note if section is sections[-1] else "") for section in sections)
+        return Display(answer, tables or (note,))
 
     def _repr_html_(self) -> str:
         return html_fragment(self.display())
