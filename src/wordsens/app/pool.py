@@ -96,9 +96,7 @@ class _Worker:
     def __init__(self, pool: "Pool"):
         settings = pool.settings
         self.connection, theirs = _PROCESSES.Pipe()
-        self.process = _PROCESSES.Process(
-            target=work, args=(theirs, settings.memory, settings.models), daemon=True
-        )
+        self.process = _PROCESSES.Process(target=work, args=(theirs, settings.memory, settings.models), daemon=True)
         self.process.start()
         theirs.close()
         self.ready = False

@@ -2,48 +2,33 @@
 
 import ipaddress
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
-
-import typer
 
 from wordsens.errors import InputError, require_count, require_positive
 
 LEAST_TOKEN = 12
 """Letters of a token that is not soon guessed."""
 
-_limit = partial(typer.Option, rich_help_panel="Limits")
-
 
 @dataclass(frozen=True, kw_only=True)
 class AppSettings:
-    """The settings of a server, each an option of `wordsens app`; past a limit the page says so.
+    """The settings of a server, each with its help as an option of `wordsens app`; past a limit the page says so.
 
     Raises:
         InputError: a wrong number, no model, or an address that others can reach without a token.
     """
 
-    host: Annotated[
-        str, typer.Option(help="The address to serve on; another than this machine's own needs --token.")
-    ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(help="0 for any that is free.")] = 8765
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="WORDSENS_TOKEN", help="A word that visitors must know, 12 characters or more; it is entered once."
-        ),
-    ] = None
+    host: Annotated[str, "The address to serve on; another than this machine's own needs --token."] = "127.0.0.1"
+    port: Annotated[int, "0 for any that is free."] = 8765
+    token: str | None = None
     model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A model that visitors can choose: minilm (the default), a folder or a name; may be repeated."
-        ),
+        list[str] | None, "A model that visitors can choose: minilm (the default), a folder or a name; may be repeated."
     ] = None
-    workers: Annotated[int, typer.Option(help="Processes that measure; each holds the models it uses.")] = 2
-    max_words: Annotated[int, _limit(help="Of a text.")] = 300
-    max_seconds: Annotated[float, _limit(help="Of one measurement.")] = 180.0
-    max_waiting: Annotated[int, _limit(help="Measurements that wait for a free worker, of all visitors.")] = 12
-    memory: Annotated[int, _limit(help="Of a worker, in MiB.")] = 4096
+    workers: Annotated[int, "Processes that measure; each holds the models it uses."] = 2
+    max_words: Annotated[int, "Words of a text."] = 300
+    max_seconds: Annotated[float, "Seconds of one measurement."] = 180.0
+    max_waiting: Annotated[int, "Measurements that wait for a free worker, of all visitors."] = 12
+    memory: Annotated[int, "Memory of a worker, in MiB."] = 4096
 
     def __post_init__(self) -> None:
         require_count("workers", self.workers)

@@ -53,7 +53,7 @@ def _cpu_threads(count: int) -> Iterator[None]:
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
 
-    The fields are annotated as typer wants parameters; `__post_init__` refuses what can be refused before anything
+    The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can be refused before anything
     heavy is loaded. A field `threads` is the number of CPU threads that the command uses.
 
     >>> from dataclasses import dataclass
@@ -67,7 +67,11 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     >>> greet(name="you")
     hello you
     """
-    parameters = keywords_of(cast(Any, options))
+    parameters = [
+        parameter.replace(annotation=Annotated[kind, option(info) if isinstance(info, str) else info])
+        for parameter in keywords_of(cast(Any, options))
+        for kind, info in [get_args(parameter.annotation)]
+    ]
     for kind, *info in (get_args(parameter.annotation) for parameter in parameters):
         if kind is bool and info[0].metavar is None:
             info[0].metavar = ""  # else help shows "<bool>" beside a flag

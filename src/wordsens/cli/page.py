@@ -3,6 +3,9 @@
 import json
 import webbrowser
 from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from wordsens.app.settings import AppSettings
 from wordsens.cli.options import AsJson, Quiet, Show, takes
@@ -15,6 +18,12 @@ from wordsens.version import __version__
 class PageOptions(AppSettings):
     """The options of `wordsens app`: the settings of the server, and what is printed and opened."""
 
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="A word that visitors must know, 12 characters or more; it is entered once.", envvar="WORDSENS_TOKEN"
+        ),
+    ] = None
     show: Show = False
     as_json: AsJson = False
     quiet: Quiet = False
