@@ -53,8 +53,8 @@ def _cpu_threads(count: int) -> Iterator[None]:
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
 
-    The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can be refused before anything
-    heavy is loaded. A field `threads` is the number of CPU threads that the command uses.
+    The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can
+    be refused before anything heavy is loaded. A field `threads` is the number of CPU threads that the command uses.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
