@@ -35,6 +35,8 @@ class Section:
         >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
         'S against n: d = 8'
         """
+        if not self.rows:
+            return self
         columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
         same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
         left = {name: group for name, group in columns.items() if name not in same}
