@@ -14,7 +14,7 @@ import wordsens as ws
 from wordsens.app.request import EXAMPLES, MeasureRequest
 from wordsens.app.tasks import TASKS
 from wordsens.app.tasks.measure import FIRST_SECONDS
-from wordsens.app.workers import Parts, StoppedError
+from wordsens.app.worker import Parts, StoppedError
 from wordsens.files import packaged_text
 from wordsens.text.pairs import LENGTHS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wordsens.app.workers import DONE, FAILED, OUT_OF_MEMORY, PART, REFUSED, STOPPED, serve_tasks
+from wordsens.app.worker import DONE, FAILED, OUT_OF_MEMORY, PART, REFUSED, STOPPED, serve_tasks
 from wordsens.errors import InputError
 
 

@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from wordsens.app.parts import Box, Button, Lines, Markup, Site, Text, Words, grid, number, table
+from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
-from wordsens.app.workers import DONE, LOST, PART, Job
+from wordsens.app.worker import DONE, LOST, PART
 from wordsens.display.content import LEVELS, STRONGEST, colour_share
 from wordsens.errors import WordsensError
 

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
+from wordsens.app.pool import Pool
 from wordsens.app.settings import AppSettings
-from wordsens.app.workers import Pool
 from wordsens.display.content import Display, Table
 from wordsens.display.page import html_part
 from wordsens.errors import MissingExtraError

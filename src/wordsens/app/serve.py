@@ -27,7 +27,7 @@ except ImportError as error:
 from wordsens.app.models import AttentionScreen, CheckScreen, ExplainScreen
 from wordsens.app.paper import PaperScreen
 from wordsens.app.parts import Site
-from wordsens.app.workers import Pool
+from wordsens.app.pool import Pool
 from wordsens.app.your_text import YourText
 
 CLOSING_SECONDS = 1

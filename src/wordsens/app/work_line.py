@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from wordsens.app.parts import Box, Button, Site, Text
-from wordsens.app.workers import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, PART, REFUSED, STOPPED
+from wordsens.app.worker import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, PART, REFUSED, STOPPED
 from wordsens.errors import WordsensError
 
 _MESSAGES = {

@@ -1,8 +1,5 @@
 """The commands, each by its help text. Its options and its work are in the folder of its name; the work loads torch."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from wordsens.cli.audit import AuditOptions
 from wordsens.cli.check import CheckRequest
 from wordsens.cli.compare import CompareRequest
@@ -12,23 +9,6 @@ from wordsens.cli.guard import GuardOptions
 from wordsens.cli.options import takes
 from wordsens.cli.tune import TuneOptions
 from wordsens.errors import require_extra
-
-
-@contextmanager
-def _cpu_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads inside the block, and as many as before after it.
-
-    One is the default of the command line: most products here are small, and a second thread that has to share its
-    core with another program makes each of them wait.
-    """
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @takes(AuditOptions)
@@ -43,8 +23,7 @@ def audit(options: AuditOptions) -> None:
     require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.cli.audit_run import run_audit
 
-    with _cpu_threads(options.threads):
-        run_audit(options)
+    run_audit(options)
 
 
 @takes(CheckRequest)
@@ -59,8 +38,7 @@ def check(request: CheckRequest) -> None:
     """
     from wordsens.cli.check import run_check
 
-    with _cpu_threads(request.threads):
-        run_check(request)
+    run_check(request)
 
 
 @takes(CompareRequest)
@@ -76,8 +54,7 @@ def compare(request: CompareRequest) -> None:
     """
     from wordsens.cli.compare import run_compare
 
-    with _cpu_threads(request.threads):
-        run_compare(request)
+    run_compare(request)
 
 
 @takes(ExplainRequest)
@@ -91,8 +68,7 @@ def explain(request: ExplainRequest) -> None:
     """
     from wordsens.cli.explain import run_explain
 
-    with _cpu_threads(request.threads):
-        run_explain(request)
+    run_explain(request)
 
 
 @takes(FlipsRequest)
@@ -106,8 +82,7 @@ def flips(request: FlipsRequest) -> None:
     """
     from wordsens.cli.flips import run_flips
 
-    with _cpu_threads(request.threads):
-        run_flips(request)
+    run_flips(request)
 
 
 @takes(GuardOptions)
@@ -134,5 +109,4 @@ def tune(options: TuneOptions) -> None:
     """
     from wordsens.cli.tune import run_tune
 
-    with _cpu_threads(options.threads):
-        run_tune(options)
+    run_tune(options)

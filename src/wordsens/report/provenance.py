@@ -80,4 +80,4 @@ def _origin(run: Run, name: str) -> list[Any]:
 
 
 def _libraries(versions: str) -> str:
-    return " ".join(f"{name} {version}" for name, version in json.loads(versions).items())
+    return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())

@@ -16,7 +16,7 @@ _LEFT_OUT = {"spec", "libraries", "cell", "status", "error", "map_content", "pea
 def table_section(runs: Sequence[Run]) -> list[Section]:
     """The summaries of the experiments of each run, what failed, and the records."""
     several = len(runs) > 1
-    parts = [(part, f", {run.name}" if several else "", run) for run in runs for part in run.parts if part.done]
+    parts = [(part, f" ({run.name})" if several else "", run) for run in runs for part in run.parts if part.done]
     shown: list[Any] = [table for part, of, _ in parts for table in _summary(part, of)]
     if failures := tuple((run.name, record.cell, record.error or "") for run in runs for record in run.failed):
         note = "The same command tries them again."

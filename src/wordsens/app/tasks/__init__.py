@@ -10,7 +10,7 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.tasks.measure import export, measure, word_detail
 from wordsens.app.tasks.models import attention, check, explain
 from wordsens.app.tasks.paper import learning, lengths, strength, theorem, trained
-from wordsens.app.workers import Parts
+from wordsens.app.worker import Parts
 from wordsens.maps.transformer.features import loaded_model
 
 TASKS: Mapping[str, Callable[..., Any]] = {

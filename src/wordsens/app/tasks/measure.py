@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from wordsens.app.request import MeasureRequest
-from wordsens.app.workers import TaskContext
+from wordsens.app.worker import TaskContext
 from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionMap

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from wordsens.app.tasks.measure import rounded, token_name
-from wordsens.app.workers import TaskContext
+from wordsens.app.worker import TaskContext
 from wordsens.display.page import html_part
 from wordsens.errors import InputError
 from wordsens.evaluation.check import CheckOptions, KindTable, choose_pairs, evaluate

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from wordsens.app.tasks.measure import FIRST_LOOK, SHARES, attention_lines
-from wordsens.app.workers import TaskContext
+from wordsens.app.worker import TaskContext
 from wordsens.errors import InputError
 from wordsens.generalization import NewText, fit_min_norm
 from wordsens.maps.attention.features import RandomAttentionFeatures

@@ -13,7 +13,7 @@ import torch
 from wordsens.app.request import EXAMPLES, OPPOSITES, MeasureRequest
 from wordsens.app.tasks.measure import measure, word_detail
 from wordsens.app.tasks.models import check, explain
-from wordsens.app.workers import Parts
+from wordsens.app.worker import Parts
 from wordsens.files import packaged_files
 from wordsens.text.pairs import LENGTHS
 
