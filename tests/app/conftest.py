@@ -114,7 +114,7 @@ class Page:
 
     def window(self, width, height, scheme="light"):
         """Show the page in a window of that size."""
-        self.browser.result_table(width=width, scheme=scheme)
+        self.browser.resize(width=width, scheme=scheme)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.browser.command("Emulation.setDeviceMetricsOverride", size)
 
@@ -173,7 +173,7 @@ class Page:
         self.browser.run(AXE.read_text(encoding="utf-8"))
         for width in (1366, 390):
             for scheme in ("light", "dark"):
-                self.browser.result_table(width=width, scheme=scheme)
+                self.browser.resize(width=width, scheme=scheme)
                 found = self.browser.driver.execute_async_script(
                     "axe.run().then((one) => arguments[0](one.violations))"
                 )

@@ -14,32 +14,16 @@ import wordsens as ws
 from wordsens.app.request import EXAMPLES, MeasureRequest
 from wordsens.app.tasks import TASKS
 from wordsens.app.tasks.measure import FIRST_SECONDS
-from wordsens.app.worker import CancelledError, TaskContext
+from wordsens.app.worker import Parts, StoppedError
 from wordsens.files import packaged_text
 from wordsens.text.pairs import LENGTHS
 
 TEXT = "Two keys open the wooden door."
 
 
-class Context(TaskContext):
-    """A worker's context without a worker: it saves the parts."""
-
-    def __init__(self):
-        self.parts = []
-
-    def send(self, value):
-        self.parts.append(value)
-
-    def tick(self, *_):
-        pass
-
-    def progress(self, done, total):
-        self.parts.append({"share": done / total})
-
-
 def run(name, *arguments, context=None):
     """The answer of a task."""
-    return TASKS[name](context or Context(), *arguments)
+    return TASKS[name](context or Parts(), *arguments)
 
 
 def searched(answer):
@@ -48,7 +32,7 @@ def searched(answer):
 
 
 def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_numbers():
-    context = Context()
+    context = Parts()
     answer = run("measure", asdict(MeasureRequest(text=TEXT, map="relu-raf", seed=2)), context=context)
     counts = [len(searched(part)) for part in context.parts if "pieces" in part]
     assert counts == sorted(counts)
@@ -65,7 +49,7 @@ def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_num
 
 def test_a_words_detail_is_what_its_witness_does():
     request = asdict(MeasureRequest(text=TEXT, map="raf"))
-    answer, context = run("measure", request), Context()
+    answer, context = run("measure", request), Parts()
     row = answer["row"]
     last = run("word_detail", request, row, answer["witnesses"][row], context=context)
     first, second = context.parts
@@ -98,18 +82,18 @@ def test_the_shipped_comparison_is_what_the_tasks_measure():
         )
 
 
-class OnlyFirstLook(Context):
+class OnlyFirstLook(Parts):
     """A context that ends its task when the search itself begins."""
 
     def progress(self, done, total):
-        raise CancelledError
+        raise StoppedError
 
 
 def test_a_first_look_at_250_words_is_short():
     context = OnlyFirstLook()
     request = asdict(MeasureRequest(text=" ".join([TEXT] * 40), map="raf"))
     began = time.monotonic()
-    with pytest.raises(CancelledError):
+    with pytest.raises(StoppedError):
         run("measure", request, context=context)
     assert time.monotonic() - began < FIRST_SECONDS + 5  # the search takes 15 s and more
     assert searched(context.parts[-1])

@@ -1,11 +1,8 @@
-"""The workers' messages without processes: a context that ticks, and a pool that gives out jobs in fair order."""
-
-import time
+"""The workers' messages without processes: a context that ticks, and what a worker answers."""
 
 import pytest
 
-from wordsens.app import worker
-from wordsens.app.worker import Cancel, Task, TaskContext
+from wordsens.app.worker import DONE, FAILED, OUT_OF_MEMORY, PART, REFUSED, STOPPED, serve_tasks
 from wordsens.errors import InputError
 
 
@@ -28,11 +25,11 @@ class Pipe:
 
 
 def served(table, *incoming):
-    """What a worker answers to these worker."""
+    """What a worker answers to these messages."""
     pipe = Pipe(*incoming)
     with pytest.raises(EOFError):
-        TaskContext(pipe, table).serve()
-    return [(one.number, one.kind, one.value) for one in pipe.sent]
+        serve_tasks(pipe, table)
+    return pipe.sent
 
 
 def test_a_task_tells_parts_and_its_answer():
@@ -40,16 +37,16 @@ def test_a_task_tells_parts_and_its_answer():
         context.send(by)
         return 2 * by
 
-    assert served({"task": task}, Task(1, "task", {"by": 3}, 9.0)) == [(1, worker.PART, 3), (1, worker.DONE, 6)]
+    assert served({"task": task}, ("task", {"by": 3})) == [(PART, 3), (DONE, 6)]
 
 
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        (InputError("`text` is empty"), (worker.REFUSED, "`text` is empty")),
-        (MemoryError(), (worker.OUT_OF_MEMORY, None)),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), (worker.OUT_OF_MEMORY, None)),
-        (KeyError("x"), (worker.FAILED, "KeyError")),
+        (InputError("`text` is empty"), (REFUSED, "`text` is empty")),
+        (MemoryError(), (OUT_OF_MEMORY, None)),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), (OUT_OF_MEMORY, None)),
+        (KeyError("x"), (FAILED, "KeyError")),
     ],
 )
 def test_an_error_is_an_answer_and_the_worker_goes_on(error, answer, capsys):
@@ -58,29 +55,15 @@ def test_an_error_is_an_answer_and_the_worker_goes_on(error, answer, capsys):
             raise error
         return "fine"
 
-    asked = [Task(at, "task", {"fail": fail}, 9.0) for at, fail in ((1, True), (2, False))]
-    assert served({"task": task}, *asked) == [(1, *answer), (2, worker.DONE, "fine")]
-    assert ("KeyError" in capsys.readouterr().err) == (answer[0] == worker.FAILED)
+    assert served({"task": task}, ("task", {"fail": True}), ("task", {"fail": False})) == [answer, (DONE, "fine")]
+    assert ("KeyError" in capsys.readouterr().err) == (answer[0] == FAILED)
 
 
-def test_a_cancelled_task_ends_at_its_next_tick_and_one_that_takes_too_long_too():
-    def long(context):
-        while True:
+def test_a_task_that_is_no_longer_wanted_ends_at_its_next_tick_and_the_next_one_does_not():
+    def long(context, ticks):
+        for _ in range(ticks):
             context.tick()
+        return "done"
 
-    assert served({"long": long}, Task(1, "long", {}, 9.0), Cancel(1)) == [(1, worker.STOPPED, None)]
-    assert served({"long": long}, Task(1, "long", {}, 0.01)) == [(1, worker.OUT_OF_TIME, 0.01)]
-
-
-def test_a_brief_task_is_done_between_two_ticks_of_another_and_costs_it_no_time():
-    def long(context):
-        context.tick()
-        return "long"
-
-    def brief(context):
-        time.sleep(0.05)
-        return "brief"
-
-    asked = Task(1, "long", {}, 0.04), Task(2, "brief", {}, 9.0)
-    found = served({"long": long, "brief": brief}, *asked)
-    assert found == [(2, worker.DONE, "brief"), (1, worker.DONE, "long")]
+    assert served({"long": long}, ("long", {"ticks": 9}), None) == [(STOPPED, None)]
+    assert served({"long": long}, None, ("long", {"ticks": 9})) == [(DONE, "done")]

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from wordsens import __version__
-from wordsens.cli.measure import run as measure_run
 from wordsens.errors import BudgetError
 
 
@@ -32,7 +31,7 @@ def test_failures(wordsens, monkeypatch, error, code, said):
     def raised(*_, **__):
         raise error
 
-    monkeypatch.setattr(measure_run, "run_measure", raised)
+    monkeypatch.setattr("wordsens.cli.measure._measure_all", raised)
     run = wordsens("measure", "a b")
     assert run.code == code
     assert run.out == ""
@@ -40,7 +39,7 @@ def test_failures(wordsens, monkeypatch, error, code, said):
 
 
 def test_a_fault_of_the_package_asks_for_a_report(wordsens, monkeypatch):
-    monkeypatch.setattr(measure_run, "run_measure", None)
+    monkeypatch.setattr("wordsens.cli.measure._measure_all", None)
     run = wordsens("measure", "a b")
     assert (run.code, run.out) == (1, "")
     assert "wordsens: unexpected TypeError: 'NoneType' object is not callable; please report it" in run.err
@@ -62,7 +61,7 @@ def test_a_reader_that_goes_away_is_no_error():
 
 def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens, monkeypatch):
     seen = []
-    monkeypatch.setattr(measure_run, "run_measure", lambda *_, **__: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr("wordsens.cli.measure._measure_all", lambda *_, **__: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     wordsens("measure", "a b")
     wordsens("measure", "a b", "--threads", "2")

@@ -33,13 +33,13 @@ class Browser:
 
     def open(self, path, *, width=1280, scheme="light", scripts=True):
         """Open a file or an address at a width, in a colour scheme, with what was logged before forgotten."""
-        self.result_table(width=width, scheme=scheme)
+        self.resize(width=width, scheme=scheme)
         self.command("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         self.log("browser")
         self.log("performance")
         self.driver.get(path if str(path).startswith("http") else Path(path).as_uri())
 
-    def result_table(self, *, width=1280, scheme="light"):
+    def resize(self, *, width=1280, scheme="light"):
         """Show the page that is open at a width, in a colour scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}

@@ -31,6 +31,12 @@ def test_one_record_is_a_report_beside_its_folder(small, capsys):
     assert "<b>&amp;" not in page
 
 
+def test_a_given_text_alone_is_a_report_without_a_table_of_series(tmp_path, make_record, capsys):
+    folder = write_records(tmp_path / "run", [make_record(text="given")])
+    assert report(capsys, folder, "--format", "md")[0] == 0
+    assert "exponent" not in (folder / "report.md").read_text(encoding="utf-8")
+
+
 def test_no_handler_no_style_and_no_address_stands_in_the_page(page):
     text = page.read_text(encoding="utf-8")
     markup = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)

@@ -29,6 +29,11 @@ FILES = {
 
 _NAMES = {"raf": "Attention", "rf": "Fully connected"}
 _STALE = "The settings have changed. Press Measure, or Enter in the text, for new numbers."
+_SCALE = (
+    "<span class='sr'>Colours: </span>Change of the output, in times its size: 0 <span class='ramp' aria-hidden='true'>"
+    + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
+    + f"</span> {STRONGEST:g} or more"
+)
 
 
 class Measurement:
@@ -47,59 +52,53 @@ class Measurement:
         self._site, self._unknown = site, unknown
         self._visitor = ui.context.client.id
         self._known: dict[int, dict[str, dict[str, Any]]] = {}
+        """What was looked into: by row and map."""
         self._row: int | None = None
         self._job: Job | None = None
         ui.context.client.on_delete(self.close)
         with colours, Box("article", "result") as self.box:
             self._stale = Text("p", "", "stale-note", role="status")
             self._sentence = Text("h2", "", "answer")
-            self._readers = {one.map: _Reader(one, self.pick) for one in request.single}
+            self._readers = {single.map: _Reader(single, self.pick) for single in request.single}
             Markup(_SCALE, "scale")
             self._note = Text("p", "", "hint")
         with details, Box("div", "detail") as self.detail:
-            self._card_and_lines()
-
-    def _card_and_lines(self) -> None:
-        with Box("div", "word"):
-            self._card = Markup("", "card", role="status", aria_live="polite")
-            self._pin = Button("Pin this word", self._pin_word, id="pin-word")
-            self._pinned_card = Markup("", "card")
-        with Box("div"):
-            self._lines_sentence = Text("h3")
-            self._lines = Lines()
-            with Box("details", "more") as self._numbers:
-                Text("summary", "The numbers: attention before and after")
-                self._grids = Markup()
-        for one in (self._pin, self._pinned_card, self._numbers):
-            one.set_visibility(False)
+            with Box("div", "word"):
+                self._card = Markup("", "card", role="status", aria_live="polite")
+            with Box("div"):
+                self._lines_sentence = Text("h3")
+                self._lines = Lines()
+                with Box("details", "more") as self._numbers:
+                    Text("summary", "The numbers: attention before and after")
+                    self._grids = Markup()
+            self._numbers.set_visibility(False)
 
     @property
     def complete(self) -> bool:
         """True once every map was measured here, which a shipped result was not."""
-        return len(self.answers) == len(self._readers) and all("witnesses" in one for one in self.answers.values())
+        return len(self.answers) == len(self._readers) and all("witnesses" in each for each in self.answers.values())
 
     def part(self, name: str, value: dict[str, Any]) -> None:
         """Show a first look at the words under one map."""
         if "pieces" in value:
-            self._readers[name].show(value)
+            self._readers[name].words.show(value)
 
     def add(self, name: str, answer: dict[str, Any]) -> None:
         """Show the answer of one map, and once all are there what they say together."""
         self.answers[name] = answer
-        self._readers[name].show(answer, final=True)
+        self._readers[name].show(answer)
         if len(self.answers) == len(self._readers):
-            self._sentence.text = (
-                f"In this text one word {comparison(self.answers)}" if self.request.map == BOTH else ""
-            )
+            together = f"In this text one word {comparison(self.answers)}" if self.request.map == BOTH else ""
+            self._sentence.text = together
             self._note.text = " ".join([unknown_note(answer), *map(kind_message, answer["notes"])])
 
     async def finish(self, row: int | None = None) -> None:
         """Offer the files, and show a word in detail: that of the row, the chosen one, or the most sensitive one."""
-        best = next(iter(self.answers.values()))["row"]
         with self.detail:
-            _Downloads(self._site, self.request, self.answers)
+            self._downloads()
         chosen, self._row = self._row, None
-        await self.pick(next(one for one in (row, chosen, best) if one is not None))
+        best = next(iter(self.answers.values()))["row"]
+        await self.pick(next(each for each in (row, chosen, best) if each is not None))
         if row is not None:  # the reader was on this word when the view was renewed
             ui.run_javascript("setTimeout(() => document.querySelector('#result .w.here')?.focus(), 100)")
 
@@ -132,8 +131,8 @@ class Measurement:
             if row not in self._known:
                 await self._unknown(row)
             return
-        for one in self.request.single:
-            if row in self.answers[one.map]["witnesses"] and not await self._look_into(one, row):
+        for single in self.request.single:
+            if row in self.answers[single.map]["witnesses"] and not await self._look_into(single, row):
                 return
 
     async def _look_into(self, request: MeasureRequest, row: int, *, again: bool = True) -> bool:
@@ -145,15 +144,15 @@ class Measurement:
         arguments = {"request": asdict(request), "row": row, "witness": witness}
         job = self._job = self._site.pool.submit("word_detail", arguments, self._visitor, brief=True)
         parts: dict[str, Any] = {}
-        async for answer in job.answers():
+        async for kind, value in job.answers():
             if self._job is not job:
                 known.pop(request.map, None)
                 return False
-            if answer.kind in (PART, DONE):
-                parts |= answer.value
+            if kind in (PART, DONE):
+                parts |= value
                 known[request.map] = parts
                 self._show(row)
-            elif answer.kind == LOST and again:
+            elif kind == LOST and again:
                 return await self._look_into(request, row, again=False)
         return True
 
@@ -163,41 +162,57 @@ class Measurement:
             reader.words.point_at(row)
         detail = self._known.get(row, {})
         self._card.show(card(self.answers, row, detail))
-        self._pin.set_visibility(True)
-        lines = next((one["lines"] for one in detail.values() if one.get("lines")), None)
-        if not lines:
-            if all("moved" in one for one in detail.values()):
-                self._show_lines(None, "")
+        lines = next((each["lines"] for each in detail.values() if each.get("lines")), None)
+        if lines is None and not all("moved" in each for each in detail.values()):
+            return  # still to come
+        if lines is not None and self._lines.props.get("frames") is lines["frames"]:
             return
-        word = self._word(row)
-        if self._lines.props.get("frames") is not lines["frames"]:
-            self._show_lines(lines, word)
-
-    def _show_lines(self, lines: dict[str, Any] | None, word: str) -> None:
+        pieces = searched(next(iter(self.answers.values()), {"pieces": ()}))
+        word = next((piece["text"] for piece in pieces if piece["row"] == row), "")
         self._lines.show_push(lines, f"Push of “{word}”, in percent of the strongest", f"“{word}” pushed")
         self._numbers.set_visibility(lines is not None)
-        if lines is None:
-            self._lines_sentence.text = ""
+        self._lines_sentence.text = ""
+        if lines is not None:
+            before, after = lines["given"][0], lines["given"][-1]
+            left = f" The {lines['left_out']} words that turn least are left out." if lines["left_out"] else ""
+            self._lines_sentence.text = (
+                f"Pushing “{word}” {'raises' if after >= before else 'lowers'} its share of the other words’ attention "
+                f"from {before:.0%} to {after:.0%}.{left}"
+            )
+            frames = (("Before", lines["frames"][0]), ("Pushed", lines["frames"][-1]))
+            self._grids.show("".join(grid(title, lines["words"], frame) for title, frame in frames))
+
+    def _downloads(self) -> None:
+        """Files of a finished measurement, links, and the command and the Python that give the same numbers."""
+        singles = [(single, self.answers[single.map]) for single in self.request.single]
+        commands = [single.command(answer["radius"]) for single, answer in singles]
+        with Box("div", "downloads"), Box("details", "more"):
+            Text("summary", "Files, links, and the code for the same numbers")
+            with Box("div", "row-of", role="group", aria_label="Files"):
+                for form, (name, *_) in FILES.items():
+                    Button(name, lambda form=form: self._download(form, commands[0]), id=f"get-{form}")
+                for name, with_text in (("Link to these settings", False), ("Link with the text in it", True)):
+                    address = f"/?{urlencode(self.request.query(with_text=with_text))}"
+                    Text("a", name, href=address, id="link-text" if with_text else "link")
+                self._message = Text("span", "", "hint", role="status")
+            Text("pre", "\n".join(commands), tabindex="0", id="command")
+            for single, answer in singles:
+                Text("pre", single.python(answer["radius"], answer["chosen"]), "python", tabindex="0")
+
+    async def _download(self, form: str, command: str) -> None:
+        """Write the file and send it."""
+        self._message.text = "Writing …"
+        records = [answer["record"] for answer in self.answers.values()]
+        arguments = {"records": records, "form": form, "arguments": shlex.split(command)[1:]}
+        try:
+            job = self._site.pool.submit("export", arguments, self._visitor, brief=True)
+        except WordsensError as error:
+            self._message.text = str(error)
             return
-        before, after = lines["given"][0], lines["given"][-1]
-        left = f" The {lines['left_out']} words that turn least are left out." if lines["left_out"] else ""
-        verb = "raises" if after >= before else "lowers"
-        self._lines_sentence.text = (
-            f"Pushing “{word}” {verb} its share of the other words’ attention from {before:.0%} to {after:.0%}.{left}"
-        )
-        words = lines["words"]
-        self._grids.show(grid("Before", words, lines["frames"][0]) + grid("Pushed", words, lines["frames"][-1]))
-
-    def _word(self, row: int) -> str:
-        answer = next(iter(self.answers.values()))
-        return next((piece["text"] for piece in searched(answer) if piece["row"] == row), "")
-
-    def _pin_word(self) -> None:
-        """Keep the card of the word beside those that follow, or let it go."""
-        pinned = not self._pinned_card.visible
-        self._pinned_card.show(self._card.content if pinned else "")
-        self._pinned_card.set_visibility(pinned)
-        self._pin.text = "Unpin" if pinned else "Pin this word"
+        async for kind, value in job.answers():
+            if kind == DONE:
+                ui.download(value, *FILES[form][1:])
+            self._message.text = "" if kind == DONE else "This file could not be written; please try again."
 
     def pin(self, place: Box) -> None:
         """Move the coloured words to another place, to stay there; the details go."""
@@ -234,20 +249,12 @@ class _Reader:
             self.words = Words(f"The words, coloured by how far they move: {self._name}", picked)
             self._claim = Text("p", "", "claim")
 
-    def show(self, answer: dict[str, Any], *, final: bool = False) -> None:
-        """Show the words; of the final answer what it says, too."""
+    def show(self, answer: dict[str, Any]) -> None:
+        """Show the words, and what the answer says."""
         self.words.show(answer)
-        if final:
-            value = answer["value"]
-            self._head.show(f"<h3>{escape(self._name)}</h3> {bar(value, answer['upper'])} <b>{number(value)}</b>")
-            self._claim.text = claim(answer)
-
-
-_SCALE = (
-    "<span class='sr'>Colours: </span>Change of the output, in times its size: 0 <span class='ramp' aria-hidden='true'>"
-    + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
-    + f"</span> {STRONGEST:g} or more"
-)
+        drawn = bar(answer["value"], answer["upper"])
+        self._head.show(f"<h3>{escape(self._name)}</h3> {drawn} <b>{number(answer['value'])}</b>")
+        self._claim.text = claim(answer)
 
 
 def bar(value: float, upper: float | None) -> str:
@@ -294,74 +301,32 @@ def unknown_note(answer: dict[str, Any]) -> str:
 
 def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[str, Any]]) -> str:
     """What is known of one word, as HTML: a bar for each map from one zero, then what else was measured."""
-    words = {name: [piece for piece in searched(answer) if piece["row"] == row] for name, answer in answers.items()}
-    pieces = {name: result[0] for name, result in words.items() if result}
-    if not pieces:
+    words = {name: word for name, answer in answers.items() for word in searched(answer) if word["row"] == row}
+    if not words:
         return ""
-    text = next(iter(pieces.values()))["text"]
-    parts = [f"<h3><bdi>{escape(text)}</bdi></h3>"]
-    for name, word in pieces.items():
-        drawn = bar(word["value"], word["upper"])
-        label = escape(_NAMES.get(name, "Moves the output"))
+    parts = [f"<h3><bdi>{escape(next(iter(words.values()))['text'])}</bdi></h3>"]
+    for name, word in words.items():
+        label, drawn = escape(_NAMES.get(name, "Moves the output")), bar(word["value"], word["upper"])
         parts.append(f"<p class='reader-head'><span>{label}</span>{drawn}<b>{number(word['value'])}</b></p>")
-    facts: list[tuple[str, str]] = []
-    for name, word in pieces.items():
-        known, of = detail.get(name, {}), f", {_NAMES[name].lower()}" if len(pieces) > 1 and name in _NAMES else ""
-        if word["upper"] is not None:
-            facts.append((f"Proven limit{of}", number(word["upper"])))
-        if known.get("removal") is not None:
-            facts.append((f"If deleted{of}", number(known["removal"])))
-        if known.get("swap") is not None:
-            tried = "" if known["swap_exact"] else ", best tried"
-            facts.append((f"If replaced by “{known['swapped_for']}”{tried}{of}", number(known["swap"])))
-    parts.append("<dl>" + "".join(f"<dt>{escape(a)}</dt><dd><bdi>{escape(b)}</bdi></dd>" for a, b in facts) + "</dl>")
+    facts: list[tuple[str, float | None]] = []
+    for name, word in words.items():
+        known, of = detail.get(name, {}), f", {_NAMES[name].lower()}" if len(words) > 1 and name in _NAMES else ""
+        tried = "" if known.get("swap_exact") else ", best tried"
+        facts += [
+            (f"Proven limit{of}", word["upper"]),
+            (f"If deleted{of}", known.get("removal")),
+            (f"If replaced by “{known.get('swapped_for')}”{tried}{of}", known.get("swap")),
+        ]
+    rows = (f"<dt>{escape(name)}</dt><dd>{number(value)}</dd>" for name, value in facts if value is not None)
+    parts.append(f"<dl>{''.join(rows)}</dl>")
     return "".join([*parts, *(_moved(known["moved"]) for known in detail.values() if known.get("moved"))])
 
 
 def _moved(moved: list[list[Any]]) -> str:
     """The rows of the output that the word's strongest push moves most."""
     attention = moved[0][2] is not None
-    headings = ("moves most", "by", "attention to it") if attention else ("moves most", "by")
     rows = [
         [token, number(change), *([f"{before:.2f} → {after:.2f}"] if attention else [])]
         for token, change, before, after in moved
     ]
-    return table("", headings, rows)
-
-
-class _Downloads:
-    """Files of a finished measurement, links, and the command and the Python that give the same numbers."""
-
-    def __init__(self, site: Site, request: MeasureRequest, answers: dict[str, dict[str, Any]]):
-        self._site, self._answers = site, answers
-        self._commands = [one.command(answers[one.map]["radius"]) for one in request.single]
-        with Box("div", "downloads"), Box("details", "more"):
-            Text("summary", "Files, links, and the code for the same numbers")
-            with Box("div", "row-of", role="group", aria_label="Files"):
-                for form, (name, *_) in FILES.items():
-                    Button(name, lambda form=form: self.download(form), id=f"get-{form}")
-                for name, own in (("Link to these settings", False), ("Link with the text in it", True)):
-                    address = f"/?{urlencode(request.query(with_text=own))}"
-                    Text("a", name, href=address, id="link-text" if own else "link")
-                self._message = Text("span", "", "hint", role="status")
-            Text("pre", "\n".join(self._commands), tabindex="0", id="command")
-            for one in request.single:
-                answer = answers[one.map]
-                code = one.python(answer["radius"], answer["chosen"])
-                Text("pre", code, "python", tabindex="0")
-
-    async def download(self, form: str) -> None:
-        """Write the file and send it."""
-        _, file, kind = FILES[form]
-        self._message.text = "Writing …"
-        records = [answer["record"] for answer in self._answers.values()]
-        arguments = {"records": records, "form": form, "arguments": shlex.split(self._commands[0])[1:]}
-        try:
-            job = self._site.pool.submit("export", arguments, ui.context.client.id, brief=True)
-        except WordsensError as error:
-            self._message.text = str(error)
-            return
-        async for answer in job.answers():
-            if answer.kind == DONE:
-                ui.download(answer.value, file, kind)
-            self._message.text = "" if answer.kind == DONE else "This file could not be written; please try again."
+    return table("", ("moves most", "by", "attention to it")[: 2 + attention], rows)

@@ -1,15 +1,14 @@
 """The paper in five steps, each with an experiment that runs while it is read."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, Button, Chart, Control, Lines, Site, Text, curve, screen, visitor_connects
+from wordsens.app.parts import Box, Button, Chart, Control, Lines, Site, Text, curve, screen
 from wordsens.app.request import EXAMPLES
-from wordsens.app.work_line import WorkLine, kind_message
-from wordsens.errors import InputError
+from wordsens.app.work_line import WorkLine
 
 NAMES = {"raf": "attention", "rf": "fully connected layer"}
 
@@ -137,8 +136,7 @@ class _Experiment:
             self._takeaway = Text("p", f"To remember: {step.takeaway}", "takeaway")
             self._takeaway.set_visibility(False)
             if not step.waits:
-                watcher = ui.element("q-intersection").props("once")
-                watcher.on("visibility", self._in_view)
+                ui.element("q-intersection").props("once").on("visibility", self._in_view)
 
     async def _in_view(self, event: Any) -> None:
         if event.args and not self.started:
@@ -150,15 +148,13 @@ class _Experiment:
         self._waits.text = ""
         await self._run()
 
-    async def ask(self, name: str, arguments: Callable[[], dict[str, Any]], part: Any = None) -> Any:
-        """The answer of a task; None where there is none, and the line says why."""
-        try:
-            answer = await self.line.run(name, arguments(), part)
-        except InputError as error:
-            self.line.say(kind_message(str(error)), problem=True)
-            return None
+    async def ask(self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any) -> Any:
+        """The answer of a task, which `show` is given like its parts; None where the line says why there is none."""
+        answer = await self.line.run(name, arguments, show)
         if answer is not None:
             self._takeaway.set_visibility(True)
+            if show is not None:
+                show(answer)
         return answer
 
     def say(self, sentence: str) -> None:
@@ -169,9 +165,11 @@ class _Experiment:
 class PaperScreen:
     """The screen of one visitor."""
 
-    def __init__(self, site: Site):
+    def __init__(self, site: Site, query: dict[str, str]):
         self._site = site
-        self._answers: dict[str, dict[str, Any]] = {}
+        self._strength: dict[str, Any] = {}
+        self._learned: dict[str, Any] = {}
+        self._points: dict[str, list[list[float]]] = {}
         with screen("/paper"):
             with Box("section"):
                 Text("h1", "The paper in five steps")
@@ -215,37 +213,45 @@ class PaperScreen:
             self._learning_chart = Chart("The least error by γ", "γ", "squared error on the changed text", y_min=0)
         with fifth.controls:
             models = self._site.settings.models
-            self._model = Control("select", "real-model", "Model", models[0], options=[[one, one] for one in models])
+            self._model = Control("select", "real-model", "Model", models[0], options=[[name, name] for name in models])
         with fifth.place:
             self._layers_chart = Chart("S by layer", "layer", "word sensitivity S", y_min=0)
             self._model_lengths_chart = Chart("S by length", "words in the text", "word sensitivity S", log=True)
             self._model_lines = Lines()
 
-    def _text(self) -> str:
+    async def visit(self) -> None:
+        """Nothing: steps run as they come into view."""
+
+    def _text(self, step: int) -> str | None:
+        """The visitor's sentence; None where it is too short or too long, which the step says."""
         text = str(self._sentence.value).strip()
-        if len(text.split()) < 2 or len(text.split()) > self._site.settings.limits.words:
-            raise InputError("Your sentence above must have two words or more; the steps read its first 20.")
-        return text
+        if 2 <= len(text.split()) <= self._site.settings.max_words:
+            return text
+        self._steps[step].line.drop()
+        said = "Your sentence above must have two words or more; the steps read its first 20."
+        self._steps[step].line.say(said, problem=True)
+        return None
 
     async def strength(self) -> None:
         """Step 1."""
-        answer = await self._steps[0].ask("strength", lambda: {"text": self._text()})
-        if answer is None:
+        if (text := self._text(0)) is None or (answer := await self._steps[0].ask("strength", text=text)) is None:
             return
-        self._answers["strength"] = answer
-        shares = [at / (len(answer["values"]["raf"]) - 1) for at in range(len(answer["values"]["raf"]))]
-        self._strength_chart.draw(
-            [curve(NAMES[of], of, list(zip(shares, own, strict=True))) for of, own in answer["values"].items()]
-        )
+        self._strength = answer
+        last = len(answer["values"]["raf"]) - 1
+        curves = [
+            curve(NAMES[name], name, [(frame / last, value) for frame, value in enumerate(values)])
+            for name, values in answer["values"].items()
+        ]
+        self._strength_chart.draw(curves)
         self._strength_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, in percent of the strongest")
 
     def _say_strength(self, frame: int) -> None:
-        answer = self._answers["strength"]
-        values = {name: own[frame] for name, own in answer["values"].items()}
+        answer = self._strength
+        attention, dense = (answer["values"][name][frame] for name in ("raf", "rf"))
         share = frame / (len(answer["values"]["raf"]) - 1)
         self._steps[0].say(
             f"“{answer['word']}”, one of {answer['words']} words, goes {share:.0%} of the way: attention’s output "
-            f"moves by {values['raf']:.2f} times its size, the fully connected layer’s by {values['rf']:.2f}."
+            f"moves by {attention:.2f} times its size, the fully connected layer’s by {dense:.2f}."
         )
 
     async def _longer(self) -> None:
@@ -258,60 +264,53 @@ class PaperScreen:
 
         def show(part: dict[str, Any]) -> None:
             if "points" in part:
-                self._answers["lengths"] = part["points"]
-                self._lengths_chart.draw(_length_curves(part["points"], most))
+                self._points = part["points"]
+                self._lengths_chart.draw(_length_curves(self._points, most))
 
-        known = self._answers.get("lengths", {})
-        answer = await self._steps[1].ask("lengths", lambda: {"most": most, "known": known}, show)
-        if answer is None:
-            return
-        show(answer)
-        (n, first, _), (m, last, _) = (
-            [point for point in answer["points"]["rf"] if point[0] <= most][at] for at in (0, -1)
-        )
-        self._steps[1].say(
-            f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to {last:.2f}. "
-            "Measured: the farthest movement among 4 words of a random text, in 192 dimensions. Dashed: what theory "
-            "predicts, at the lengths at which it was compared with measurements."
-        )
+        answer = await self._steps[1].ask("lengths", show, most=most, known=self._points)
+        if answer is not None:
+            within = [point for point in answer["points"]["rf"] if point[0] <= most]
+            (n, first, _), (m, last, _) = within[0], within[-1]
+            self._steps[1].say(
+                f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to {last:.2f}. "
+                "Measured: the farthest movement among 4 words of a random text, in 192 dimensions. Dashed: what "
+                "theory predicts, at the lengths at which it was compared with measurements."
+            )
 
     async def theorem(self) -> None:
         """Step 3."""
-        word = str(self._word.value).strip().lower()
-        answer = await self._steps[2].ask("theorem", lambda: {"text": self._text(), "word": word})
-        if answer is None:
+        if (text := self._text(2)) is None:
             return
-        self._steps[2].say(
-            f"Built, not searched: the other words now give “{answer['word']}” {answer['mass']:.0%} of their attention "
-            f"on average, and the output moves by {answer['value']:.2f} times its size (pushed the opposite way: "
-            f"{answer['opposite']:.2f}). The proof guarantees {answer['guarantee']:.2f} of one."
-        )
-        self._theorem_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the one that is built")
+        answer = await self._steps[2].ask("theorem", text=text, word=str(self._word.value).strip().lower())
+        if answer is not None:
+            self._steps[2].say(
+                f"Built, not searched: the other words now give “{answer['word']}” {answer['mass']:.0%} of their "
+                f"attention on average, and the output moves by {answer['value']:.2f} times its size (pushed the "
+                f"opposite way: {answer['opposite']:.2f}). The proof guarantees {answer['guarantee']:.2f} of one."
+            )
+            self._theorem_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the one that is built")
 
     async def learning(self) -> None:
         """Step 4."""
 
         def show(part: dict[str, Any]) -> None:
-            if "errors" not in part:
-                return
-            self._answers["learning"] = part
-            curves = [
-                curve(NAMES[of], of, list(zip(part["gammas"], own, strict=True))) for of, own in part["errors"].items()
-            ]
-            bound = [[at / 20, (2 - at / 20) ** 2] for at in range(2, 36)]
-            self._learning_chart.draw([*curves, curve("(2 − γ)², of the theorems", "rf", bound, dashed=True)])
+            if "errors" in part:
+                self._learned = part
+                curves = [
+                    curve(NAMES[name], name, list(zip(part["gammas"], errors, strict=True)))
+                    for name, errors in part["errors"].items()
+                ]
+                bound = [[place / 20, (2 - place / 20) ** 2] for place in range(2, 36)]
+                self._learning_chart.draw([*curves, curve("(2 − γ)², of the theorems", "rf", bound, dashed=True)])
 
-        answer = await self._steps[3].ask("learning", lambda: {"seed": 0}, show)
-        if answer is not None:
-            show(answer)
+        if await self._steps[3].ask("learning", show, seed=0) is not None:
             self._gamma.set_visibility(True)
             self._say_learned()
 
     def _say_learned(self) -> None:
-        learned = self._answers["learning"]
         gamma = float(self._gamma.value)
-        at = list(learned["gammas"]).index(gamma)
-        layer, attention = (learned["errors"][name][at] for name in ("rf", "raf"))
+        place = list(self._learned["gammas"]).index(gamma)
+        layer, attention = (self._learned["errors"][name][place] for name in ("rf", "raf"))
         self._steps[3].say(
             f"With γ at most {gamma:g} the theorems’ (2 − γ)² is {(2 - gamma) ** 2:.2f}. The least error that was "
             f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on attention; below 1 the label is "
@@ -320,47 +319,34 @@ class PaperScreen:
 
     async def trained(self) -> None:
         """Step 5."""
+        model, text = self._model.value, self._text(4)
+        if text is None or model not in self._site.settings.models:
+            return
 
         def show(part: dict[str, Any]) -> None:
-            for chart, name in ((self._layers_chart, "layers"), (self._model_lengths_chart, "lengths")):
-                if part.get(name):
-                    guide = (
-                        [] if name == "layers" else [curve("a fall like 1/√n", "rf", _fall(part[name]), dashed=True)]
-                    )
-                    chart.draw([curve(f"{model}, by {name[:-1]}", "model", part[name]), *guide])
+            if points := part.get("layers"):
+                self._layers_chart.draw([curve(f"{model}, by layer", "model", points)])
+            if points := part.get("lengths"):
+                n, value = points[0]
+                fall = curve("a fall like 1/√n", "rf", [[m, value * (n / m) ** 0.5] for m, _ in points], dashed=True)
+                self._model_lengths_chart.draw([curve(f"{model}, by length", "model", points), fall])
 
-        if (model := self._model.value) in self._site.settings.models:
-            answer = await self._steps[4].ask("trained", lambda: {"model": model, "text": self._text()}, show)
-            if answer is not None:
-                show(answer)
-                values = [value for _, value in answer["layers"]]
-                best = max(range(len(values)), key=values.__getitem__)
-                self._steps[4].say(
-                    f"Of three words of your sentence, one moves layer {best + 1}’s output by {values[best]:.2f} times "
-                    f"its size, more than any other layer’s. Below, attention in the last layer as “{answer['word']}” "
-                    "is pushed."
-                )
-                self._model_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the strongest found")
+        answer = await self._steps[4].ask("trained", show, model=model, text=text)
+        if answer is not None:
+            layer, value = max(answer["layers"], key=lambda point: point[1])
+            self._steps[4].say(
+                f"Of three words of your sentence, one moves layer {layer}’s output by {value:.2f} times its size, "
+                f"more than any other layer’s. Below, attention in the last layer as “{answer['word']}” is pushed."
+            )
+            self._model_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the strongest found")
 
 
 def _length_curves(points: dict[str, list[list[float]]], most: int) -> list[dict[str, Any]]:
     """Measured and predicted S against n, of each map, up to `most` words."""
     curves = []
-    for of, own in points.items():
-        shown = [point for point in own if point[0] <= most]
-        curves.append(curve(NAMES[of], of, [point[:2] for point in shown]))
-        if predicted := [[n, theory] for n, _, theory in shown if theory is not None]:
-            curves.append(curve(f"{NAMES[of]}, predicted", of, predicted, dashed=True))
+    for name, measured in points.items():
+        within = [point for point in measured if point[0] <= most]
+        curves.append(curve(NAMES[name], name, [point[:2] for point in within]))
+        if predicted := [[n, theory] for n, _, theory in within if theory is not None]:
+            curves.append(curve(f"{NAMES[name]}, predicted", name, predicted, dashed=True))
     return curves
-
-
-def _fall(points: Sequence[Sequence[float]]) -> list[list[float]]:
-    """1/√n through the first point."""
-    n, value = points[0]
-    return [[m, value * (n / m) ** 0.5] for m, _ in points]
-
-
-async def paper(site: Site, query: dict[str, str]) -> None:
-    """Build the screen; steps run as they come into view."""
-    PaperScreen(site)
-    await visitor_connects()

@@ -67,46 +67,42 @@ def screen(path: str) -> Iterator[None]:
         yield
 
 
-async def visitor_connects() -> bool:
-    """Wait for the visitor's browser; False where none comes, of a program that only fetched the page."""
-    try:
-        await ui.context.client.connected()
-    except TimeoutError:
-        return False
-    return True
-
-
 def set_address(path: str, query: dict[str, str]) -> None:
     """Put the settings into the address of the browser, so that a reload or a link restores them."""
     address = f"{path}?{urlencode(query)}" if query else path
     ui.run_javascript(f"history.replaceState(history.state, '', {address!r})")
 
 
-class Text(TextElement):
+class _Dressed(ui.element):
+    """An element with classes and HTML attributes."""
+
+    def dress(self, classes: str, attributes: dict[str, str]) -> None:
+        self.classes(classes)
+        self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+
+
+class Text(TextElement, _Dressed):
     """An HTML element that holds text; the text is never read as HTML."""
 
     def __init__(self, tag: str, text: str = "", classes: str = "", **attributes: str):
         super().__init__(tag=tag, text=text)
-        self.classes(classes)
-        self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+        self.dress(classes, attributes)
 
 
-class Box(ui.element):
+class Box(_Dressed):
     """An HTML element that holds others."""
 
     def __init__(self, tag: str = "div", classes: str = "", **attributes: str):
         super().__init__(tag)
-        self.classes(classes)
-        self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+        self.dress(classes, attributes)
 
 
-class Markup(ui.html):
+class Markup(ui.html, _Dressed):
     """HTML of our own, whose texts were escaped."""
 
     def __init__(self, content: str = "", classes: str = "", **attributes: str):
         super().__init__(content, sanitize=False)
-        self.classes(classes)
-        self.props.update({name.replace("_", "-"): value for name, value in attributes.items()})
+        self.dress(classes, attributes)
 
     def show(self, content: str) -> None:
         """Show other HTML."""
@@ -255,20 +251,17 @@ def curve(
 class Chart(ui.echart):
     """A chart of curves, hidden until it has some; colours are the page's, light and dark."""
 
-    def __init__(self, label: str, x: str, y: str, *, log: bool = False, **limits: float):
+    def __init__(
+        self, label: str, x: str, y: str, *, log: bool = False, x_min: float | None = None, y_min: int | None = None
+    ):
         super().__init__({"series": []}, renderer="svg")
         self.classes("chart")
         self.props.update({"role": "img", "aria-label": label})
         self.set_visibility(False)
         soft, rule = {"color": "var(--soft)", "fontSize": 12}, {"lineStyle": {"color": "var(--line)"}}
         axis = {"type": "log", "logBase": 2} if log else {"type": "value"}
-        axis |= {
-            "axisLabel": soft,
-            "nameTextStyle": soft,
-            "axisLine": rule,
-            "splitLine": rule,
-            "nameLocation": "middle",
-        }
+        axis |= {"axisLabel": soft, "nameTextStyle": soft, "axisLine": rule, "splitLine": rule}
+        axis |= {"nameLocation": "middle"}
         self.options.update(
             {
                 "animation": False,
@@ -278,8 +271,8 @@ class Chart(ui.echart):
                     "trigger": "axis", "backgroundColor": "var(--ink)", "borderWidth": 0,
                     "textStyle": {"color": "var(--paper)", "fontSize": 12}, "confine": True,
                 },
-                "xAxis": {**axis, "name": x, "nameGap": 28} | _of("x", limits),
-                "yAxis": {**axis, "name": y, "nameGap": 40} | _of("y", limits),
+                "xAxis": {**axis, "name": x, "nameGap": 28, "min": x_min},
+                "yAxis": {**axis, "name": y, "nameGap": 40, "min": y_min},
             }
         )  # fmt: skip
 
@@ -288,8 +281,3 @@ class Chart(ui.echart):
         self.options["series"] = list(series)
         self.set_visibility(True)
         self.update()
-
-
-def _of(axis: str, limits: dict[str, float]) -> dict[str, float]:
-    """The limits of an axis: x_min, x_max, ..."""
-    return {name[2:]: value for name, value in limits.items() if name.startswith(f"{axis}_")}

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,11 @@ try:
 except ImportError as error:
     raise MissingExtraError("nicegui", "app", "the page") from error
 
-from wordsens.app.models import attention, check, explain
-from wordsens.app.paper import paper
+from wordsens.app.models import AttentionScreen, CheckScreen, ExplainScreen
+from wordsens.app.paper import PaperScreen
 from wordsens.app.parts import Site
 from wordsens.app.pool import Pool
-from wordsens.app.your_text import your_text
+from wordsens.app.your_text import YourText
 
 CLOSING_SECONDS = 1
 """Seconds that open connections are waited for at Ctrl-C."""
@@ -107,23 +107,21 @@ def _listening(settings: AppSettings) -> socket.socket:
 def _application(site: Site) -> Any:
     """The screens, as NiceGUI serves them."""
 
-    def add(path: str, build: Callable[[Site, dict[str, str]], Awaitable[None]]) -> None:
+    def add(path: str, build: Callable[[Site, dict[str, str]], Any]) -> None:
         @ui.page(path)
         async def _(request: Request) -> None:
-            await build(site, dict(request.query_params))
+            built = build(site, dict(request.query_params))
+            try:
+                await ui.context.client.connected()
+            except TimeoutError:  # of a program that only fetched the page
+                return
+            await built.visit()
 
-    screens = {"/": your_text, "/paper": paper, "/attention": attention, "/check": check, "/explain": explain}
-    for path, build in screens.items():
+    for path, build in {"/": YourText, "/paper": PaperScreen}.items():
         add(path, build)
-
+    for form in (AttentionScreen, CheckScreen, ExplainScreen):
+        add(form.path, form)
     application = FastAPI(openapi_url=None)
-    ui.run_with(
-        application,
-        title="wordsens",
-        language="en-US",
-        tailwind=False,
-        show_welcome_message=False,
-        dark=None,
-        favicon="🔎",
-    )
+    looks: dict[str, Any] = {"title": "wordsens", "favicon": "🔎", "language": "en-US", "dark": None}
+    ui.run_with(application, **looks, tailwind=False, show_welcome_message=False)
     return application

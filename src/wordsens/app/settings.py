@@ -1,7 +1,8 @@
 """The settings of the page: where it is served, for whom, with which models, and its limits."""
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
 from wordsens.errors import InputError, require_count, require_positive
 
@@ -10,55 +11,33 @@ LEAST_TOKEN = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """The limits of a visitor's work; past each the page says so.
-
-    Attributes:
-        words: of a text.
-        seconds: of one measurement.
-        waiting: measurements that wait for a free worker, of all visitors.
-        memory_mb: of a worker process.
-    """
-
-    words: int = 300
-    seconds: float = 180.0
-    waiting: int = 12
-    memory_mb: int = 4096
-
-    def __post_init__(self) -> None:
-        require_count("max_words", self.words, least=2)
-        require_positive("max_seconds", self.seconds)
-        require_count("max_waiting", self.waiting)
-        require_count("memory", self.memory_mb, least=1024, remedy="a worker with a small model needs about that much")
-
-
-@dataclass(frozen=True, kw_only=True)
 class AppSettings:
-    """The settings of a server.
-
-    Attributes:
-        host, port: the address; port 0 for any that is free.
-        token: the word that lets a visitor in; None only on this machine's own address.
-        models: the names that a visitor can choose from, the first chosen at first.
-        workers: processes that measure.
-        limits: of a visitor's work.
+    """The settings of a server, each with its help as an option of `wordsens app`; past a limit the page says so.
 
     Raises:
         InputError: a wrong number, no model, or an address that others can reach without a token.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8765
+    host: Annotated[str, "The address to serve on; another than this machine's own needs --token."] = "127.0.0.1"
+    port: Annotated[int, "0 for any that is free."] = 8765
     token: str | None = None
-    models: tuple[str, ...] = ("minilm",)
-    workers: int = 2
-    limits: Limits = field(default_factory=Limits)
+    model: Annotated[
+        list[str] | None, "A model that visitors can choose: minilm (the default), a folder or a name; may be repeated."
+    ] = None
+    workers: Annotated[int, "Processes that measure; each holds the models it uses."] = 2
+    max_words: Annotated[int, "Words of a text."] = 300
+    max_seconds: Annotated[float, "Seconds of one measurement."] = 180.0
+    max_waiting: Annotated[int, "Measurements that wait for a free worker, of all visitors."] = 12
+    memory: Annotated[int, "Memory of a worker, in MiB."] = 4096
 
     def __post_init__(self) -> None:
         require_count("workers", self.workers)
-        if require_count("port", self.port, least=0) > 65535:
-            raise InputError(f"`port` (={self.port}) must be at most 65535")
-        if not self.models or not all(self.models):
+        require_count("port", self.port, least=0, most=65535)
+        require_count("max_words", self.max_words, least=2)
+        require_positive("max_seconds", self.max_seconds)
+        require_count("max_waiting", self.max_waiting)
+        require_count("memory", self.memory, least=1024, remedy="a worker with a small model needs about that much")
+        if not all(self.models):
             raise InputError("`model` names no model; leave it out for minilm")
         if self.token is not None and len(self.token) < LEAST_TOKEN:
             raise InputError(f"`token` has {len(self.token)} characters; give at least {LEAST_TOKEN}")
@@ -69,11 +48,14 @@ class AppSettings:
             )
 
     @property
+    def models(self) -> list[str]:
+        """The names that a visitor can choose from, the first chosen at first."""
+        return list(dict.fromkeys(self.model or ["minilm"]))
+
+    @property
     def loopback(self) -> bool:
         """True where only this machine reaches the address."""
-        if self.host == "localhost":
-            return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False

@@ -81,19 +81,21 @@ class WorkLine:
         before = self._site.pool.place_of(job)
         self.say(f"Waiting: {before} before this one." if before > 1 else f"{about}starting …".capitalize())
         self._bar.props(remove="value")
-        async for answer in job.answers():
+        async for kind, value in job.answers():
             if self._job is not job:
                 return None
-            if answer.kind == PART:
-                self._progress(answer.value, began, about)
+            if kind == PART:
+                self._progress(value, began, about)
                 if part is not None:
-                    part(answer.value)
-            elif answer.kind == DONE:
-                self._end(f"Done in {time.monotonic() - began:.1f} s." if not about else f"{about}done.".capitalize())
-                return answer.value
+                    part(value)
+            elif kind == DONE:
+                self._end(f"{about}done.".capitalize() if about else f"Done in {time.monotonic() - began:.1f} s.")
+                return value
+            elif kind == REFUSED:
+                self._end(kind_message(value), problem=True)
             else:
-                seconds = self._site.settings.limits.seconds
-                self._end(reason(answer.kind, answer.value, seconds), problem=answer.kind != STOPPED)
+                message = _MESSAGES[kind].format(seconds=self._site.settings.max_seconds, value=value)
+                self._end(message, problem=kind != STOPPED)
         return None
 
     def _progress(self, value: dict[str, Any], began: float, about: str) -> None:
@@ -115,15 +117,6 @@ class WorkLine:
     def _show_running(self, on: bool) -> None:
         self._bar.set_visibility(on)
         self._cancel.set_visibility(on)
-
-
-def reason(kind: str, value: Any, seconds: float) -> str:
-    """The reason that a task has no answer, for a reader of the page; `seconds` is the limit.
-
-    >>> reason(OUT_OF_TIME, 180.0, 180.0)[:49]
-    'This took longer than the 180 seconds that a meas'
-    """
-    return kind_message(str(value)) if kind == REFUSED else _MESSAGES[kind].format(seconds=seconds, value=value)
 
 
 def kind_message(error: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from wordsens.app.measurement import Measurement, comparison
-from wordsens.app.parts import Box, Button, Control, Site, Text, screen, set_address, visitor_connects
+from wordsens.app.parts import Box, Button, Control, Site, Text, screen, set_address
 from wordsens.app.request import EXAMPLES, LEAST_SHARE, MAPS, MOST_SHARE, POOLS, MeasureRequest
 from wordsens.app.work_line import WorkLine, kind_message
 from wordsens.errors import InputError
@@ -31,34 +31,42 @@ def shipped() -> dict[str, Any]:
 
 
 class YourText:
-    """The screen of one visitor."""
+    """The screen of one visitor, with the settings of the link."""
 
-    def __init__(self, site: Site, request: MeasureRequest):
-        self._site, self._request = site, request
+    def __init__(self, site: Site, query: dict[str, str]):
+        self._site = site
         self._pinned: Measurement | None = None
+        self._default = MeasureRequest(text=next(iter(EXAMPLES.values())), model=site.settings.models[0])
+        self._request = MeasureRequest.of_query(query, self._default)
+        if self._request.model not in site.settings.models:
+            self._request = replace(self._request, model=self._default.model)
         with screen("/"):
             Text("h1", f"One word {comparison(shipped()['comparison'])}")
             Text("p", LEAD, "lead")
             with Box("div", "stage"):
-                with Box("div", "colours") as self._colours:
+                with Box("div", "colours"):
                     self._pins = Box("div")
                     self._results = Box("div", id="result")
                 with Box("section", "form", aria_label="Your text"):
                     self._form()
                 self._details = Box("section", "details", aria_label="One word in detail")
-            example = replace(MeasureRequest(text=next(iter(EXAMPLES.values()))), model=request.model)
-            self._shown = self._view(example)
+            self._shown = self._view(replace(self._default, model=self._request.model))
             self._shown.show_shipped(shipped()["comparison"])
             self._mark()
+
+    async def visit(self) -> None:
+        """With settings in the link, measure what they say."""
+        if self._request != self._default:
+            await self.measure()
 
     def _view(self, request: MeasureRequest) -> Measurement:
         return Measurement(self._site, request, self._results, self._details, self._look_closer)
 
     def _form(self) -> None:
-        given = self._request
-        limit = self._site.settings.limits.words
+        linked = self._request
+        limit = self._site.settings.max_words
         self._text = Control(
-            "textarea", "text", "Your text", given.text, self._mark, self.measure, rows=3, saved=True,
+            "textarea", "text", "Your text", linked.text, self._mark, self.measure, rows=3, saved=True,
             hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
         )  # fmt: skip
         self._text.on("restored", lambda event: self._take(event.args))
@@ -74,32 +82,38 @@ class YourText:
             with Box("div", "row-of"):
                 for name, text in EXAMPLES.items():
                     Button(name, lambda text=text: self._take(text))
-        with Box("details", "more", **({"open": ""} if given.query(with_text=False) else {})):
+        opened = {"open": ""} if linked.query(with_text=False) else {}
+        with Box("details", "more", **opened):
             Text("summary", "Settings")
             with Box("div", "choices"):
-                self._settings(given)
+                self._controls = self._settings(linked)
 
-    def _settings(self, given: MeasureRequest) -> None:
-        def control(kind: str, name: str, label: str, value: Any, **more: Any) -> Control:
+    def _settings(self, linked: MeasureRequest) -> dict[str, Control]:
+        """The controls by the names of the request's fields."""
+
+        def control(name: str, label: str, kind: str = "range", options: Any = (), **more: Any) -> Control:
+            listed = [[key, label] for key, label in dict(options).items()]
+            value = getattr(linked, name)
+            more |= {"options": listed} if listed else {}
             return Control(kind, name, label, value, self._mark, self.measure, **more)
 
-        self._map = control(
-            "select", "map", "What reads the text", given.map, options=_pairs(MAPS),
-            hint="A random layer is untrained: it shows what an architecture can do, not what your text means. The "
-            "last choice is a trained model.",
-        )  # fmt: skip
-        models = {name: name for name in self._site.settings.models}
-        self._model = control("select", "model", "Model", given.model, options=_pairs(models))
-        self._layer = control(
-            "text", "layer", "Layer", str(given.layer), hint="0 is what enters the model, −1 the last."
-        )
-        self._pool = control("select", "pool", "What is measured", given.pool, options=_pairs(POOLS))
-        self._depth = control("range", "depth", "Layers", given.depth, least=2, most=8, step=1)
-        self._share = control(
-            "range", "share", "How far a word’s vector may move", given.share, least=LEAST_SHARE, most=MOST_SHARE,
-            step=0.05, unit=" × its length",
-        )  # fmt: skip
-        self._search = control("select", "search", "Search", given.search, options=[list(one) for one in _SEARCHES])
+        controls = [
+            control(
+                "map", "What reads the text", "select", MAPS,
+                hint="A random layer is untrained: it shows what an architecture can do, not what your text means. The "
+                "last choice is a trained model.",
+            ),
+            control("model", "Model", "select", {name: name for name in self._site.settings.models}),
+            control("layer", "Layer", "text", hint="0 is what enters the model, −1 the last."),
+            control("pool", "What is measured", "select", POOLS),
+            control("depth", "Layers", least=2, most=8, step=1),
+            control(
+                "share", "How far a word’s vector may move", least=LEAST_SHARE, most=MOST_SHARE, step=0.05,
+                unit=" × its length",
+            ),
+            control("search", "Search", "select", _SEARCHES),
+        ]  # fmt: skip
+        return {str(each.props["name"]): each for each in controls}
 
     def _take(self, text: str) -> Any:
         self._text.show(text)
@@ -111,29 +125,22 @@ class YourText:
         Raises:
             InputError: a value that is not offered, an empty or too long text.
         """
+        values = {name: control.value for name, control in self._controls.items()}
         try:
-            layer = int(str(self._layer.value).replace("\N{MINUS SIGN}", "-"))
+            values["layer"] = int(str(values["layer"]).replace("\N{MINUS SIGN}", "-"))
         except ValueError:
-            raise InputError(f"`layer` (={self._layer.value!r}) must be a whole number, such as 2 or -1") from None
-        request = MeasureRequest(
-            text=str(self._text.value),
-            map=self._map.value,
-            model=self._model.value,
-            layer=layer,
-            pool=self._pool.value,
-            depth=int(self._depth.value),
-            share=round(float(self._share.value), 4),
-            search=self._search.value,
-            seed=self._request.seed,
-        )
-        request.require_allowed(self._site.settings.models, self._site.settings.limits.words)
+            raise InputError(f"`layer` (={values['layer']!r}) must be a whole number, such as 2 or -1") from None
+        values |= {"depth": int(values["depth"]), "share": round(float(values["share"]), 4)}
+        request = MeasureRequest(text=str(self._text.value), seed=self._request.seed, **values)
+        request.require_allowed(self._site.settings.models, self._site.settings.max_words)
         return request
 
     def _mark(self) -> None:
         """Show the controls that the map has, and grey a result that is not of these settings."""
-        for control in (self._model, self._layer, self._pool):
-            control.set_visibility(self._map.value == MODEL)
-        self._depth.set_visibility(self._map.value == "drf")
+        name = self._controls["map"].value
+        for setting in ("model", "layer", "pool"):
+            self._controls[setting].set_visibility(name == MODEL)
+        self._controls["depth"].set_visibility(name == "drf")
         self._shown.mark(stale=self._stale)
         self._pin.set_visibility(not self._stale and self._shown.complete)
 
@@ -193,18 +200,3 @@ class YourText:
             self._pinned.remove()
             self._pinned = None
         self._unpin.set_visibility(False)
-
-
-def _pairs(named: dict[str, str]) -> list[list[str]]:
-    return [[key, name] for key, name in named.items()]
-
-
-async def your_text(site: Site, query: dict[str, str]) -> None:
-    """Build the screen; with settings in the link, measure what they say."""
-    default = MeasureRequest(text=next(iter(EXAMPLES.values())), model=site.settings.models[0])
-    request = MeasureRequest.of_query(query, default)
-    if request.model not in site.settings.models:
-        request = replace(request, model=default.model)
-    page = YourText(site, request)
-    if await visitor_connects() and request != default:
-        await page.measure()

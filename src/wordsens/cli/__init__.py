@@ -1,10 +1,16 @@
 """The command line."""
 
+import _thread
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
-from wordsens.cli.stopping import interrupts
+_AGAIN = 10.0
+"""Seconds after which an interrupt that somebody swallowed is raised again; cleaning up takes less."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: without the program's name; None for those of the process.
     """
-    with interrupts() as interrupted:
+    with _interrupts() as interrupted:
         try:
             from wordsens.cli.app import main as run
 
@@ -32,3 +38,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(130)
     return 130
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it; the event says that
+    there was one, whatever became of the exception."""
+    observed, ended = threading.Event(), threading.Event()
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as for a job in the background
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield observed
+        return
+
+    def raise_again() -> None:
+        while not ended.wait(_AGAIN):
+            _thread.interrupt_main()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not observed.is_set():
+            observed.set()
+            threading.Thread(target=raise_again, daemon=True).start()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield observed
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, before)

@@ -2,19 +2,22 @@
 
 import errno
 import io
+import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.commands import audit, check, compare, explain, flips, guard, measure, paper, report, tune
-from wordsens.cli.option_names import in_options, options_of, require_once
+from wordsens.cli.commands import audit, check, compare, explain, flips, guard, tune
+from wordsens.cli.measure import measure
 from wordsens.cli.page import page
+from wordsens.cli.paper import paper
+from wordsens.cli.report import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
@@ -23,8 +26,6 @@ from wordsens.version import __version__
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
-# typer carries click under a private name in some versions; its public BadParameter leads to the root error
-# in all.
 _REFUSED = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EROFS, errno.ENOTDIR, errno.EISDIR}
 """Errors of the system about a path that cannot be what is wanted of it."""
 
@@ -34,6 +35,17 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 _LONGEST = 2000
 """Characters of a line on stderr."""
 
+_OTHER_NAMES = {
+    "words": "--word",
+    "held_out": "--hold-out",
+    "held_out_kinds": "--hold-out-kind",
+    "model_layer": "--layer",
+    "timeout": "--endpoint-timeout",
+    "retries": "--endpoint-retries",
+}
+"""Arguments of the library whose option has another name, where the command has that option."""
+
+# typer carries click under a private name in some versions; its public BadParameter leads to the root error in all.
 _UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
@@ -44,11 +56,11 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> bool:
-    if asked:
+def _print_version(wanted: bool) -> bool:
+    if wanted:
         print(f"wordsens {__version__}")
         raise typer.Exit
-    return asked
+    return wanted
 
 
 @app.callback()
@@ -62,16 +74,11 @@ def wordsens(
 
 
 app.command(rich_help_panel="One text")(measure)
-app.command(rich_help_panel="Models")(audit)
-app.command(rich_help_panel="Models")(check)
-app.command(rich_help_panel="Models")(compare)
-app.command(rich_help_panel="Models")(explain)
-app.command(rich_help_panel="Models")(flips)
-app.command(rich_help_panel="Models")(guard)
-app.command(rich_help_panel="Models")(tune)
-app.command(rich_help_panel="Experiments")(paper)
-app.command(rich_help_panel="Experiments")(report)
 app.command("app", rich_help_panel="One text")(page)
+for command in (audit, check, compare, explain, flips, guard, tune):
+    app.command(rich_help_panel="Models")(command)
+for command in (paper, report):
+    app.command(rich_help_panel="Experiments")(command)
 app.add_typer(sweep, name="sweep", rich_help_panel="Experiments")
 
 
@@ -82,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: without the program's name; None for those of the process.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    typed.set(tuple(given))
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    typed.set(tuple(words))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -91,8 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
     try:
         with _code_of_the_user():
-            require_once(typer.main.get_command(app), given)
-            with typer.main.get_command(app).make_context("wordsens", given) as context:
+            _require_once(words)
+            with typer.main.get_command(app).make_context("wordsens", words) as context:
                 context.command.invoke(context)
             sys.stdout.flush()
     except typer.Exit as end:
@@ -109,9 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return DONE
         return _ended(error)
     except (InputError, MissingExtraError) as error:
-        # A spec has the key `device` where a command has the option.
-        options = options_of(typer.main.get_command(app), given, keep=("device",) if given[0] == "sweep" else ())
-        return _say(in_options(str(error), options), WRONG_INPUT)
+        return _say(in_options(str(error), _options_of(words)), WRONG_INPUT)
     except RequirementError as error:
         return _say(str(error), REQUIREMENT_FAILED)
     except WordsensError as error:
@@ -134,6 +139,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return DONE
 
 
+def _parameters(words: Sequence[str]) -> Collection[Any]:
+    """The parameters of the command that the words name."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    return command.params
+
+
+def _require_once(words: Sequence[str]) -> None:
+    """InputError for a second file of pairs or texts: the first would be dropped without a word."""
+    names = [word.partition("=")[0] for word in words]
+    for parameter in _parameters(words):
+        options = [option for option in parameter.opts if option.startswith("--")]
+        if parameter.name in ("pairs", "texts") and sum(map(names.count, options)) > 1:
+            raise InputError(f"{options[0]} is given twice, and takes one file; put both in one")
+
+
+def _options_of(words: Sequence[str]) -> dict[str, str]:
+    """Every option of the command that the words name, by its name in the library."""
+    options = {}
+    for parameter in _parameters(words):
+        if option := next((name for name in parameter.opts if name.startswith("--")), ""):
+            options |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
+    options |= {name: option for name, option in _OTHER_NAMES.items() if option in options.values()}
+    if words[0] == "sweep":
+        options.pop("device", None)  # a spec has the key `device`, where a command has the option
+    return options
+
+
+def in_options(message: str, options: Mapping[str, str]) -> str:
+    """The library's message in the words of the command line: every argument under its option's name.
+
+    >>> in_options("`radius` (=0) must be positive; or radius=2", {"radius": "--radius"})
+    '--radius (=0) must be positive; or --radius 2'
+    >>> in_options("`X` has one word", {})
+    'the text has one word'
+    """
+    if options:
+        names = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
+        message = re.sub(rf"`({names})`", lambda match: options[match[1]], message)
+        message = re.sub(rf"\b({names})=(?=[\w'])", lambda match: f"{options[match[1]]} ", message)
+        if compound := "|".join(name for name in options if "_" in name):
+            message = re.sub(rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda match: options[match[1]], message)
+    return message.replace("`X`", "the text")
+
+
 @contextmanager
 def _code_of_the_user() -> Iterator[None]:
     """Inside, an exception that went through a file of the user's, such as a map of one's own, becomes one line that
@@ -143,8 +194,7 @@ def _code_of_the_user() -> Iterator[None]:
     except (WordsensError, KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        for frame in reversed(frames):
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if _is_the_users(Path(frame.filename)):
                 raise WordsensError(
                     f"{frame.filename}, line {frame.lineno}, in {frame.name}: {type(error).__name__}: "
@@ -155,9 +205,9 @@ def _code_of_the_user() -> Iterator[None]:
 
 def _is_the_users(file: Path) -> bool:
     """Whether a file belongs neither to this package, nor to an installed one, nor to Python."""
-    own = (Path(__file__).parents[1], Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")))
+    folders = (Path(__file__).parents[1], Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")))
     installed = {"site-packages", "dist-packages"} & set(file.parts)
-    return file.is_file() and not installed and not any(file.is_relative_to(folder) for folder in own)
+    return file.is_file() and not installed and not any(file.is_relative_to(folder) for folder in folders)
 
 
 def _reader_has_gone() -> bool:

@@ -1,53 +1,14 @@
 """The commands, each by its help text. Its options and its work are in the module of its name; the work loads torch."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from wordsens.cli.audit import AuditOptions, run_audit
 from wordsens.cli.check import CheckOptions, run_check
 from wordsens.cli.compare import CompareOptions, run_compare
 from wordsens.cli.explain import ExplainOptions, run_explain
 from wordsens.cli.flips import FlipsOptions, run_flips
 from wordsens.cli.guard import GuardOptions, run_guard
-from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
-from wordsens.cli.paper import PaperOptions
-from wordsens.cli.report import ReportOptions
 from wordsens.cli.tune import TuneOptions, run_tune
 from wordsens.errors import require_extra
-
-
-@contextmanager
-def _cpu_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads inside the block, and as many as before after it.
-
-    One is the default of the command line: most products here are small, and a second thread that has to share its
-    core with another program makes each of them wait.
-    """
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@takes(MeasureOptions)
-def measure(options: MeasureOptions) -> None:
-    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
-
-    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
-
-    Each number is a lower bound of the sup, attained by a perturbation.
-
-    Example: wordsens measure "I love her much" --map rf,raf,relu-raf
-    """
-    from wordsens.cli.measure.run import run_measure
-
-    with _cpu_threads(options.threads):
-        run_measure(options)
 
 
 @takes(AuditOptions)
@@ -60,8 +21,7 @@ def audit(options: AuditOptions) -> None:
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
     require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
-    with _cpu_threads(options.threads):
-        run_audit(options)
+    run_audit(options)
 
 
 @takes(CheckOptions)
@@ -74,8 +34,7 @@ def check(options: CheckOptions) -> None:
 
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
     """
-    with _cpu_threads(options.threads):
-        run_check(options)
+    run_check(options)
 
 
 @takes(CompareOptions)
@@ -89,8 +48,7 @@ def compare(options: CompareOptions) -> None:
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require 'neighbours.nearest.second <= .05'
     """
-    with _cpu_threads(options.threads):
-        run_compare(options)
+    run_compare(options)
 
 
 @takes(ExplainOptions)
@@ -102,8 +60,7 @@ def explain(options: ExplainOptions) -> None:
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
     """
-    with _cpu_threads(options.threads):
-        run_explain(options)
+    run_explain(options)
 
 
 @takes(FlipsOptions)
@@ -115,37 +72,7 @@ def flips(options: FlipsOptions) -> None:
 
     Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """
-    with _cpu_threads(options.threads):
-        run_flips(options)
-
-
-@takes(PaperOptions)
-def paper(options: PaperOptions) -> None:
-    """The paper's experiments on real and Gaussian texts: records, figures and tables.
-
-    Each finished cell is a row of OUT/results.sqlite. The same command resumes an interrupted run.
-
-    Example: wordsens paper sensitivity --scale quick --out results
-    """
-    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
-    from wordsens.cli.paper import run_paper
-
-    with _cpu_threads(options.threads):
-        run_paper(options)
-
-
-@takes(ReportOptions)
-def report(options: ReportOptions) -> None:
-    """One page of findings, figures, texts and tables, and how the numbers were made.
-
-    It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
-
-    Example: wordsens report results --open
-    """
-    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
-    from wordsens.cli.report import run_report
-
-    run_report(options)
+    run_flips(options)
 
 
 @takes(GuardOptions)
@@ -168,5 +95,4 @@ def tune(options: TuneOptions) -> None:
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """
-    with _cpu_threads(options.threads):
-        run_tune(options)
+    run_tune(options)

@@ -6,42 +6,21 @@ Loads no torch and no dask before cells are run.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from wordsens.cli.options import AsJson, Quiet, Threads
+from wordsens.cli.options import AsJson, Quiet, Threads, option
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, reporting, typed
-from wordsens.errors import InputError, WordsensError, require_count
+from wordsens.errors import InputError, WordsensError, require_count, require_device
 
 if TYPE_CHECKING:
     from wordsens.sweeps.store import Record, Store
     from wordsens.sweeps.sweep import Sweep
 
-_PANEL = "Where cells run"
-
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        help="So many processes on this machine, one cell each at a time; default: this process.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        help="The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-Witnesses = Annotated[
-    bool,
-    typer.Option("--witnesses", help="Keep each cell's perturbations too.", rich_help_panel=_PANEL),
-]
+_place = partial(option, panel="Where cells run")
+Witnesses = Annotated[bool, _place("Keep each cell's perturbations too.", "--witnesses")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +32,12 @@ class PlaceOptions:
     """
 
     threads: Threads = 1
-    workers: Workers = None
-    scheduler: Scheduler = None
+    workers: Annotated[
+        int | None, _place("So many processes on this machine, one cell each at a time; default: this process.")
+    ] = None
+    scheduler: Annotated[
+        str | None, _place("The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file.")
+    ] = None
     as_json: AsJson = False
     quiet: Quiet = False
 
@@ -64,15 +47,6 @@ class PlaceOptions:
             require_count("workers", self.workers)
             if self.scheduler is not None:
                 raise InputError("--workers and --scheduler both say where cells run; give one of them")
-
-
-def require_devices(cells: Sequence[Any], options: PlaceOptions) -> None:
-    """InputError where the cells are computed on this machine, and it lacks a device of theirs."""
-    if options.scheduler is None:
-        for device in sorted({cell.device for cell in cells} - {"cpu"}):
-            from wordsens.errors import require_device
-
-            require_device(device)
 
 
 def run_missing(
@@ -89,7 +63,9 @@ def run_missing(
     from wordsens.sweeps.spec import code_version
     from wordsens.sweeps.store import StoreError
 
-    require_devices(cells, options)
+    if options.scheduler is None:  # else the workers' machines have to have it
+        for device in sorted({cell.device for cell in cells} - {"cpu"}):
+            require_device(device)
     store.add_command(typed.get())
     left = unfinished(cells, store, witnesses=witnesses)
     finished_before = len(cells) - len(left)

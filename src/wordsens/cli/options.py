@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
@@ -12,34 +13,48 @@ from wordsens.signatures import keywords_of
 
 Options = TypeVar("Options")
 
-Seed = Annotated[int, typer.Option(help="Fixes the weights, the texts drawn and the random starts.")]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, ...")]
-CellDevice = Annotated[
-    str | None,
-    typer.Option(help="Where to compute, whatever the spec says: cpu, cuda, ...", show_default=False),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and no table.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-EncoderName = Annotated[
-    str,
-    typer.Option(help="minilm, a folder with a model, or a name on the Hugging Face hub.", rich_help_panel="Text"),
-]
-Threads = Annotated[
-    int, typer.Option(help="CPU threads. With 1 the numbers are the same on a machine with more cores.")
-]
+
+def option(text: str, *names: str, panel: str | None = None, default: bool = True) -> Any:
+    """An option by its help: its names where they are not the field's, its panel, whether the default is shown."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=default)
+
+
+Seed = Annotated[int, option("Fixes the weights, the texts drawn and the random starts.")]
+Device = Annotated[str, option("Where to compute: cpu, cuda, ...")]
+AsJson = Annotated[bool, option("Print one JSON document on stdout and no table.", "--json")]
+Quiet = Annotated[bool, option("No progress and no notices.", "--quiet", "-q")]
+Show = Annotated[bool, option("Open it in the browser.", "--open")]
+EncoderName = Annotated[str, option("minilm, a folder with a model, or a name on the Hugging Face hub.", panel="Text")]
+Threads = Annotated[int, option("CPU threads. With 1 the numbers are the same on a machine with more cores.")]
 
 
 def map_option(name: str) -> Any:
     """The command-line option for an option of the maps, with the help that `maps.registry` has for it."""
-    option = OPTIONS[name]
-    return typer.Option(help=option.help, show_default=option.default is not None, rich_help_panel="Maps")
+    return option(OPTIONS[name].help, panel="Maps")
+
+
+@contextmanager
+def _cpu_threads(count: int) -> Iterator[None]:
+    """Inside, torch uses so many threads; after it, as many as before.
+
+    One is the default of the command line: most products here are small, and a second thread that has to share its
+    core with another program makes each of them wait.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
 
-    The fields are annotated as typer wants parameters; `__post_init__` refuses what can be refused before
-    anything heavy is loaded.
+    The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can
+    be refused before anything heavy is loaded. A field `threads` is the number of CPU threads that the command uses.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
@@ -49,20 +64,27 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     >>> @takes(Greeting)
     ... def greet(options: Greeting) -> None:
     ...     print(" ".join(["hello", options.name] * options.times))
-    >>> list(inspect.signature(greet).parameters)
-    ['name', 'times']
     >>> greet(name="you")
     hello you
     """
-    parameters = keywords_of(cast(Any, options))
+    parameters = [
+        parameter.replace(annotation=Annotated[kind, option(info) if isinstance(info, str) else info])
+        for parameter in keywords_of(cast(Any, options))
+        for kind, info in [get_args(parameter.annotation)]
+    ]
     for kind, *info in (get_args(parameter.annotation) for parameter in parameters):
         if kind is bool and info[0].metavar is None:
             info[0].metavar = ""  # else help shows "<bool>" beside a flag
 
     def made(function: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(function)
-        def command(**given: Any) -> None:
-            function(options(**given))
+        def command(**values: Any) -> None:
+            chosen = options(**values)
+            if "threads" not in values:
+                function(chosen)
+                return
+            with _cpu_threads(values["threads"]):
+                function(chosen)
 
         command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

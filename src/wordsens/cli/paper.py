@@ -2,22 +2,21 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
-from wordsens.cli.options import Device, EncoderName, Seed
-from wordsens.cli.terminal import notice, print_json, stdout, table
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.cli.options import Device, EncoderName, Seed, option, takes
+from wordsens.cli.terminal import notice, print_display, print_json, stdout
+from wordsens.errors import InputError, require_choice, require_count, require_extra
 from wordsens.search.plan import EFFORTS
 from wordsens.sweeps import EXPERIMENTS
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.display.content import Table
-    from wordsens.sweeps.experiment import Summary
     from wordsens.sweeps.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
@@ -25,13 +24,11 @@ FIGURES = tuple(name for name in EXPERIMENTS if name != "audit")
 OF_ALL = tuple(name for name in FIGURES if name != "control")
 """The figures of `all`: control, which trains networks, takes a minute more and is asked for by name."""
 MEAN = "mean"
+_OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
 
 _OF_TEXTS = {"text_column": "text", "label_column": None, "split": None, "limit": None, "labels": LABELS[0]}
 _OF_ATTENTION = {"model": "minilm", "layer": 1, "head": MEAN, "prompt": None, "answer": None}
-_LEFT = ("map", "texts", "at", "protocol", "task", "control", "weights", "row", "training", "n", "95 % CI")
-"""Columns of words; the others are numbers."""
-
 
 _FIGURES_HELP = (
     "sensitivity: S against n for random, deep random and attention features (the default). "
@@ -47,16 +44,7 @@ _FIGURES_HELP = (
 )
 
 
-def _option(text: str, panel: str | None = None, *, default: bool = False) -> Any:
-    return typer.Option(help=text, show_default=default, rich_help_panel=panel)
-
-
-def _of_texts(text: str, *, default: bool = False) -> Any:
-    return _option(text, "Text", default=default)
-
-
-def _of_attention(text: str, *, default: bool = False) -> Any:
-    return _option(text, "Of attention", default=default)
+_text, _attention = partial(option, panel="Text"), partial(option, panel="Of attention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,48 +55,41 @@ class PaperOptions(PlaceOptions):
         list[str] | None,
         typer.Argument(metavar="[FIGURE]... [KEY=VALUE]...", help=_FIGURES_HELP, show_default=False),
     ] = None
-    scale: Annotated[
-        str, _option("quick: some minutes; laptop: hours at most; full: the paper's sizes.", default=True)
-    ] = "quick"
+    scale: Annotated[str, option("quick: some minutes; laptop: hours at most; full: the paper's sizes.")] = "quick"
     search: Annotated[
-        str | None, _option("What each search spends: quick, normal or thorough; default: what the scale says.")
+        str | None, option("What each search spends: quick, normal or thorough; default: what the scale says.")
     ] = None
     texts: Annotated[
-        str | None, _of_texts("Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews.")
+        str | None, _text("Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews.")
     ] = None
-    text_column: Annotated[str, _of_texts("Of --texts, with the text.", default=True)] = "text"
-    label_column: Annotated[str | None, _of_texts("Of --texts, with the label; default: label.")] = None
-    split: Annotated[str | None, _of_texts("Of --texts; default: its training texts.")] = None
-    limit: Annotated[int | None, _of_texts("At most this many texts of --texts.")] = None
+    text_column: Annotated[str, _text("Of --texts, with the text.")] = "text"
+    label_column: Annotated[str | None, _text("Of --texts, with the label; default: label.")] = None
+    split: Annotated[str | None, _text("Of --texts; default: its training texts.")] = None
+    limit: Annotated[int | None, _text("At most this many texts of --texts.")] = None
     labels: Annotated[
         str,
-        _of_texts(
-            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear function) or random.",
-            default=True,
+        _text(
+            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear function) or random."
         ),
     ] = LABELS[0]
-    out: Annotated[str, _option("The folder for results and figures.", default=True)] = "paper"
-    model: Annotated[str, _of_attention("minilm, a folder, or a name on the Hugging Face hub.", default=True)] = (
-        "minilm"
-    )
-    layer: Annotated[int, _of_attention("1 to the last, -1.", default=True)] = 1
-    head: Annotated[str, _of_attention("0, 1, ..., or mean over the heads.", default=True)] = MEAN
+    out: Annotated[str, option("The folder for results and figures.")] = "paper"
+    model: Annotated[str, _attention("minilm, a folder, or a name on the Hugging Face hub.")] = "minilm"
+    layer: Annotated[int, _attention("1 to the last, -1.")] = 1
+    head: Annotated[str, _attention("0, 1, ..., or mean over the heads.")] = MEAN
     prompt: Annotated[
         list[str] | None,
-        _of_attention("Given twice: prompts for a causal language model; default: a pair of our own."),
+        _attention("Given twice: prompts for a causal language model; default: a pair of our own."),
     ] = None
     answer: Annotated[
         list[str] | None,
-        _of_attention(
-            "Whose probability behind each prompt is shown; may be repeated; default: positive and negative."
-        ),
+        _attention("Whose probability behind each prompt is shown; may be repeated; default: positive and negative."),
     ] = None
-    style: Annotated[str | None, _option("A .mplstyle file for the figures, or a name that matplotlib knows.")] = None
+    style: Annotated[str | None, option("A .mplstyle file for the figures, or a name that matplotlib knows.")] = None
     encoder: EncoderName = "minilm"
     seed: Seed = 0
     device: Device = "cpu"
     witnesses: Witnesses = False
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print every table and sentence.")] = False
+    verbose: Annotated[bool, option("Print every table and sentence.", "--verbose")] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,38 +118,37 @@ class PaperOptions(PlaceOptions):
     @property
     def names(self) -> list[str]:
         """The figures, each once."""
-        named = [one for one in self._before_pair if not _is_override(one)] or ["sensitivity"]
-        for one in named:
-            require_choice("figure", one, (*FIGURES, "all"))
-        return list(dict.fromkeys([*(OF_ALL if "all" in named else ()), *(one for one in named if one != "all")]))
+        named = [word for word in self._words if not _OVERRIDE.match(word)] or ["sensitivity"]
+        for name in named:
+            require_choice("figure", name, (*FIGURES, "all"))
+        return list(dict.fromkeys([*(OF_ALL if "all" in named else ()), *(name for name in named if name != "all")]))
 
     @property
     def overrides(self) -> list[str]:
         """The KEY=VALUE among the arguments."""
-        return [one for one in self._before_pair if _is_override(one)]
+        return [word for word in self._words if _OVERRIDE.match(word)]
 
     @property
     def pair(self) -> list[str]:
         """The texts behind `attention`; none for our own."""
-        given = list(self.figures or ())
-        return given[given.index("attention") + 1 :] if "attention" in given else []
+        return list(self.figures or ())[len(self._words) :]
 
     @property
-    def _before_pair(self) -> list[str]:
-        given = list(self.figures or ())
-        return given[: len(given) - len(self.pair)]
+    def _words(self) -> list[str]:
+        """The arguments without the texts behind `attention`."""
+        words = list(self.figures or ())
+        return words[: words.index("attention") + 1] if "attention" in words else words
 
 
-def _is_override(argument: str) -> bool:
-    return re.match(r"[\w.]+=", argument) is not None
+@takes(PaperOptions)
+def paper(options: PaperOptions) -> None:
+    """The paper's experiments on real and Gaussian texts: records, figures and tables.
 
+    Each finished cell is a row of OUT/results.sqlite. The same command resumes an interrupted run.
 
-def run_paper(options: PaperOptions) -> None:
-    """Every one of the experiments that is asked for, one after another; of all of them, the report too.
-
-    Raises:
-        WordsensError: a cell failed; after everything else of its experiment is written.
+    Example: wordsens paper sensitivity --scale quick --out results
     """
+    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.plotting.style import in_style
 
     with in_style(options.style):
@@ -187,30 +167,40 @@ def run_paper(options: PaperOptions) -> None:
 
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
-    """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has."""
+    """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has.
+
+    Raises:
+        WordsensError: a cell failed; after everything else is written.
+    """
     from wordsens.plotting.records import save_figures
-    from wordsens.sweeps.store import FILE
+    from wordsens.sweeps.store import FILE, Store
     from wordsens.sweeps.sweep import summarize
 
     sweep, notices = _sweep(name, options)
+    folder = Path(options.out)
     if not options.quiet:
         for line in notices:
             notice(line)
     try:
-        records, tables = measure_sweep(sweep, options.out, options, witnesses=options.witnesses)
+        records, tables = measure_sweep(sweep, folder, options, witnesses=options.witnesses)
     except KeyboardInterrupt:
-        if not options.as_json and (Path(options.out) / FILE).exists():
-            _print_partial(sweep, options)
+        if not options.as_json and (folder / FILE).exists():
+            keys = [cell.key() for cell in sweep.cells()]
+            with Store(folder, read_only=True) as store:
+                done = [record for record in store.records(keys) if record.done]
+            if done:
+                stdout().print(f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold")
+                print_display(summarize(done).display(verbose=options.verbose))
         raise
     done = [record for record in records if record.done]
     failed = [record for record in records if not record.done]
     if not done:
         fail_for(failed, len(records))
-    figures = save_figures(done, Path(options.out) / "figures", options.style)
+    figures = save_figures(done, folder / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
-        print_summary(summary, verbose=options.verbose)
-        stdout().print(f"results  {tables}\nfigures  {Path(options.out) / 'figures'}", soft_wrap=True)
+        print_display(summary.display(verbose=options.verbose))
+        stdout().print(f"results  {tables}\nfigures  {folder / 'figures'}", soft_wrap=True)
     fail_for(failed, len(records))
     return {
         "command": f"paper {name}",
@@ -222,19 +212,6 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
         "records": str(tables),
         "figures": [str(path) for path in figures],
     }
-
-
-def _print_partial(sweep: "Sweep", options: PaperOptions) -> None:
-    """What the finished cells of an interrupted run say."""
-    from wordsens.sweeps.store import Store
-    from wordsens.sweeps.sweep import summarize
-
-    keys = [cell.key() for cell in sweep.cells()]
-    with Store(options.out, read_only=True) as store:
-        done = [record for record in store.records(keys) if record.done]
-    if done:
-        stdout().print(f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold")
-        print_summary(summarize(done), verbose=options.verbose)
 
 
 def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
@@ -260,38 +237,3 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices
-
-
-def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
-    """The answer, one table and what its numbers mean; with `verbose` every sentence, table and note."""
-    console = stdout()
-    for finding in summary.findings[: None if verbose else summary.leading]:
-        console.print(finding.sentence, style=None if verbose else "bold")
-    if not summary.findings:
-        console.print(
-            "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
-        )
-    for part in summary.tables[: None if verbose else 1]:
-        console.print()
-        _print_table(part)
-    console.print()
-    console.print(f"{summary.note} {summary.details}".strip() if verbose else summary.note)
-
-
-def _print_table(part: "Table") -> None:
-    from wordsens.sweeps.experiment import compact
-
-    console, part = stdout(), compact(part)
-    console.print(part.title, style="bold")
-    shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in part.headings))
-    for column in shown.columns:
-        column.no_wrap = column.justify == "right"  # words wrap, numbers do not
-    for row in part.rows:
-        shown.add_row(*map(_shown, row))
-    console.print(shown)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""`wordsens report`: its options and its work. It reads the folders, writes the file and prints where it is."""
+"""`wordsens report`: it reads the folders, writes the file and prints where it is."""
 
 import webbrowser
 from dataclasses import asdict, dataclass
@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.options import AsJson, Quiet
+from wordsens.cli.options import AsJson, Quiet, Show, option, takes
 from wordsens.cli.terminal import notice, print_json, stdout
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError, require_choice, require_extra
 from wordsens.report import FORMATS
 from wordsens.version import __version__
 
@@ -24,19 +24,15 @@ class ReportOptions:
     ]
     form: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "html: one page that needs no network; md: findings and tables. Default: as --out ends, else html.",
             "--format",
-            help="html: one page that needs no network; md: findings and tables. Default: as --out ends, else html.",
-            show_default=False,
         ),
     ] = None
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="The file to write; default: report.html in DIR, or here for several DIRs.", show_default=False
-        ),
-    ] = None
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False
+    out: Annotated[str | None, option("The file to write; default: report.html in DIR, or here for several DIRs.")] = (
+        None
+    )
+    show: Show = False
     as_json: AsJson = False
     quiet: Quiet = False
 
@@ -46,29 +42,30 @@ class ReportOptions:
             if self.out is not None and not self.out.endswith(f".{self.form}"):
                 raise InputError(f"`out` (={self.out!r}) must end with .{self.form}, which --format asks for")
 
-    @property
-    def path(self) -> Path:
-        """The file to write."""
-        if self.out is not None:
-            return Path(self.out)
-        folder = Path(self.folders[0]) if len(self.folders) == 1 else Path()
-        return folder / f"report.{self.form or FORMATS[0]}"
 
+@takes(ReportOptions)
+def report(options: ReportOptions) -> None:
+    """One page of findings, figures, texts and tables, and how the numbers were made.
 
-def run_report(options: ReportOptions) -> None:
-    """Write the report, and print its findings and its path."""
+    It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
+
+    Example: wordsens report results --open
+    """
+    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.report.findings import run_findings
     from wordsens.report.load import load_runs, readable
     from wordsens.report.write import heading, report_display, require_form, write_display
 
     runs = load_runs(options.folders)
-    path = options.path
+    folder = Path(options.folders[0]) if len(options.folders) == 1 else Path()
+    path = Path(options.out) if options.out is not None else folder / f"report.{options.form or FORMATS[0]}"
     form = require_form(path)
     if not options.quiet:
-        for line in (f"{run.name}: {file}" for run in runs for file in run.unread):
-            notice(f"passed over: {line}")
+        for run in runs:
+            for file in run.unread:
+                notice(f"passed over: {run.name}: {file}")
     write_display(report_display(runs, pictures=form == "html"), path, heading(runs))
-    findings = {run.name: run_findings(run) for run in runs}
+    findings = [(run.name, finding) for run in runs for finding in run_findings(run)]
     if options.as_json:
         document = {
             "command": "report",
@@ -85,13 +82,12 @@ def run_report(options: ReportOptions) -> None:
                 }
                 for run in runs
             ],
-            "findings": [{"of": name, **asdict(one)} for name, listed in findings.items() for one in listed],
+            "findings": [{"of": name, **asdict(finding)} for name, finding in findings],
         }
         print_json(document)
     else:
-        for listed in findings.values():
-            for finding in listed:
-                stdout().print(finding.sentence, markup=False)
-        stdout().print(f"report  {readable(path)}", markup=False, soft_wrap=True)
+        for _, finding in findings:
+            stdout().print(finding.sentence)
+        stdout().print(f"report  {readable(path)}", soft_wrap=True)
     if options.show:
         webbrowser.open(path.absolute().as_uri())

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
-from wordsens.cli.options import AsJson, CellDevice, takes
-from wordsens.cli.terminal import duration, notice, print_json, stdout, table
+from wordsens.cli.options import AsJson, option, takes
+from wordsens.cli.terminal import duration, notice, print_display, print_json, stdout
+from wordsens.display.content import Display, Table
 from wordsens.errors import InputError
 from wordsens.version import __version__
 
@@ -30,7 +31,7 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
 ]
-Out = Annotated[str | None, typer.Option(help="The sweep's folder; default: the sweep's name.", show_default=False)]
+Out = Annotated[str | None, option("The sweep's folder; default: the sweep's name.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class RunOptions(PlaceOptions):
     overrides: Overrides = None
     out: Out = None
     witnesses: Witnesses = False
-    device: CellDevice = None
+    device: Annotated[str | None, option("Where to compute, whatever the spec says: cpu, cuda, ...")] = None
 
 
 @sweep.command("run")
@@ -94,9 +95,7 @@ def status(spec: Spec, overrides: Overrides = None, out: Out = None, as_json: As
 @sweep.command()
 def export(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a run.")],
-    out: Annotated[
-        str | None, typer.Option(help="The folder for the tables; default: the run's own.", show_default=False)
-    ] = None,
+    out: Annotated[str | None, option("The folder for the tables; default: the run's own.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the results of each experiment in the folder as EXPERIMENT.parquet and EXPERIMENT.csv.
@@ -124,22 +123,16 @@ class PlotOptions:
     """The options of `wordsens sweep plot`."""
 
     spec: Spec
-    x: Annotated[str, typer.Option(help="The column along which: n, temperature, width, ...", show_default=False)]
+    x: Annotated[str, option("The column along which: n, temperature, width, ...")]
     overrides: Overrides = None
-    y: Annotated[str, typer.Option(help="The column that is averaged: value, upper, average, ...")] = "value"
+    y: Annotated[str, option("The column that is averaged: value, upper, average, ...")] = "value"
     by: Annotated[
         str | None,
-        typer.Option(
-            help="Columns that tell series apart, commas between: map,text; default: every key that varies otherwise.",
-            show_default=False,
-        ),
+        option("Columns that tell series apart, commas between: map,text; default: every key that varies otherwise."),
     ] = None
     out: Out = None
-    file: Annotated[
-        str | None,
-        typer.Option(help="What to write: .pdf, .png or .svg; default: in the sweep's folder.", show_default=False),
-    ] = None
-    linear: Annotated[bool, typer.Option("--linear", help="Plain axes in place of logarithmic ones.")] = False
+    file: Annotated[str | None, option("What to write: .pdf, .png or .svg; default: in the sweep's folder.")] = None
+    linear: Annotated[bool, option("Plain axes in place of logarithmic ones.", "--linear")] = False
     as_json: AsJson = False
 
 
@@ -159,7 +152,7 @@ def plot(options: PlotOptions) -> None:
         raise InputError(f"`spec` (={options.spec!r}) has no finished cell in {folder}; run the sweep first")
     if len(records) < len(keys):
         notice(f"{len(keys) - len(records)} of the sweep's {len(keys)} cells have no result yet")
-    by = None if options.by is None else [one.strip() for one in options.by.split(",") if one]
+    by = None if options.by is None else [name.strip() for name in options.by.split(",") if name]
     series = series_along(records, options.x, options.y, by)
     path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
     if path.suffix not in (".pdf", ".png", ".svg"):
@@ -169,26 +162,23 @@ def plot(options: PlotOptions) -> None:
     figure.savefig(path)
     if options.as_json:
         head = {"command": "sweep plot", "version": __version__, "name": chosen.name, "x": options.x, "y": options.y}
-        print_json({**head, "series": [one.to_dict() for one in series], "file": str(path)})
+        print_json({**head, "series": [line.to_dict() for line in series], "file": str(path)})
         return
-    console = stdout()
-    exponents = table(
-        ("series", "left"), (options.x, "left"), ("texts", "right"), ("exponent", "right"), ("95 % CI", "left")
-    )
-    for one in series:
-        exponents.add_row(
-            one.label or "all results",
-            f"{one.points[0].x}-{one.points[-1].x}",
-            str(one.texts),
-            "" if one.fit is None else f"{one.fit.exponent:.3f} ± {one.fit.standard_error:.3f}",
-            "" if one.fit is None else "{:.3f} to {:.3f}".format(*(one.interval or one.fit.interval)),
+    rows = [
+        (
+            line.label or "all results",
+            f"{line.points[0].x}-{line.points[-1].x}",
+            line.texts,
+            "" if line.fit is None else f"{line.fit.exponent:.3f} ± {line.fit.standard_error:.3f}",
+            "" if line.fit is None else "{:.3f} to {:.3f}".format(*(line.interval or line.fit.interval)),
         )
-    console.print(f"{column_title(records, options.y)} ~ {options.x}^exponent", style="bold")
-    console.print(exponents)
-    console.print(
-        "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer than five Student's t."
-    )
-    console.print(f"figure   {path}", soft_wrap=True)
+        for line in series
+    ]
+    title = f"{column_title(records, options.y)} ~ {options.x}^exponent"
+    note = "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer than five Student's t."
+    headings = ("series", options.x, "texts", "exponent", "95 % CI")
+    print_display(Display((title,), (Table("", headings, tuple(rows), note, most=len(rows)),)))
+    stdout().print(f"figure   {path}", soft_wrap=True)
 
 
 def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None) -> "tuple[Sweep, Path]":

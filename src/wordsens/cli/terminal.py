@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -13,11 +13,10 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
-from wordsens.display.content import LEVELS, Display, Findings, Marked, Section, Strong, Words, plain
-from wordsens.display.content import Table as Data
+from wordsens.display.content import LEVELS, Display, Findings, Marked, Section, Shade, Strong, Table, Words, plain
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words after `wordsens`; none where no command line runs."""
@@ -99,27 +98,24 @@ def print_json(document: Any) -> None:
 MUCH, LITTLE = "black on #f6a368", "black on #9fd0ee"
 """Words that move a model much, and little; rich leaves them plain in a pipe and with NO_COLOR."""
 
-_SHADES = ("", "black on #fdeee2", "black on #fbd9bd", "black on #f8bf92", MUCH)
+_RISES = ("", "black on #deebf7", "black on #c6dbef", LITTLE, "black on #6baed6")
+_FALLS = ("", "black on #fdeee2", "black on #fbd9bd", "black on #f8bf92", MUCH)
 
 
-def shade(value: float, values: Sequence[float]) -> str:
-    """A style, the stronger the closer the value is to the largest of these; none where they are all alike.
-
-    >>> shade(1.0, [1.0, 2.0, 3.0]), shade(3.0, [1.0, 2.0, 3.0]) == MUCH, shade(1.0, [1.0])
-    ('', True, '')
-    """
-    low, high = min(values), max(values)
-    if not high > low:
-        return ""
-    return _SHADES[min(len(_SHADES) - 1, int((value - low) / (high - low) * len(_SHADES)))]
+def _style(shade: Shade) -> str:
+    """The style of a shade, in the colours of the pages."""
+    ramp = _FALLS if shade.falls else _RISES
+    return f"{ramp[shade.level * len(ramp) // LEVELS]}{' bold' * shade.decides}"
 
 
-def table(*columns: tuple[str, str]) -> Table:
-    """An empty table with (heading, justification) columns, closer together on a narrow screen."""
+def table(*columns: tuple[str, str]) -> Grid:
+    """An empty table with (heading, justification) columns, closer together on a narrow screen: words wrap, numbers at
+    the right do not."""
     gap = 2 if stdout().width >= 100 else 1
-    empty = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    empty = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for heading, side in columns:
-        empty.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+        number = side == "right"
+        empty.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold")
     return empty
 
 
@@ -205,19 +201,20 @@ def _print_part(part: Any, *, verbose: bool) -> None:
             for one in part.parts:
                 _print_part(one, verbose=verbose)
     elif isinstance(part, Words):
-        console.print(_coloured(part))
+        pieces = [piece if isinstance(piece, str) else (piece.text, _style(piece)) for piece in part.pieces]
+        console.print(Text.assemble(*([f"{part.title}: "] if part.title else []), *pieces))
         if part.legend is not None:
             console.print(Text(f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.", style="dim"))
-    elif isinstance(part, Data) and part.rows and (verbose or not part.folded):
+    elif isinstance(part, Table) and part.rows and (verbose or not part.folded):
         _print_table(part, whole=verbose and part.folded)
 
 
-def _print_table(data: Data, *, whole: bool) -> None:
+def _print_table(data: Table, *, whole: bool) -> None:
     console = stdout()
     console.print()
     if data.title:
         console.print(Text(data.title, style="bold"))
-    sides = ["right" if data.is_number(at) else "left" for at in range(len(data.headings))]
+    sides = ["right" if data.is_number(place) else "left" for place in range(len(data.headings))]
     drawn = table(*zip(data.headings, sides, strict=True))
     rows = data.rows if whole else data.rows[: data.most]
     for row in rows:
@@ -234,16 +231,6 @@ def _cell(cell: Any) -> Text:
         return Text.assemble(*((text, MUCH if marked else "") for text, marked in cell.pieces))
     if isinstance(cell, Strong):
         return Text(cell.text, style={"rise": MUCH, "fall": LITTLE}.get(cell.how, "bold"))
+    if isinstance(cell, Shade):
+        return Text(cell.text, style=_style(cell))
     return Text(plain(cell))
-
-
-def _coloured(words: Words) -> Text:
-    """The words in the colours of the table: rises and falls apart, from nothing at zero."""
-    pieces: list[Any] = [words.title + ": "] if words.title else []
-    for piece in words.pieces:
-        if isinstance(piece, str):
-            pieces.append(piece)
-        else:
-            strong = _SHADES[min(len(_SHADES) - 1, piece.level * len(_SHADES) // LEVELS)]
-            pieces.append((piece.text, strong if piece.falls else strong and LITTLE))
-    return Text.assemble(*pieces)

@@ -1,9 +1,12 @@
 """What results of sensitivity say: sentences, and the headings of their tables."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
-from wordsens.display.content import Finding
+from wordsens.certificates.base import CERTIFIED
+from wordsens.display.content import Display, Finding, Section, Shade, Strong, Table, colour_share, level
 from wordsens.display.result_table import ResultTable
 from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.sensitivity.jacobian import JacobianSensitivity
@@ -13,6 +16,8 @@ from wordsens.sensitivity.several_words import GroupSensitivity, WholeWordSensit
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sensitivity.swaps import Swaps
 from wordsens.sensitivity.theorem_witness import TheoremWitness
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
 
 FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
 
@@ -61,6 +66,198 @@ def _short(value: float) -> str:
     ('2.8', '0.081', '12')
     """
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+SHOWN_WORDS = 40
+"""Longer texts show this many words, the most sensitive ones, unless all are wanted."""
+
+_DETAILS = {
+    "small_radius": "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's "
+    "largest singular value over the features' norm. It is left out where matrices are not built.",
+    "swaps": "Real word: how far the features move when the word of the vocabulary that moves them most stands in its "
+    "place. It is left out where matrices are not built.",
+}
+
+
+@dataclass(frozen=True)
+class MeasuredMap:
+    """A text's sensitivity under one map, with theory and real words to compare it with.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
+        swaps: the best real words in the place of each searched word, as (relative changes, words); likewise.
+    """
+
+    text: TextMatrix
+    result: Sensitivity
+    seconds: float
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
+
+    @property
+    def title(self) -> str:
+        """The map's name in tables."""
+        return map_title(self.result.map_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: an entry of `results` in the JSON document."""
+        return {
+            **self.result.to_dict(),
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+            "swap": None if self.swaps is None else list(self.swaps[0]),
+            "swapped_for": None if self.swaps is None else list(self.swaps[1]),
+            "seconds": self.seconds,
+        }
+
+
+def text_display(
+    measured: Sequence[MeasuredMap], *, all_words: bool = False, verbose: bool = False, conditions: bool = False
+) -> Display:
+    """One text: the answer, a table of words and maps, notes; the theorems' conditions, if wanted."""
+    results = [each.result for each in measured]
+    parts: list[Any] = [_word_table(measured, all_words=all_words, verbose=verbose)]
+    if conditions:
+        parts += [
+            Section(f"Conditions of the theorem about {each.title}", tuple(map(str, each.conditions)))
+            for each in measured
+        ]
+    return Display((answer(results),), tuple(parts), notes=_notes([measured], verbose=verbose))
+
+
+def texts_display(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool = False) -> Display:
+    """Several texts: one row a text and map."""
+    rows = [
+        (
+            *((each.text.source, str(len(each.text))) if place == 0 else ("", "")),
+            each.title,
+            _number(each.result.value),
+            f"{each.result.word} {each.result.token}",
+            _number(each.result.upper),
+        )
+        for measured in texts
+        for place, each in enumerate(measured)
+    ]
+    width = 6 if any(row[-1] for row in rows) else 5
+    headings = ("text", "n", "map", "S", "word", "at most")[:width]
+    table = Table("", headings, tuple(row[:width] for row in rows), _meaning(texts), most=len(rows))
+    sentence = f"The most that one word can move {len(texts)} texts"
+    return Display((sentence,), (table,), notes=_notes(texts, verbose=verbose))
+
+
+def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bool) -> Table:
+    """The searched words in reading order, and below them each map's S, its bound, its prediction and its cost."""
+    results = [each.result for each in measured]
+    words = searched = sorted({word for result in results for word in result.words.tolist()})
+    if not all_words and len(searched) > SHOWN_WORDS:  # the first of each map's ranking, then the second of each, ...
+        rankings = [result.words[result.per_word.argsort(descending=True)].tolist() for result in results]
+        by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
+        words = sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
+    columns: list[tuple[str, list[Any]]] = [
+        ("", [str(word) for word in words]),
+        ("word", [measured[0].text.word(word) for word in words]),
+    ]
+    summaries: list[list[str]] = [["S", "S at most", "predicted", "S/radius at 0", "evaluations", "seconds"]]
+    summaries.insert(0, [""] * len(summaries[0]))
+    for each in measured:
+        result = each.result
+        places = [
+            place[0] if (place := (result.words == word).nonzero().flatten().tolist()) else None for word in words
+        ]
+        shades = [None if place is None else _shade(result, place) for place in places]
+        predicted = _number(each.predicted and each.predicted.value)
+        summary = [
+            _number(result.value),
+            _number(result.upper),
+            predicted if each.predicted is None or each.predicted.in_range else f"~{predicted}",
+            _number(max(each.small_radius or (), default=None)),
+            str(result.evaluations) if verbose else "",
+            f"{each.seconds:.2f}" if verbose else "",
+        ]
+        columns.append((each.title, shades))
+        summaries.append(summary)
+        if verbose and (bounds := result.upper_per_word) is not None:
+            columns.append(("at most", [None if place is None else _number(float(bounds[place])) for place in places]))
+        if each.swaps is not None:
+            changes, names = each.swaps
+            real = [None if place is None else f"{_number(changes[place])} {names[place]}" for place in places]
+            columns.append(("real word", real))
+        summaries += [[""] * len(summary)] * (len(columns) - len(summaries))
+    rows = [*zip(*(column for _, column in columns), strict=True)]
+    rows += [
+        tuple(Strong(cell) if row[1] == "S" else cell for cell in row)
+        for row in zip(*summaries, strict=True)
+        if any(row[2:])
+    ]
+    left_out = len(searched) - len(words)
+    note = f"... and {left_out} less sensitive words; --all-words shows them. " if left_out else ""
+    return Table("", tuple(name for name, _ in columns), tuple(rows), note + _meaning([measured]), most=len(rows))
+
+
+def _shade(result: Sensitivity, place: int) -> Shade:
+    """The S of one word, coloured on one scale from 0."""
+    value = float(result.per_word[place])
+    return Shade(_number(value), level(colour_share(value)), decides=int(result.words[place]) == result.word)
+
+
+def _meaning(texts: Sequence[Sequence[MeasuredMap]]) -> str:
+    """What S is, and how the numbers are known."""
+    results = [each.result for measured in texts for each in measured]
+    radii = [float(radius) for result in results for radius in result.radius]
+    low, high = min(radii), max(radii)
+    size = f"{high:.3g}" if high - low <= 1e-9 * high else f"{low:.3g} to {high:.3g}"
+    bounded = any(result.upper is not None for result in results)
+    is_certified = bounded and all(result.rigor in (None, CERTIFIED) for result in results)
+    certified = " 'At most' is certified." if is_certified else ""
+    return (
+        f"S is how far the features move, over their length, when a word's vector moves by at most {size}. It is "
+        f"attained: a lower bound.{certified}"
+    )
+
+
+def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[str, ...]:
+    """What a reader of the numbers has to know, the most important first: one line, or with `verbose` all."""
+    measured = [each for text in texts for each in text]
+    results = [each.result for each in measured]
+    notes = [
+        f"{each.title}: {len(each.result.words)} of {len(each.text)} words were searched."
+        for each in measured
+        if len(each.result.words) < len(each.text)
+    ]
+    weaker = {each.title: each.result.rigor for each in measured if each.result.rigor not in (None, CERTIFIED)}
+    if weaker:
+        notes.append("'At most' holds " + "; ".join(f"for {name} {rigor}" for name, rigor in weaker.items()) + ".")
+    notes += dict.fromkeys(note for result in results for note in result.notes)
+    if running := sum(int((~result.converged).sum()) for result in results):
+        total = sum(len(result.words) for result in results)
+        notes.append(
+            f"{running} of {total} searches (a word under a map) did not end at a peak: --steps may give more."
+        )
+    if not verbose:
+        return (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
+    predicted = {each.title: each.predicted for each in measured if each.predicted is not None}
+    if predicted and len(texts) == 1:
+        listed = ", ".join(f"{prediction.of} for {name}" for name, prediction in predicted.items())
+        notes.append(f"Predicted numbers are theory's, and no bounds: {listed}.")
+        outside = {name: ", ".join(prediction.outside) for name, prediction in predicted.items() if prediction.outside}
+        if outside:
+            listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
+            notes.append(f"~ marks predictions at sizes that were not compared with measurements: {listed}.")
+    notes += [line for name, line in _DETAILS.items() if any(getattr(each, name) is not None for each in measured)]
+    return tuple(notes)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2e}"
 
 
 def _of_words(result: Sensitivity) -> ResultTable:

@@ -22,7 +22,6 @@ from wordsens.studies.sensitivity.summary import text_and_keys
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import Record
-from wordsens.sweeps.sweep import experiment_named
 
 FEWEST_DRAWS = 3
 """Fewer draws say too little of their spread."""
@@ -45,18 +44,17 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
     if part.name == "audit":
         groups = grouped(part.done, lambda record: record.columns.get("audit"))
         return [one for (name,), group in groups.items() for one in findings_of_records(str(name), group, folder)]
-    summarize = experiment_named(part.name).summarize
-    if summarize is None:
+    try:
+        summary = part.summary
+    except InputError as error:  # records that differ in more than these sentences tell
+        return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
+    if summary is None:
         values = [record.value for record in part.done]
         sentence = f"{len(values):,} cells were measured; their values lie from {min(values):.3g} to {max(values):.3g}."
         return [Finding(f"{len(values):,}", sentence, "Counted.", ())]
     given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
-    try:
-        findings = list(summarize(part.done).findings)
-    except InputError as error:  # records that differ in more than these sentences tell
-        return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
     (first, rest) = given_findings(given) if given else ((), ())
-    return [*first, *findings, *rest]
+    return [*first, *summary.findings, *rest]
 
 
 def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:

@@ -1,13 +1,16 @@
 """From folders to runs: the records of every kind that a folder holds, read and never written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.files import named_path
+from wordsens.sweeps.experiment import Summary
 from wordsens.sweeps.store import FILE, Record, Store
+from wordsens.sweeps.sweep import experiment_named
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,12 @@ class Part:
     def done(self) -> list[Record]:
         """The records with a value."""
         return [record for record in self.records if record.done]
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """What they say together; None without a summary. InputError where they do not go together."""
+        summarize = experiment_named(self.name).summarize
+        return None if summarize is None or not self.done else summarize(self.done)
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,11 @@ def load_runs(folders: Iterable[str | Path]) -> list[Run]:
     paths = list(dict.fromkeys(named_path("folders", folder, home=False) for folder in folders))
     if not paths:
         raise InputError("`folders` names no folder; give the --out of a measure, paper, audit or sweep")
-    names = _names(paths)
-    return [_load(path, name) for path, name in zip(paths, names, strict=True)]
+    whole = [path.resolve().parts for path in paths]
+    deep = 1  # as much of the paths as tells them apart
+    while deep < max(map(len, whole)) and len({parts[-deep:] for parts in whole}) < len(whole):
+        deep += 1
+    return [_load(path, readable("/".join(parts[-deep:]))) for path, parts in zip(paths, whole, strict=True)]
 
 
 def _load(path: Path, name: str) -> Run:
@@ -81,26 +93,8 @@ def _load(path: Path, name: str) -> Run:
         raise InputError(f"`folders` has {str(path)!r}, which holds no results yet; give the --out of a finished run")
     parts = tuple(Part(one, tuple(record for record in records if record.experiment == one)) for one in names)
     unread = tuple(f"{count} {one} cells of another version of the code" for one, count in others.items())
-    return Run(name, path, parts, unread, _specs(path), commands)
-
-
-def _specs(path: Path) -> dict[str, str]:
-    specs = {}
-    for file in sorted(path.glob("*.yaml")):
-        try:
-            specs[file.name] = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue
-    return specs
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The folders' own names; as much of their paths as tells them apart."""
-    whole = [path.resolve().parts for path in paths]
-    deep = 1
-    while deep < max(map(len, whole)) and len({parts[-deep:] for parts in whole}) < len(whole):
-        deep += 1
-    return [readable("/".join(parts[-deep:])) for parts in whole]
+    specs = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in sorted(path.glob("*.yaml"))}
+    return Run(name, path, parts, unread, specs, commands)
 
 
 def readable(path: str | Path) -> str:

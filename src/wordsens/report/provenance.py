@@ -3,16 +3,22 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wordsens.display.content import Code, Section, Table
 from wordsens.report.load import Run, readable
-from wordsens.sweeps.store import Record
 from wordsens.version import __version__
 
 LISTED = 12
 """So many different values of one thing are named."""
+
+_COLUMNS = {
+    "wordsens": "wordsens_version", "commit": "commit", "hash of the code": "code", "seeds": "seed",
+    "computed in": "dtype", "on": "device", "machine": "machine", "threads": "threads", "models": "model",
+    "encoders": "encoder",
+}  # fmt: skip
+"""What is said of a run, and the column that says it."""
 
 BIBTEX = f"""@inproceedings{{bombari2024word,
   title     = {{Towards Understanding the Word Sensitivity of Attention Layers: A Study via Random Features}},
@@ -36,64 +42,42 @@ def provenance_section(runs: Sequence[Run]) -> Section:
 
 
 def _origin(run: Run, name: str) -> list[Any]:
-    records = run.records
+    def values(column: str, render: Callable[[Any], str] = str) -> str:
+        """The different values of a column, the most frequent first; numbers in order."""
+        counts = Counter(value for record in run.records if (value := record.columns.get(column)) not in (None, ""))
+        ordered = (
+            sorted(counts) if all(isinstance(value, int) for value in counts) else [v for v, _ in counts.most_common()]
+        )
+        more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
+        return ", ".join(map(render, ordered[:LISTED])) + more
+
+    counts = [
+        f"{len(part.done):,} {part.name}"
+        + (f" and {failed:,} failed" if (failed := len(part.records) - len(part.done)) else "")
+        for part in run.parts
+    ]
+    began = sorted(record.started for record in run.records)
     facts = [
         ("folder", readable(run.folder.resolve().name)),
-        ("records", _counts(run)),
-        ("wordsens", _values(records, "wordsens_version")),
-        ("commit", _values(records, "commit")),
-        ("hash of the code", _values(records, "code")),
-        ("libraries", _libraries(records)),
-        ("seeds", _values(records, "seed")),
-        ("computed in", _values(records, "dtype")),
-        ("on", _values(records, "device")),
-        ("machine", _values(records, "machine")),
-        ("threads", _values(records, "threads")),
-        ("started", _period(records)),
-        ("computed for", f"{sum(record.seconds for record in records) / 60:.1f} minutes of one process's time"),
-        ("models", _values(records, "model")),
-        ("encoders", _values(records, "encoder")),
+        ("records", "; ".join(counts)),
+        *((name, values(column)) for name, column in _COLUMNS.items()),
+        ("libraries", values("libraries", _libraries)),
+        ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
+        ("computed for", f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's time"),
         *(("passed over", line) for line in run.unread),
     ]
     commands = [
-        Code(f"Typed on {one.get('started', 'an unknown day')}", shlex.join(["wordsens", *map(str, one["arguments"])]))
-        for one in run.commands
+        Code(
+            f"Typed on {each.get('started', 'an unknown day')}", shlex.join(["wordsens", *map(str, each["arguments"])])
+        )
+        for each in run.commands
     ]
     folder = shlex.quote(readable(run.folder.name))
-    again = [
-        Code(
-            "The command is not known; this measures the same cells", f"wordsens sweep run {folder}/{shlex.quote(spec)}"
-        )
-        for spec in run.specs
-    ]
+    again = "The command is not known; this measures the same cells"
+    commands = commands or [Code(again, f"wordsens sweep run {folder}/{shlex.quote(spec)}") for spec in run.specs]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
-    return [*(commands or again), Table(name, (), tuple(fact for fact in facts if fact[1])), *specs]
+    return [*commands, Table(name, (), tuple(fact for fact in facts if fact[1])), *specs]
 
 
-def _counts(run: Run) -> str:
-    return "; ".join(
-        f"{len(part.done):,} {part.name}"
-        + (f" and {len(part.records) - len(part.done):,} failed" if len(part.records) > len(part.done) else "")
-        for part in run.parts
-    )
-
-
-def _values(records: Iterable[Any], name: str) -> str:
-    """The different values, the most frequent first."""
-    counts = Counter(value for record in records if (value := record.columns.get(name)) not in (None, ""))
-    listed = [str(value) for value, _ in counts.most_common(LISTED)]
-    if all(isinstance(value, int) for value in counts):
-        listed = [str(value) for value in sorted(counts)[:LISTED]]
-    more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
-    return ", ".join(listed) + more
-
-
-def _libraries(records: Iterable[Record]) -> str:
-    different = dict.fromkeys(record.libraries for record in records if record.libraries)
-    listed = [", ".join(f"{name} {version}" for name, version in json.loads(one).items()) for one in different]
-    return "; or ".join(listed[:LISTED])
-
-
-def _period(records: Iterable[Any]) -> str:
-    times = sorted(record.started for record in records)
-    return times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+def _libraries(versions: str) -> str:
+    return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())

@@ -1,6 +1,6 @@
 """Writing a report: from folders to one page, or one Markdown file."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,23 +65,18 @@ def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:
 
 def _figures(part: Part) -> dict[str, Any]:
     """The figures of one experiment's records; of S also along the axes of a sweep. None where they allow none."""
-    records: list[Any] = part.done
-    further: dict[str, Any] = {}
-    if part.name == "sensitivity":
-        records = [record for record in records if record.text != GIVEN]
-        if len({record.n for record in records}) < 2:
-            return {}
-        further = _axes(records)
+    if part.name != "sensitivity":
+        return _allowed(of_experiment, part.done)
+    records = [record for record in part.done if record.text != GIVEN]
+    if len({record.n for record in records}) < 2:
+        return {}
+    return _allowed(of_experiment, records) | _allowed(along_axes, records, besides=("n", "d", "depth"))
+
+
+def _allowed(draw: Callable[..., dict[str, Any]], records: Sequence[Any], **options: Any) -> dict[str, Any]:
     try:
-        return of_experiment(records) | further
+        return draw(records, **options)
     except InputError:  # more series than a figure tells apart
-        return further
-
-
-def _axes(records: Sequence[Any]) -> dict[str, Any]:
-    try:
-        return along_axes(records, besides=("n", "d", "depth"))
-    except InputError:
         return {}
 
 

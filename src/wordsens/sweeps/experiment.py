@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
+
+
 def compact(table: Table) -> Table:
     """Without the columns that have one value in every row, which the title gives instead.
 
     >>> compact(Table("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0)))).title
     'S against n: d = 8'
     """
+    if not table.rows:
+        return table
     columns = dict(zip(table.headings, zip(*table.rows, strict=True), strict=True))
     same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
     left = {name: group for name, group in columns.items() if name not in same}
@@ -98,9 +103,17 @@ class Summary:
 
     __str__ = show
 
+    def display(self, *, verbose: bool = False) -> Display:
+        """The answer, the first table and the note; with `verbose` every sentence and table, and the details."""
+        findings = self.findings if verbose else self.findings[: self.leading]
+        tables = [printed(compact(table)) for table in (self.tables if verbose else self.tables[:1])]
+        note = f"{self.note} {self.details}".strip() if verbose else self.note
+        answer = tuple(finding.sentence for finding in findings) or (_NO_FINDING,)
+        parts = [replace(table, note=note * (table is tables[-1]), most=max(20, len(table.rows))) for table in tables]
+        return Display(answer, tuple(parts) or (note,))
+
     def _repr_html_(self) -> str:
-        answer = tuple(finding.sentence for finding in self.findings[: self.leading])
-        return html_fragment(Display(answer, tuple(replace(printed(one), note=self.note) for one in self.tables[:1])))
+        return html_fragment(self.display())
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]

@@ -10,7 +10,7 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.tasks.measure import export, measure, word_detail
 from wordsens.app.tasks.models import attention, check, explain
 from wordsens.app.tasks.paper import learning, lengths, strength, theorem, trained
-from wordsens.app.worker import TaskContext
+from wordsens.app.worker import Parts
 from wordsens.maps.transformer.features import loaded_model
 
 TASKS: Mapping[str, Callable[..., Any]] = {
@@ -21,7 +21,7 @@ TASKS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def warm_up(context: TaskContext, models: Sequence[str]) -> None:
+def warm_up(models: Sequence[str]) -> None:
     """Load every model, the first last, which stays in memory, and measure three words: the first visitor does not wait
     for what is read once.
 
@@ -32,5 +32,5 @@ def warm_up(context: TaskContext, models: Sequence[str]) -> None:
     for model in reversed(models):
         loaded_model(model, torch.float32, "cpu")
     request = asdict(MeasureRequest(text="one two three", map="raf"))
-    answer = measure(context, request)
-    word_detail(context, request, 0, answer["witnesses"][0])
+    answer = measure(Parts(), request)
+    word_detail(Parts(), request, 0, answer["witnesses"][0])

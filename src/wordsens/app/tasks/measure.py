@@ -59,18 +59,16 @@ def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, Any]:
     """Measure the text of the request; parts have the first look's words, or the share that is done."""
     config, started = MeasureRequest(**request), datetime.now(UTC).isoformat(timespec="seconds")
     phi, text = build(config)
-    chosen = sampled_words(phi, len(text), config.seed)
-    radius = radius_of(config, text)
+    chosen, radius = sampled_words(phi, len(text), config.seed), _radius(config, text)
     # A map that is sampled on demand would remember the queries of a first look: that has one of its own.
     _first_look(context, config, build(config)[0] if on_demand(phi) else phi, text, chosen, radius)
     result = word_sensitivity(phi, text, chosen, radius, config.seed, search=config.search, progress=context.progress)
     columns = columns_of_result(phi, text, result, usual_radius=radius is None)
     record = record_of(_cell(config, text, chosen, radius), "done", columns, started=started, seconds=result.seconds)
-    uppers = [None] * len(result.words) if result.upper_per_word is None else result.upper_per_word.tolist()
-    rows = result.words.tolist()
-    values = dict(zip(rows, zip(result.per_word.tolist(), uppers, strict=True), strict=True))
+    rows, values = result.words.tolist(), result.per_word.tolist()
+    uppers = [None] * len(rows) if result.upper_per_word is None else result.upper_per_word.tolist()
     return {
-        **shown_text(config.text, text, values),
+        **shown_text(config.text, text, dict(zip(rows, zip(values, uppers, strict=True), strict=True))),
         "value": result.value,
         "row": result.word,
         "upper": result.upper,
@@ -93,13 +91,12 @@ def build(config: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
     return build_map(config.map, *text.rows.shape, seed=config.seed, **config.map_options), text
 
 
-def radius_of(config: MeasureRequest, text: TextMatrix) -> float | None:
+def _radius(config: MeasureRequest, text: TextMatrix) -> float | None:
     """The radius of every ball; None for the map's own. Of a model a share is of the rows' mean length."""
     if config.share == 1:
         return None
     length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
-    usual = length if config.map == MODEL else math.sqrt(text.rows.shape[1])
-    return float(f"{config.share * usual:.4g}")
+    return float(f"{config.share * (length if config.map == MODEL else math.sqrt(text.rows.shape[1])):.4g}")
 
 
 def _cell(config: MeasureRequest, text: TextMatrix, words: list[int] | None, radius: float | None) -> SensitivityCell:
@@ -149,54 +146,37 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
         total += 1
         pieces.append(content[end:start])
         end = start + len(word.text)
-        rows = [row for row in word.rows if row in values]
-        if not rows:
+        row = max((row for row in word.rows if row in values), key=lambda row: values[row][0], default=None)
+        if row is None:
             pieces.append(word.text)
             continue
-        row = max(rows, key=lambda one: values[one][0])
         value, upper = values[row]
-        unknown = text.word(row) in UNKNOWN
-        pieces.append(
-            {
-                "text": word.text,
-                "row": row,
-                "value": value,
-                "upper": upper,
-                "level": level(colour_share(value)),
-                "unknown": unknown,
-            }
-        )
-    pieces.append(content[end:])
-    return {
-        "pieces": [piece for piece in pieces if piece],
-        "words": total,
-        "direction": _direction(content),
-    }
-
-
-def _direction(content: str) -> str:
-    """rtl where the first letter with a direction is Arabic, Hebrew, ..."""
-    kinds = (unicodedata.bidirectional(letter) for letter in content)
-    return "rtl" if next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
+        known = {"value": value, "upper": upper, "level": level(colour_share(value))}
+        pieces.append({"text": word.text, "row": row, **known, "unknown": text.word(row) in UNKNOWN})
+    kinds = map(unicodedata.bidirectional, content)
+    rtl = next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
+    shown = [piece for piece in (*pieces, content[end:]) if piece]
+    return {"pieces": shown, "words": total, "direction": "rtl" if rtl else "ltr"}
 
 
 def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness: list[float]) -> dict[str, Any]:
     """The word in that row of the text, part by part; the answer is the last part."""
-    config = MeasureRequest(**request)
-    phi, text = build(config)
+    phi, text = build(MeasureRequest(**request))
     if on_demand(phi):
         return {}
     delta = torch.tensor(witness, dtype=torch.float64)
     effect = witness_effect(phi, text, torch.tensor([row]), delta.unsqueeze(0))
-    moved = [] if effect is None else [[text.word(one.row), one.change, one.before, one.after] for one in effect[0]]
+    moved = (
+        [] if effect is None else [[text.word(each.row), each.change, each.before, each.after] for each in effect[0]]
+    )
     context.send({"moved": moved, "lines": attention_lines(phi, text, row, delta)})
     context.send({"removal": row_removal(phi, text, row)})
     if isinstance(phi, TransformerFeatures):
-        result = best_swaps(phi, text, [row], vocabulary=phi.vocabulary(), search=SWAPS, progress=context.tick)
+        swaps = best_swaps(phi, text, [row], vocabulary=phi.vocabulary(), search=SWAPS, progress=context.tick)
     else:
         vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
-        result = best_swaps(phi, text, [row], vocabulary=vocabulary, progress=context.tick)
-    return {"swap": float(result.per_word[0]), "swapped_for": result.swapped_for[0], "swap_exact": result.exact}
+        swaps = best_swaps(phi, text, [row], vocabulary=vocabulary, progress=context.tick)
+    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0], "swap_exact": swaps.exact}
 
 
 def attention_lines(phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor) -> dict[str, Any] | None:
@@ -249,24 +229,20 @@ def rounded(table: torch.Tensor) -> Any:
 def export(context: TaskContext, records: list[dict[str, Any]], form: str, arguments: list[str]) -> bytes:
     """The file: `form` is report (HTML) or records (Parquet) of all records, or figure (PNG) of the first."""
     context.tick()
-    read = [Record(record) for record in records]
+    measured = [Record(record) for record in records]
+    if form == "figure":
+        record, file = measured[0], io.BytesIO()
+        tokens, values = json.loads(str(record.tokens)), record.per_word or ()
+        names = [tokens[row] for row in record.searched or range(len(values))]
+        figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
+        figure.savefig(file, format="png", dpi=200)
+        return file.getvalue()
     with tempfile.TemporaryDirectory(prefix="wordsens-") as place:
         folder = Path(place) / "measured"
         if form == "records":
-            return write_tables(read, Path(place), "records").read_bytes()
-        if form == "report":
-            with Store(folder) as store:
-                for record in read:
-                    store.write(record)
-                store.add_command(arguments)
-            return write_report(folder, Path(place) / "report.html").read_bytes()
-    return _figure(read[0])
-
-
-def _figure(record: Record) -> bytes:
-    tokens, values = json.loads(str(record.tokens)), record.per_word or ()
-    names = [tokens[row] for row in record.searched or range(len(values))]
-    figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=200)
-    return file.getvalue()
+            return write_tables(measured, Path(place), "records").read_bytes()
+        with Store(folder) as store:
+            for record in measured:
+                store.write(record)
+            store.add_command(arguments)
+        return write_report(folder, Path(place) / "report.html").read_bytes()

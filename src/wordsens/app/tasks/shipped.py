@@ -13,28 +13,11 @@ import torch
 from wordsens.app.request import EXAMPLES, OPPOSITES, MeasureRequest
 from wordsens.app.tasks.measure import measure, word_detail
 from wordsens.app.tasks.models import check, explain
-from wordsens.app.worker import TaskContext
+from wordsens.app.worker import Parts
 from wordsens.files import packaged_files
 from wordsens.text.pairs import LENGTHS
 
 MODEL = "minilm"
-_LARGE = ("record", "witnesses")
-
-
-class _Parts(TaskContext):
-    """A context without a page: it saves the parts."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, Any] = {}
-
-    def send(self, value: Any) -> None:
-        self.parts |= value
-
-    def progress(self, done: int, total: int) -> None:
-        pass
-
-    def tick(self, *_: object) -> None:
-        pass
 
 
 def shipped_results() -> dict[str, Any]:
@@ -42,29 +25,29 @@ def shipped_results() -> dict[str, Any]:
     torch.set_num_threads(1)
     comparison: dict[str, Any] = {}
     for request in MeasureRequest(text=next(iter(EXAMPLES.values()))).single:
-        answer, context = measure(_Parts(), asdict(request)), _Parts()
-        row = answer["row"]
-        detail = word_detail(context, asdict(request), row, answer["witnesses"][row])
-        small = {name: value for name, value in answer.items() if name not in _LARGE}
-        comparison[request.map] = {**small, "detail": {**context.parts, **detail}}
-    return _rounded(
-        {
-            "comparison": comparison,
-            "check": {"model": MODEL, **check(_Parts(), MODEL, LENGTHS[0])},
-            "explain": {"model": MODEL, **explain(_Parts(), MODEL, *OPPOSITES)},
-        }
-    )
+        answer, context = measure(Parts(), asdict(request)), Parts()
+        detail = word_detail(context, asdict(request), answer["row"], answer["witnesses"][answer["row"]])
+        for part in context.parts:
+            detail |= part
+        small = {name: value for name, value in answer.items() if name not in ("record", "witnesses")}
+        comparison[request.map] = {**small, "detail": detail}
+    return {
+        "comparison": comparison,
+        "check": {"model": MODEL, **check(Parts(), MODEL, LENGTHS[0])},
+        "explain": {"model": MODEL, **explain(Parts(), MODEL, *OPPOSITES)},
+    }
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _rounded(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(each) for each in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":
     path = packaged_files("app/static")["app.css"].with_name("examples.json")
-    path.write_text(json.dumps(shipped_results(), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    document = json.dumps(_rounded(shipped_results()), ensure_ascii=False, separators=(",", ":"))
+    path.write_text(f"{document}\n", encoding="utf-8")
     print(f"{path}: {path.stat().st_size:,} bytes", file=sys.stderr)
