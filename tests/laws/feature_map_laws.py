@@ -9,7 +9,7 @@ import torch
 
 import wordsens as ws
 from wordsens.maps.base import FeatureMap, PlainWordChange
-from wordsens.search.ball import Ball
+from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 

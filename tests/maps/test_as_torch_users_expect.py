@@ -11,7 +11,8 @@ from torch import nn
 from transformers import pipeline
 
 import wordsens as ws
-from wordsens.maps.function import FunctionFeatures, as_feature_map
+from wordsens.maps.arguments import as_feature_map
+from wordsens.maps.function import FunctionFeatures
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.models.load import as_model
 

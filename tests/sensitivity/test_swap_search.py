@@ -6,7 +6,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
-from wordsens.sensitivity.swap_search import ShortlistPlan
+from wordsens.sensitivity.swaps import ShortlistPlan
 from wordsens.text.vocabulary import Vocabulary
 
 SCORES = ("softmax", "relu", "sigmoid")

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.scores import Certified, Score, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, require_repeatable
 from wordsens.text.matrix import TextMatrix
 

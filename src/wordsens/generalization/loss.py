@@ -15,8 +15,8 @@ from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
 from wordsens.maps.base import MovedRows
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.search.ball import unit
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
+from wordsens.search.objective import unit
 from wordsens.search.plan import Stages
 
 INSIDE = 1e-4

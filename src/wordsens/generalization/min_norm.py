@@ -14,8 +14,8 @@ from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
 from wordsens.generalization.features import TRAINING_BYTES, Texts, TrainingFeatures
+from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
+from wordsens.generalization.features import Texts
 from wordsens.generalization.loss import (
     FEW_WORDS,
     BestPoints,
@@ -21,7 +22,7 @@ from wordsens.generalization.loss import (
     climb_within_limits,
     stages_for,
 )
-from wordsens.generalization.min_norm import TRAININGS
+from wordsens.generalization.min_norm import TRAININGS, fit_min_norm
 from wordsens.generalization.result import (
     OneWordFrontier,
     OneWordGeneralization,
@@ -30,11 +31,12 @@ from wordsens.generalization.result import (
 )
 from wordsens.generalization.setting import OneWordSetting
 from wordsens.maps.arguments import radii
-from wordsens.search.ball import Ball
+from wordsens.maps.base import FeatureMap
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Progress, SearchResult
+from wordsens.search.objective import Ball, Progress, SearchResult
 from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.seeds import Seed, generator
+from wordsens.text.matrix import TextMatrix
 
 WordIndex = SupportsIndex | str | None
 """An index; None or "all" for the best of all words."""
@@ -57,6 +59,23 @@ _CHOICES = [(name.removesuffix("-alignment"), name) for name in _ALIGNMENTS] + [
     (training, name) for training in TRAININGS for name in ("error", "penalized-error")
 ]
 """The trainings and objectives that have a loss of their own; an alignment is the same for both trainings."""
+
+
+def one_word_generalization(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts,
+    y: Iterable[Any],
+    x: TextMatrix | Tensor,
+    y_x: float | int,
+    **options: Any,
+) -> OneWordGeneralization:
+    """`NewText.generalization` of the model that fits (texts, y), with its options: one text, one question.
+
+    >>> texts, x = torch.eye(8, dtype=torch.float64).view(8, 2, 4)[:2], torch.ones(2, 4, dtype=torch.float64)
+    >>> round(one_word_generalization(lambda X: X, texts, [1, -1], x, 1, objective="error", radius=1.0).error, 3)
+    0.318
+    """
+    return NewText(fit_min_norm(phi, texts, y), x, y_x).generalization(**options)
 
 
 class NewText(OneWordSetting):

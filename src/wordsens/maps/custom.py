@@ -15,8 +15,8 @@ from typing import Any, cast
 from torch import nn
 
 from wordsens.errors import InputError, running
+from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.sources import source_digest
 
 GIVEN = ("n", "d", "seed", "dtype", "device")

@@ -14,8 +14,7 @@ from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.ball import unit
-from wordsens.search.objective import LinearEntryObjective
+from wordsens.search.objective import LinearEntryObjective, unit
 from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 

@@ -17,9 +17,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball, into_ball, unit
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, verify_stationary
-from wordsens.search.objective import Objective, Progress, SearchResult
+from wordsens.search.objective import Ball, Objective, Progress, SearchResult, into_ball, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 

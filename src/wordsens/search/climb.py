@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball, unit
-from wordsens.search.objective import Objective, SearchResult
+from wordsens.search.objective import Ball, Objective, SearchResult, unit
 from wordsens.seeds import gaussian_on
 
 PATIENCE = 8

@@ -18,9 +18,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
-from wordsens.search.ball import Ball, unit
 from wordsens.search.climb import STEEPNESS, TRIALS
-from wordsens.search.objective import LinearEntryObjective, Progress, SearchResult
+from wordsens.search.objective import Ball, LinearEntryObjective, Progress, SearchResult, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 

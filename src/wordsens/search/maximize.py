@@ -7,9 +7,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from wordsens.search.ascent import ascend
-from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
-from wordsens.search.objective import LinearEntryObjective, Objective, Progress, SearchResult
+from wordsens.search.objective import Ball, LinearEntryObjective, Objective, Progress, SearchResult
 from wordsens.search.plan import SearchPlan
 
 

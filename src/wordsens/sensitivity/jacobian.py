@@ -13,13 +13,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wordsens.errors import InputError, first_line
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.arguments import as_text, word_indices
+from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import AttentionJacobian
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import (
     feature_norm,
     features_by_text,

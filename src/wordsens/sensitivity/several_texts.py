@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.arguments import as_text
+from wordsens.maps.arguments import as_feature_map, as_text
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search

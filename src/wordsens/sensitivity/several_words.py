@@ -13,13 +13,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.arguments import as_text, radii
+from wordsens.maps.arguments import as_feature_map, as_text, radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import restores_state
-from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Objective, Progress
+from wordsens.search.objective import Ball, Objective, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity

@@ -14,8 +14,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Solution
-from wordsens.theory.conditions import rows_are_scaled
-from wordsens.theory.ranges import outside_of_attention, warn_of
+from wordsens.theory.conditions import outside_of_attention, rows_are_scaled, warn_of
 from wordsens.theory.rows import (
     Rows,
     exchangeable_rows,

@@ -13,9 +13,8 @@ from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import exchangeable_sensitivity, sensitivity_of_gram
-from wordsens.theory.conditions import rows_are_scaled
+from wordsens.theory.conditions import outside_of_attention, outside_of_dense, rows_are_scaled
 from wordsens.theory.random_features import finite_width_sensitivity
-from wordsens.theory.ranges import outside_of_attention, outside_of_dense
 from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wordsens.activations import LEAK, Activation, activation_named
 from wordsens.errors import require_count
-from wordsens.theory.ranges import outside_of_dense, warn_of
+from wordsens.theory.conditions import outside_of_dense, warn_of
 
 _NODES = 64
 

@@ -19,9 +19,9 @@ from wordsens.certificates.attention.text import attention_text, directions, rou
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
+from wordsens.maps.attention.head import HeadWeights, Sizes
 from wordsens.maps.attention.scores import Certified, Expanded, offered
-from wordsens.maps.attention.scores.bounds import NODES
-from wordsens.maps.attention.weights import HeadWeights, Sizes
+from wordsens.maps.attention.scores.base import NODES
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
 _MOST_ROWS = 1200  # of several heads in one Lagrangian; more are bounded a head or a few at a time

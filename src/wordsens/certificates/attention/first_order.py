@@ -16,7 +16,7 @@ from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.text import AttentionText, RoundingErrors, apart_from
 from wordsens.certificates.base import UNIT_ROUNDOFF, rounding
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.attention.scores.bounds import Curve, Expanded, Expansion
+from wordsens.maps.attention.scores.base import Curve, Expanded, Expansion
 
 _TIGHT = 0.3  # of the form's excess: the bound is then at most 15 % above first order
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
 from wordsens.certificates.base import UNIT_ROUNDOFF
-from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, Curve, Rounding
+from wordsens.maps.attention.scores.base import HIGH_TAIL, LOW_TAIL, Curve, Rounding
 
 
 @dataclass(frozen=True)

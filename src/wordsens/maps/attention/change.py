@@ -23,10 +23,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_points
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.base import row_blocks
-from wordsens.maps.attention.starts import ScoredHead, starting_points
-from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.base import WordChange
 from wordsens.search.plan import Stages
 

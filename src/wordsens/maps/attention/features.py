@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
 from wordsens.maps.attention.change import AttentionWordChange
 from wordsens.maps.attention.groups import AnyScoreChange, AttentionGroupChange
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
-from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed, gaussian_on, generator

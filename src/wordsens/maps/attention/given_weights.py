@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wordsens.errors import InputError, shown
 from wordsens.maps.attention.features import AttentionLayer, checked_score
+from wordsens.maps.attention.head import HeadWeights, Sizes
 from wordsens.maps.attention.scores import Expanded, Score, Softmax, offered
-from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 CAUSAL = "causal"
 

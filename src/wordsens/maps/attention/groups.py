@@ -13,9 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.change import attention_stages
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_points
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.attention.starts import ScoredHead, starting_points
-from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.base import PlainWordChange, WordChange
 from wordsens.maps.mapping import TextMap
 

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import ClosedForm
-from wordsens.maps.attention.weights import HeadWeights
 
 
 class AttentionJacobian:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.maps.base import PlainGroupChange
 from wordsens.maps.mapping import TextMap
-from wordsens.search.ball import unit
+from wordsens.search.objective import unit
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2

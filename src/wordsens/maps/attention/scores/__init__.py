@@ -1,7 +1,6 @@
 """Attention scores: how they become weights, and what a score may offer beside that, as types (`base`)."""
 
-from wordsens.maps.attention.scores.base import ClosedForm, Moved, Response, Score, offered
-from wordsens.maps.attention.scores.bounds import Certified, Expanded
+from wordsens.maps.attention.scores.base import Certified, ClosedForm, Expanded, Moved, Response, Score, offered
 from wordsens.maps.attention.scores.elementwise import Linear, Relu, Sigmoid
 from wordsens.maps.attention.scores.relu import DividedRelu
 from wordsens.maps.attention.scores.softmax import Softmax

@@ -7,14 +7,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    Batch,
     CertifiedElementwise,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
+    Moved,
     PerPair,
+    Response,
     Rounding,
+    Rows,
+    Square,
     WordRows,
     between,
     nodes,

@@ -4,18 +4,24 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    Batch,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
     HeadRows,
+    Moved,
     PerPair,
+    Response,
     Rounding,
+    Rows,
     RowSteps,
+    Square,
     WordRows,
     between,
     nodes,
+    row_blocks,
 )
 
 _JUMP_MARGIN = 1e-6

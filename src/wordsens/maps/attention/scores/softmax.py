@@ -4,18 +4,24 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    Batch,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
     HeadRows,
+    Moved,
     PerPair,
+    Response,
     Rounding,
+    Rows,
     RowSteps,
+    Square,
     WordRows,
     between,
     nodes,
+    row_blocks,
 )
 
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
