@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
-from tests.certificates.attention_cases import (
-    Case,
-    cases,
-    changes,
-    gaussian_rows,
-    random_perturbations,
-    rounding_of,
-)
+from tests.certificates.attention_cases import Case, cases, changes, gaussian_rows, random_perturbations, rounding_of
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError

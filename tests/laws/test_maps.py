@@ -92,13 +92,7 @@ class AttentionLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
         return ws.RandomAttentionFeatures(
-            self.d,
-            self.score,
-            seed,
-            dtype,
-            temperature=self.temperature,
-            heads=self.heads,
-            device=device,
+            self.d, self.score, seed, dtype, temperature=self.temperature, heads=self.heads, device=device
         )
 
     def numpy_features(self, phi, X):

@@ -93,11 +93,7 @@ def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
 @pytest.mark.slow_cases("80-96-*", "20-96-*")
 @pytest.mark.parametrize(
     ("n", "d", "q", "at"),
-    [
-        (20, 96, 0.0, Direction(0.5)),
-        (80, 192, 0.3, Direction(0.6, 0.5)),
-        (80, 96, 0.0, Direction(0.4, 0.0, 0.2, 1.1)),
-    ],
+    [(20, 96, 0.0, Direction(0.5)), (80, 192, 0.3, Direction(0.6, 0.5)), (80, 96, 0.0, Direction(0.4, 0.0, 0.2, 1.1))],
 )
 def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
     """20,000 draws of (s, g), a fine grid of t and y, in NumPy; its standard error is below .5 %."""

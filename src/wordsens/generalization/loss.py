@@ -13,7 +13,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
-from wordsens.maps.base import MovedRows
+from wordsens.maps.base import WordChange
 from wordsens.maps.functionals import WordFunctionals
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
 from wordsens.search.objective import unit
@@ -179,7 +179,7 @@ class BestPoints:
         self.perturbations = torch.where(better.unsqueeze(1), perturbations[at], self.perturbations)
 
 
-class LossObjective(MovedRows):
+class LossObjective(WordChange):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
     Args:

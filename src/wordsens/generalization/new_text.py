@@ -23,12 +23,7 @@ from wordsens.generalization.loss import (
     stages_for,
 )
 from wordsens.generalization.min_norm import TRAININGS, fit_min_norm
-from wordsens.generalization.result import (
-    OneWordFrontier,
-    OneWordGeneralization,
-    OneWordOutcomes,
-    finite_sample_bound,
-)
+from wordsens.generalization.result import OneWordFrontier, OneWordGeneralization, OneWordOutcomes, finite_sample_bound
 from wordsens.generalization.setting import OneWordSetting
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import FeatureMap

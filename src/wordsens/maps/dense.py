@@ -219,16 +219,7 @@ class RandomFeatures(DeepRandomFeatures):
         gaussian_bytes: int = ON_DEMAND_BYTES,
     ):
         super().__init__(
-            n,
-            d,
-            1,
-            width,
-            activation,
-            gaussian,
-            seed,
-            dtype=dtype,
-            device=device,
-            gaussian_bytes=gaussian_bytes,
+            n, d, 1, width, activation, gaussian, seed, dtype=dtype, device=device, gaussian_bytes=gaussian_bytes
         )
         self.name = "rf"
 

@@ -65,9 +65,7 @@ OPTIONS = {
     "depth": MapOption(4, "Layers of drf.", partial(require_count, most=MOST_DEPTH)),
     "width": MapOption(None, "Features of rf and drf; default: n d.", require_count),
     "activation": MapOption(
-        "relu",
-        "Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.",
-        partial(_choice, names=_activations),
+        "relu", "Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.", partial(_choice, names=_activations)
     ),
     "gaussian": MapOption(
         "auto",

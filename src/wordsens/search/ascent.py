@@ -151,11 +151,7 @@ class _Ascent:
         return torch.cat([informed, random])
 
     def _climb(
-        self,
-        x: Float[Tensor, "ranks w blocks size"],
-        steps: int,
-        first: float,
-        halvings: tuple[int, ...] = (),
+        self, x: Float[Tensor, "ranks w blocks size"], steps: int, first: float, halvings: tuple[int, ...] = ()
     ) -> Points:
         """The highest point that an ascent from each one meets; after `halvings` steps the lower half ends."""
         memory, best = torch.zeros_like(x), Points(x, torch.full_like(x[..., 0, 0], -torch.inf))

@@ -19,13 +19,7 @@ from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import AttentionJacobian
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.mapping import (
-    feature_norm,
-    features_by_text,
-    perturbed_texts,
-    require_repeatable,
-    restores_state,
-)
+from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts, require_repeatable, restores_state
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix

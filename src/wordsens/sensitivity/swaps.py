@@ -25,7 +25,7 @@ from torch import Tensor
 
 from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, MovedRows
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained
@@ -195,7 +195,7 @@ class BestEntries:
 
 
 def scan(
-    change: MovedRows, words: Int[Tensor, " w"], vocabulary: Vocabulary, progress: Progress | None = None
+    change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, progress: Progress | None = None
 ) -> BestEntries:
     """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
 
@@ -225,7 +225,7 @@ def scan(
 
 
 def _verified(
-    change: MovedRows, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
+    change: WordChange, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
 ) -> tuple[Tensor, int]:
     """The finalists' squared changes in the map's own precision; a word whose finalists are all alike is scanned so."""
     finite = torch.isfinite(coarse)
@@ -247,7 +247,7 @@ def _verified(
 
 
 def shortlist(
-    change: MovedRows,
+    change: WordChange,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     plan: ShortlistPlan,
@@ -279,7 +279,7 @@ class _Hunt:
 
     def __init__(
         self,
-        change: MovedRows,
+        change: WordChange,
         word: int,
         rows: Float[Tensor, "v d"],
         plan: ShortlistPlan,
@@ -364,7 +364,7 @@ class _Hunt:
         return torch.full_like(entries, self._word)
 
 
-def _deltas(change: MovedRows, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
+def _deltas(change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
     """From each word's row to its own entry's."""
     # Rows are asked for word by word: an entry's row may depend on the place.
     rows = [vocabulary.rows(entries[at : at + 1], words[at : at + 1])[0, 0] for at in range(len(words))]

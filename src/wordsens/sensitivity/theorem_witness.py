@@ -137,10 +137,7 @@ def _orthogonal(queries: Float[Tensor, "n d"], seed: Seed) -> Float[Tensor, " d"
     """A unit vector orthogonal to every row, drawn uniformly from the orthogonal complement."""
     basis = torch.linalg.qr(queries.T).Q
     drawn = gaussian_on(
-        queries.shape[1],
-        generator=generator(seed, "orthogonal"),
-        dtype=queries.dtype,
-        device=queries.device,
+        queries.shape[1], generator=generator(seed, "orthogonal"), dtype=queries.dtype, device=queries.device
     )
     for _ in range(2):
         drawn = drawn - basis @ (basis.T @ drawn)

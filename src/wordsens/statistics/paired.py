@@ -45,13 +45,7 @@ class Drop:
     p: float
 
 
-def paired_drops(
-    firsts: Mapping[str, Sides],
-    second: Sides,
-    *,
-    seed: Seed,
-    draws: int = DRAWS,
-) -> dict[str, Drop]:
+def paired_drops(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draws: int = DRAWS) -> dict[str, Drop]:
     """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
 
     Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the

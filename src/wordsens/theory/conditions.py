@@ -93,9 +93,7 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
     softmax = Condition(
-        "softmax scores",
-        type(phi.score) is Softmax,
-        f"the scores are {phi.score.name}; Theorem 3 is about softmax",
+        "softmax scores", type(phi.score) is Softmax, f"the scores are {phi.score.name}; Theorem 3 is about softmax"
     )
     detail = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "

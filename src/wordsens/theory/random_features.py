@@ -59,13 +59,7 @@ class SpectralEdge:
 
 
 def rf_sensitivity(
-    n: int,
-    d: int,
-    width: int | None = None,
-    depth: int = 1,
-    *,
-    activation: str = "relu",
-    words: int | None = None,
+    n: int, d: int, width: int | None = None, depth: int = 1, *, activation: str = "relu", words: int | None = None
 ) -> float:
     """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at the weights.
 
@@ -143,11 +137,7 @@ def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
 
 
 def _squared(
-    activation: Activation,
-    n: int,
-    depth: int,
-    length: Float[Tensor, "*lengths"],
-    component: Float[Tensor, "*points"],
+    activation: Activation, n: int, depth: int, length: Float[Tensor, "*lengths"], component: Float[Tensor, "*points"]
 ) -> Float[Tensor, "*points"]:
     """S² for Delta of norm length sqrt(d) and inner product component d with x_i."""
     moved, product = 1 + (2 * component + length**2) / n, 1 + component / n

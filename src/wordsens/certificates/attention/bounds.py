@@ -29,10 +29,7 @@ _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±
 
 
 def attention_certificate(
-    phi: AttentionLayer,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 

@@ -84,10 +84,7 @@ class Pairs:
 
 
 def pairs_of(
-    text: AttentionText,
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    self_change: Float[Tensor, " w"],
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], self_change: Float[Tensor, " w"]
 ) -> Pairs:
     """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i over the radius."""
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()

@@ -39,10 +39,7 @@ METHODS = ("auto", "weights", "gaussian")
 
 
 def certificate_of_words(
-    phi: DeepRandomFeatures,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Certificate | None:
     """The certificate that `certify` gives; None for activations of which too little is known."""
     shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation

@@ -96,29 +96,19 @@ class AttentionLayer(FeatureMap):
         return self._joined(per_head).flatten(start_dim=1)
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
-        score = self._closed_score()
+        rows, score = self.accept(rows), None if self.summed else offered(self.score, ClosedForm)
         if score is None:
-            weights = self._weights(self.accept(rows))
-            return AnyScoreChange(self, rows, weights, self.score, memory_budget, summed=self.summed)
-        return self._closed_form(score, rows, memory_budget)
+            return AnyScoreChange(self, rows, self._weights(rows), self.score, memory_budget, summed=self.summed)
+        feature_norm(self.features(rows), self.name)
+        return AttentionWordChange(rows, self.head_weights(len(rows), self.dtype, isometric=True), score, memory_budget)
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> AttentionGroupChange:
         rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
+        feature_norm(self.features(rows), self.name)
         weights = self._weights(rows)
-        return AttentionGroupChange(rows, groups, weights, self.score, norm, memory_budget, summed=self.summed)
-
-    def _closed_score(self) -> ClosedForm | None:
-        """The score, where the change has a closed form."""
-        return None if self.summed else offered(self.score, ClosedForm)
-
-    def _closed_form(self, score: ClosedForm, rows: Float[Tensor, "n d"], memory_budget: int) -> AttentionWordChange:
-        rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
-        weights = self.head_weights(len(rows), self.dtype, isometric=True)
-        return AttentionWordChange(rows, weights, score, norm, memory_budget)
+        return AttentionGroupChange(rows, groups, weights, self.score, memory_budget, summed=self.summed)
 
     def _weights(self, texts: Float[Tensor, "*batch n d"]) -> list[HeadWeights]:
         return self.head_weights(texts.shape[-2], self.dtype)

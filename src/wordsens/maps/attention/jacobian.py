@@ -29,11 +29,7 @@ class AttentionJacobian:
     """
 
     def __init__(
-        self,
-        rows: Float[Tensor, "n d"],
-        weights: Sequence[HeadWeights],
-        score: ClosedForm,
-        words: Int[Tensor, " w"],
+        self, rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: ClosedForm, words: Int[Tensor, " w"]
     ):
         self._heads = [_HeadJacobian(rows, head, score, words) for head in weights]
 

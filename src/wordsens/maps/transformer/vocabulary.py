@@ -53,12 +53,7 @@ def _is_word(text: str) -> bool:
 
 
 def transformer_vocabulary(
-    tokens: dict[int, str],
-    rows_of: Callable[[Tensor], Tensor],
-    *,
-    name: str,
-    first: int = 0,
-    rescale: bool = False,
+    tokens: dict[int, str], rows_of: Callable[[Tensor], Tensor], *, name: str, first: int = 0, rescale: bool = False
 ) -> Vocabulary:
     """The tokens with the rows that enter the first layer when they stand at a place.
 

@@ -8,14 +8,4 @@ from wordsens.maps.attention.scores.softmax import Softmax
 SCORES: dict[str, Score] = {score.name: score for score in (Softmax(), DividedRelu(), Relu(), Sigmoid(), Linear())}
 """The scores that the option `score` offers by name."""
 
-__all__ = [
-    "SCORES",
-    "Certified",
-    "ClosedForm",
-    "Expanded",
-    "Moved",
-    "Response",
-    "Score",
-    "Softmax",
-    "offered",
-]
+__all__ = ["SCORES", "Certified", "ClosedForm", "Expanded", "Moved", "Response", "Score", "Softmax", "offered"]

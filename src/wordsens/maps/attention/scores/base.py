@@ -211,12 +211,7 @@ def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
     left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
     down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
     nodes = torch.cat(
-        [
-            left * (1 - down) - reach * down,
-            left * (1 - inner) + middle * inner,
-            middle * (1 - up) + reach * up,
-        ],
-        dim=-1,
+        [left * (1 - down) - reach * down, left * (1 - inner) + middle * inner, middle * (1 - up) + reach * up], dim=-1
     )
     # Where a tail is empty, rounding could put its nodes out of order.
     return torch.minimum(nodes.cummax(dim=-1).values, reach)

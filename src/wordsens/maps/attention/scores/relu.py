@@ -41,9 +41,7 @@ class DividedRelu(ClosedForm, Expanded):
         positive = scores > 0
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         return torch.where(
-            positive,
-            (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total,
-            torch.zeros_like(slopes),
+            positive, (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total, torch.zeros_like(slopes)
         )
 
     def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
