@@ -172,21 +172,17 @@ class BestPoints:
     def see(self, values: Float[Tensor, "b f"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
         """Take what is better than before."""
         self.evaluations += len(words)
-        least, at = self._losses.reached(values).min(dim=0)
+        least, point = self._losses.reached(values).min(dim=0)
         better = least < self._least
         self._least = torch.where(better, least, self._least)
-        self.words = torch.where(better, words[at], self.words)
-        self.perturbations = torch.where(better.unsqueeze(1), perturbations[at], self.perturbations)
+        self.words = torch.where(better, words[point], self.words)
+        self.perturbations = torch.where(better.unsqueeze(1), perturbations[point], self.perturbations)
 
 
 class LossObjective(WordChange):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
-    Args:
-        losses: (items,), one an item.
-        words: (items,), the word of each item.
-        stages: of the search.
-        observe: called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
+    `observe` is called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
     """
 
     inward = True
@@ -206,15 +202,13 @@ class LossObjective(WordChange):
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()
 
-    def functionals(self, perturbations: Float[Tensor, "b d"], items: Int[Tensor, " b"]) -> Float[Tensor, "b f"]:
-        """delta and every F - F(X) of each pair of an item and a Delta."""
-        return self._functionals.values(perturbations, self._item_words[items])
-
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
-        slopes = torch.stack([self._gradient(zero, different, at) for at in range(self._functionals.count)])[:, index]
+        slopes = torch.stack([self._gradient(zero, different, which) for which in range(self._functionals.count)])[
+            :, index
+        ]
         column = self._losses.column[words]
         shift, alignment = slopes[0], slopes[column, torch.arange(len(words), device=words.device)]
         at_zero = self.rows.new_zeros(len(words), self._functionals.count)
@@ -257,6 +251,7 @@ class LossObjective(WordChange):
 def climb_within_limits(
     objective: LossObjective,
     losses: Losses,
+    words: Int[Tensor, " m"],
     radius: Float[Tensor, " m"],
     points: Float[Tensor, "m d"],
     *,
@@ -270,7 +265,7 @@ def climb_within_limits(
     items, scale = torch.arange(len(points), device=points.device), radius.to(points.dtype).unsqueeze(1)
     idle = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     for _ in range(rounds):
-        losses.raise_multipliers(objective.functionals(points * scale, items)[:, 0])
+        losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])
         climb = Climb(objective, items, radius, points)
         rule = (Momentum if objective.kinked else QuasiNewton)(climb, first=0.05)
         for _ in range(steps):

@@ -79,8 +79,8 @@ class DenseChange(WordChange):
     @classmethod
     def queries(cls, plan: SearchPlan) -> int:
         """The products with each matrix sampled on demand, and as many with its transpose, of one word, at most."""
-        own = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
-        return _CHECKS + sum(own + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
+        before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
+        return _CHECKS + sum(before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
 
     def _search_widely(self, activation: Activation) -> None:
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
@@ -126,9 +126,10 @@ class DenseChange(WordChange):
         for group in words.unique().tolist():
             members = (words == group).nonzero().squeeze(1)
             for place, word in enumerate(self._groups[group].tolist()):
-                block, some, at = self._block(word), slopes[members], (word * d, (word + 1) * d)
-                whole = self._layers[0]
-                parts[members, place] = whole.multiply_block_transposed(some, *at) if block is None else some @ block
+                block, some = self._block(word), slopes[members]
+                if block is None:
+                    some = self._layers[0].multiply_block_transposed(some, word * d, (word + 1) * d)
+                parts[members, place] = some if block is None else some @ block
         return parts.reshape(len(words), *self.shape)
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
@@ -231,9 +232,9 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
 
     def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
         slopes = torch.empty_like(entered)
-        for at in self._pieces(len(entered)):
-            moved = self._steps[0][at] + entered[:, at]
-            slopes[:, at] = (self._activation(moved) - self._base[at]) * self._activation.derivative(moved)
+        for units in self._pieces(len(entered)):
+            moved = self._steps[0][units] + entered[:, units]
+            slopes[:, units] = (self._activation(moved) - self._base[units]) * self._activation.derivative(moved)
         return slopes
 
     def along(
@@ -241,12 +242,12 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         value, first, second = (torch.zeros_like(angle) for _ in range(3))
-        for at in self._pieces(len(entered)):
-            here = (entered[:, at] * cosine).addcmul_(across[:, at], sine)
-            turn = (across[:, at] * cosine).addcmul_(entered[:, at], sine, value=-1)
-            moved = self._steps[0][at] + here
+        for units in self._pieces(len(entered)):
+            here = (entered[:, units] * cosine).addcmul_(across[:, units], sine)
+            turn = (across[:, units] * cosine).addcmul_(entered[:, units], sine, value=-1)
+            moved = self._steps[0][units] + here
             slope = self._activation.derivative(moved)
-            change = self._activation(moved).sub_(self._base[at])
+            change = self._activation(moved).sub_(self._base[units])
             turn *= slope
             value += torch.linalg.vecdot(change, change)
             first += torch.linalg.vecdot(change, turn)

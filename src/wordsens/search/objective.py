@@ -7,8 +7,8 @@ A_i b are known, the whole circle is known without another product. `search.kryl
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -179,6 +179,11 @@ class SearchResult:
     def evaluations(self) -> int:
         """The number of (word, Delta) pairs that were evaluated."""
         return int(self.spent.sum())
+
+    @classmethod
+    def joined(cls, parts: "Sequence[SearchResult]") -> "SearchResult":
+        """The results of several batches of words, one after the other."""
+        return cls(**{field.name: torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)})
 
     def merge_best(self, other: "SearchResult") -> "SearchResult":
         """Word by word the result with the larger objective; evaluations add up."""

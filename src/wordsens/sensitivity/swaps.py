@@ -212,8 +212,8 @@ def scan(
         delta = vocabulary.rows(chunk, words).to(coarse.rows) - coarse.rows[words]
         squared = coarse.value(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
         joined = torch.cat([best, squared], dim=1)
-        best, at = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
-        entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, at) if at is not None else entry
+        best, places = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
+        entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, places) if places is not None else entry
         if progress is not None:
             progress(min(start + size, len(vocabulary)), len(vocabulary))
     evaluations = w * len(vocabulary)
@@ -235,14 +235,14 @@ def _verified(
         exact[:, rank] = torch.where(finite[:, rank], change.value(delta, words), -torch.inf)
     evaluations = int(finite.sum())
     crowded = coarse[:, -1] > coarse.amax(dim=1) * (1 - _COARSE_MARGIN)
-    for at in crowded.nonzero().squeeze(1).tolist():
-        word = words[at : at + 1]
+    for place in crowded.nonzero().squeeze(1).tolist():
+        word = words[place : place + 1]
         for chunk in torch.arange(len(vocabulary), device=words.device).split(4096):
             delta = (vocabulary.rows(chunk, word)[:, 0] - change.rows[word]).to(change.rows.dtype)
             squared = change.value(delta, word.expand(len(chunk)))
             evaluations += len(chunk)
-            if squared.max() > exact[at].max():
-                entry[at, 0], exact[at, 0] = chunk[squared.argmax()], squared.max()
+            if squared.max() > exact[place].max():
+                entry[place, 0], exact[place, 0] = chunk[squared.argmax()], squared.max()
     return exact, evaluations
 
 
@@ -259,8 +259,7 @@ def shortlist(
     everything = torch.arange(len(vocabulary), device=words.device)
     outliers = torch.tensor(vocabulary.outliers, dtype=torch.long, device=words.device)
     chosen, deltas, evaluations = [], [], 0
-    for at in range(len(words)):
-        word = words[at : at + 1]
+    for done, word in enumerate(words.split(1), start=1):
         rows = torch.cat([vocabulary.rows(chunk, word)[:, 0] for chunk in everything.split(2048)])
         hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan, outliers)
         finalists = hunt.run(stream)
@@ -270,7 +269,7 @@ def shortlist(
         chosen.append(finalists[exact.argmax()])
         deltas.append(delta[exact.argmax()])
         if progress is not None:
-            progress(at + 1, len(words))
+            progress(done, len(words))
     return BestEntries(torch.stack(chosen), torch.stack(deltas), evaluations)
 
 
@@ -367,5 +366,6 @@ class _Hunt:
 def _deltas(change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
     """From each word's row to its own entry's."""
     # Rows are asked for word by word: an entry's row may depend on the place.
-    rows = [vocabulary.rows(entries[at : at + 1], words[at : at + 1])[0, 0] for at in range(len(words))]
+    pairs = zip(entries.split(1), words.split(1), strict=True)
+    rows = [vocabulary.rows(entry, word)[0, 0] for entry, word in pairs]
     return (torch.stack(rows) - change.rows[words]).to(change.rows.dtype)

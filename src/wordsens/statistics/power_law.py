@@ -11,8 +11,7 @@ from wordsens.errors import InputError
 from wordsens.statistics.mean import student
 
 LEAST_RANGE = 2.0
-"""The least ratio of the longest text's words to the shortest's: log n then spreads over log 2. Texts that were cut to
-one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
+"""The least ratio of the longest text's words to the shortest's: slopes over texts of one length are all noise."""
 
 LEAST_LENGTHS = 5
 """The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
@@ -85,11 +84,6 @@ def fit_power_law(
     with G - 1 degrees of freedom.
 
     Both cover the scatter of the points, not a departure of the mean from a power law.
-
-    Args:
-        sizes: n of each point.
-        values: of each point.
-        texts: which text each point belongs to; None: every point is a draw of its own.
 
     Raises:
         InputError: fewer than three points, one size only, a size or value that is not positive; with `texts`, where
@@ -173,11 +167,6 @@ def exponent_interval(
 
     The texts are drawn with replacement, each with all its points, BOOTSTRAP_SAMPLES times; samples with a single size
     have no slope and are passed over. None for fewer than LEAST_TEXTS texts, or where most samples have no slope.
-
-    Args:
-        sizes, values: of each point, positive.
-        texts: which text each point belongs to.
-        seed: of the draws.
 
     >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
     (-1.0, -1.0)

@@ -65,13 +65,17 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
         particular = _attention_conditions(phi, *rows.shape)
     else:
         return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
-    return (_row_lengths(rows), *particular, _mean_cosine(rows))
-
-
-def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
-    return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
+    return (
+        Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail),
+        *particular,
+        Condition(
+            "correlation of the words",
+            None,
+            f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it",
+        ),
+    )
 
 
 def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
@@ -118,11 +122,6 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
     """True where every row has length sqrt(d), up to ROW_NORM_TOLERANCE."""
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
-
-
-def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
-    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it"
-    return Condition("correlation of the words", None, detail)
 
 
 class PredictionWarning(UserWarning):

@@ -23,7 +23,6 @@ _NODES = 64
 CLOSED_FORMS = ("identity", "relu", "leaky_relu", "erf")
 """The activations whose dual kernel needs no quadrature."""
 
-
 TYPICAL_SHIFT = -1.2065335745820
 """The mean of the Tracy-Widom law of real matrices (beta = 1)."""
 
@@ -123,8 +122,8 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 
     lengths, cosines = (torch.linspace(low, 1, 13, dtype=torch.float64) for low in (0.0, -1.0))
     values = _squared(law, n, depth, lengths.unsqueeze(1), cosines * lengths.unsqueeze(1))
-    at = int(values.argmax())
-    start = np.array([float(lengths[at // 13]), float(cosines[at % 13])])
+    longest = int(values.argmax())
+    start = np.array([float(lengths[longest // 13]), float(cosines[longest % 13])])
     best = minimize(negative, start, bounds=[(0.0, 1.0), (-1.0, 1.0)], options={"ftol": 1e-12, "gtol": 1e-9})
     return math.sqrt(max(float(values.max()), -best.fun))
 
@@ -201,7 +200,7 @@ def mean_square(activation: Activation, variance: Float[Tensor, "*points"]) -> F
 @lru_cache(maxsize=16)
 def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2 count - 1."""
-    nodes, weights = (torch.from_numpy(one) for one in np.polynomial.hermite_e.hermegauss(count))
+    nodes, weights = (torch.from_numpy(array) for array in np.polynomial.hermite_e.hermegauss(count))
     return nodes, weights / weights.sum()
 
 

@@ -155,9 +155,8 @@ class _Heads:
         """The bounds, of a chunk of words at a time."""
         text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
         size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
-        plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
-        for chunk in torch.arange(len(words), device=words.device).split(size):
-            plain[chunk], upper[chunk] = self._bounds(words[chunk], radius[chunk])
+        chunks = zip(words.split(size), radius.split(size), strict=True)
+        plain, upper = (torch.cat(bounds) for bounds in zip(*(self._bounds(*chunk) for chunk in chunks), strict=True))
         off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
         return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
 

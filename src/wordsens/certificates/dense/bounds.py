@@ -95,7 +95,13 @@ def _by_weights(
         preactivation, error = _preactivation(weight, inputs, errors)
         if index == 0:
             units = [
-                _word_norm(phi, _columns_of(weight, group, d), preactivation, error, reach)
+                _word_norm(
+                    phi,
+                    torch.cat([weight[:, word * d : (word + 1) * d] for word in group], dim=1),
+                    preactivation,
+                    error,
+                    reach,
+                )
                 for group, reach in zip(groups.tolist(), change.tolist(), strict=True)
             ]
             change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
@@ -120,12 +126,6 @@ def _by_weights(
         slack=slack + missing / (norm - missing) + 1e-12,
         method="operator norms of the weights, inactive units counted only as far as they can cross",
     )
-
-
-def _columns_of(weight: Float[Tensor, "k columns"], group: list[int], d: int) -> Tensor:
-    """V's columns that the rows of a group enter; one word's are not copied."""
-    blocks = [weight[:, word * d : (word + 1) * d] for word in group]
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
 def _preactivation(
@@ -234,11 +234,9 @@ def chain_bound(
     lemmas and, for ReLU, through all layers below at once; the smaller holds. O(L k + L²) for L layers of k units.
 
     Args:
-        layers: from the text upwards.
-        bases: ‖X‖ and each layer's ‖features‖.
+        layers: from the text upwards; `bases` are ‖X‖ and each layer's ‖features‖.
         length: ‖x_i‖, of a group the norm of its rows.
-        radius: of the ball.
-        dimension: of the ball.
+        radius, dimension: of the ball.
         margin: see `events`.
     """
     start = InputChange(

@@ -244,10 +244,12 @@ def self_only_starts(
     row_units = unit(head.rows)[words]
     low, high = torch.zeros_like(raised[..., :1]), torch.full_like(raised[..., :1], _FARTHEST)
     zeta, best, multipliers = low, raised, torch.zeros_like(raised @ head.keys.T)
-    for at in range(_BISECTIONS):
-        nearest, multipliers = polyhedron.nearest(raised + zeta * row_units, multipliers, _FIRST if at == 0 else _NEXT)
+    for halving in range(_BISECTIONS):
+        nearest, multipliers = polyhedron.nearest(
+            raised + zeta * row_units, multipliers, _FIRST if halving == 0 else _NEXT
+        )
         inside = torch.linalg.vector_norm(nearest, dim=2, keepdim=True) <= 1
-        best = torch.where(inside | (at == 0), nearest, best)
+        best = torch.where(inside | (halving == 0), nearest, best)
         low, high = torch.where(inside, zeta, low), torch.where(inside, high, zeta)
         zeta = (low + high) / 2
     return into_ball(best)
@@ -296,8 +298,8 @@ class _Polyhedron:
         """
         wanted, ahead = self._scores + given @ self._keys.T, multipliers
         pace = torch.ones_like(wanted[..., :1])
-        for at in range(steps):
-            if at % 20 == 19 and bool((wanted - multipliers @ self._gram).amax() <= _MARGIN / 2):
+        for step in range(steps):
+            if step % 20 == 19 and bool((wanted - multipliers @ self._gram).amax() <= _MARGIN / 2):
                 break
             moved = (ahead - self._step * (ahead @ self._gram - wanted)).clamp(min=0)
             back = ((ahead - moved) * (moved - multipliers)).sum(dim=-1, keepdim=True) > 0
