@@ -5,7 +5,7 @@ from typing import Any
 
 from wordsens.display.content import Finding
 from wordsens.display.result_table import ResultTable
-from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.sensitivity.jacobian import JacobianSensitivity
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import Sensitivity
@@ -13,8 +13,6 @@ from wordsens.sensitivity.several_words import GroupSensitivity, WholeWordSensit
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sensitivity.swaps import Swaps
 from wordsens.sensitivity.theorem_witness import TheoremWitness
-
-FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
 
 
 def answer(results: Sequence[Sensitivity]) -> str:
@@ -36,9 +34,8 @@ def contrast(values: Sequence[tuple[str, float]]) -> Finding | None:
     """
     best: dict[str, float] = {}
     for name, value in values:
-        base = base_name(name)
-        family = map_entry(base).family if base in ("rf", "drf") or base.endswith("raf") else ""
-        best.setdefault(family, value)
+        if (base := base_name(name)) in MAPS:
+            best.setdefault(MAPS[base].family, value)
     attention, dense = best.get("attention"), best.get("dense")
     if attention is None or dense is None or not dense > 0:
         return None

@@ -16,7 +16,7 @@ from wordsens.generalization.setting import OneWordSetting, Outputs
 from wordsens.maps.base import WordChange
 from wordsens.maps.functionals import WordFunctionals
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
-from wordsens.search.objective import unit
+from wordsens.search.objective import Deltas, Evaluated, Words, unit
 from wordsens.search.plan import Stages
 
 INSIDE = 1e-4
@@ -230,9 +230,7 @@ class LossObjective(WordChange):
 
         return self._functionals.values_and_gradient(zero, words, pull)[1]
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         moved, slope = self._item_words[words], None
         if not gradient:
             values = self._functionals.values(perturbations, moved)

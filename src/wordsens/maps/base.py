@@ -23,7 +23,7 @@ from wordsens.maps.mapping import (
     require_equal_answers,
     require_repeatable,
 )
-from wordsens.search.objective import Objective
+from wordsens.search.objective import Deltas, Evaluated, Objective, Words
 from wordsens.search.plan import Stages
 from wordsens.text.matrix import TextMatrix
 
@@ -202,9 +202,7 @@ class PlainGroupChange(WordChange):
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
             texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))

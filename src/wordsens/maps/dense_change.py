@@ -14,7 +14,7 @@ from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.objective import LinearEntryObjective, unit
+from wordsens.search.objective import Deltas, Evaluated, LinearEntryObjective, Words, unit
 from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 
@@ -195,9 +195,7 @@ class DenseChange(WordChange):
             change = layer.multiply_transposed(change * slope)
         return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         change, steps = self.change(perturbations, words)
         squared = change.square().sum(dim=1)
         return squared, self.pull_back(2 * change, steps, words) if gradient else None

@@ -19,6 +19,11 @@ from wordsens.results import Result
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
+Deltas = Float[Tensor, "b *shape"]
+Words = Int[Tensor, " b"]
+Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
+"""Of b pairs: the values, and the gradients where they were asked for."""
+
 
 class Objective(ABC):
     """A function of pairs (word, Delta), at least 0, to be made as large as the word's ball allows.
@@ -60,9 +65,7 @@ class Objective(ABC):
         """About how many bytes of intermediate results one (word, Delta) costs in `_evaluate`."""
 
     @abstractmethod
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         """The values of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "Objective":

@@ -27,6 +27,7 @@ from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_point
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.base import row_blocks
 from wordsens.maps.base import WordChange
+from wordsens.search.objective import Deltas, Evaluated, Words
 from wordsens.search.plan import Stages
 
 _CACHED_NUMBERS = 1 << 19
@@ -289,9 +290,7 @@ class AttentionWordChange(WordChange):
         emptied = self._score.kinked and self._score.normalized
         return starting_points(self.heads, words.unsqueeze(1), radius, emptied=emptied).squeeze(2)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         return sum_over_heads(self.heads, perturbations, words, gradient, max(self.rows.shape))
 
 

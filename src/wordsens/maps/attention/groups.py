@@ -17,6 +17,7 @@ from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_point
 from wordsens.maps.attention.scores import Score
 from wordsens.maps.base import WordChange, plain_stages
 from wordsens.maps.mapping import TextMap, require_repeatable
+from wordsens.search.objective import Deltas, Evaluated, Words
 
 
 class GroupHead(ScoredHead):
@@ -91,9 +92,7 @@ class AttentionGroupChange(WordChange):
         points = starting_points(self.heads, self._groups[words], radius, emptied=self._emptied)
         return points.reshape(len(points), len(words), *self.shape)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
             moved = delta.view(len(words), self._groups.shape[1], -1)

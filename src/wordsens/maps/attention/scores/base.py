@@ -22,6 +22,13 @@ Rows = Float[Tensor, "*batch n"]
 Batch = Float[Tensor, "b n"]
 """Of a batch of rows, or of all rows to each of a batch of moved words."""
 Square = Float[Tensor, "n n"]
+Pairs = Float[Tensor, " m"]
+PairIndices = Int[Tensor, " m"]
+AllRows = Float[Tensor, "N n"]
+"""Of the rows of all heads, each with all words."""
+RowErrors = Float[Tensor, "N 1"]
+PerWord = Float[Tensor, " w"]
+WordErrors = Float[Tensor, "w 1"]
 
 
 class Score(ABC):
@@ -108,9 +115,7 @@ class Response(ABC):
     def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         """The answer of every row to t = moved."""
 
-    def dominant_gain(
-        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
-    ) -> Float[Tensor, " m"]:
+    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
@@ -292,12 +297,10 @@ class Certified(Score):
         """Bounds of the errors of p, and of g / radius, anywhere on the curves."""
 
     @abstractmethod
-    def weight_errors(
-        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
-    ) -> Float[Tensor, "N n"]:
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         """Bounds of the errors of the weights of rows whose scores are each off by up to `error`."""
 
-    def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
+    def others(self, scores: AllRows, attention: AllRows) -> AllRows:
         """The sum of row j's scores but the i-th, as `curve` wants it. Unused where nothing is divided."""
         return scores
 
@@ -309,9 +312,7 @@ class Certified(Score):
 class CertifiedElementwise(Certified):
     """The part that every score shares whose weights are not divided."""
 
-    def weight_errors(
-        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
-    ) -> Float[Tensor, "N n"]:
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         return (self.lipschitz * error).expand_as(scores)
 
     def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
@@ -353,9 +354,7 @@ class Expanded(Certified):
     shift_invariant: bool = False
 
     @abstractmethod
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by `error`."""
 
 
