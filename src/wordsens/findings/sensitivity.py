@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wordsens.certificates.base import Certificate
 from wordsens.display.content import Finding
 from wordsens.display.result_table import ResultTable
+from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.registry import MAPS, base_name, map_title
+from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.sensitivity.jacobian import JacobianSensitivity
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import Sensitivity
@@ -116,6 +119,20 @@ def _of_theorem_witness(result: TheoremWitness) -> ResultTable:
     return ResultTable(heading, result.columns())
 
 
+def _of_certificate(bounds: Certificate) -> ResultTable:
+    heading = f"None of these words can move the output more than {bounds.value:.4g} times its size ({bounds.rigor})"
+    return ResultTable(heading, bounds.columns(), "upper", notes=(bounds.method,))
+
+
+def _of_attention_pair(pair: AttentionPair) -> ResultTable:
+    head = "mean over the heads" if pair.head is None else f"head {pair.head}"
+    return ResultTable(f"{pair.model}: attention of layer {pair.layer}, {head}", pair.columns())
+
+
+def _of_prompt_pair(pair: PromptPair) -> ResultTable:
+    return ResultTable(f"{pair.model}: probabilities of the answers", pair.columns())
+
+
 TABLES: dict[type, Callable[[Any], ResultTable]] = {
     Sensitivity: _of_words,
     GroupSensitivity: _of_groups,
@@ -125,4 +142,7 @@ TABLES: dict[type, Callable[[Any], ResultTable]] = {
     Removals: _of_removals,
     SubstitutionSensitivity: _of_substitutions,
     TheoremWitness: _of_theorem_witness,
+    Certificate: _of_certificate,
+    AttentionPair: _of_attention_pair,
+    PromptPair: _of_prompt_pair,
 }

@@ -1,7 +1,7 @@
 """The attention of two texts side by side: by token, or by word where their tokens do not match one for one."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Result, ResultTable
+from wordsens.results import Result
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -51,15 +51,13 @@ class AttentionPair(Result):
     weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
     changed: tuple[int, ...]
 
-    def result_table(self) -> ResultTable:
-        """A row a token: its attention to itself, and how much of its attention moves where that can be told."""
+    def columns(self) -> dict[str, Any]:
+        """A row a token, with how much of its attention moves; a row a text where that cannot be told."""
         first, second = self.tokens
-        head = "mean over the heads" if self.head is None else f"head {self.head}"
-        heading = f"{self.model}: attention of layer {self.layer}, {head}"
         if self.difference is None:
-            return ResultTable(heading, {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]})
+            return {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]}
         moved = self.difference.abs().sum(dim=1) / 2
-        return ResultTable(heading, {"first": first, "second": second, "attention that moves": moved.tolist()})
+        return {"first": first, "second": second, "attention that moves": moved.tolist()}
 
     @property
     def difference(self) -> Float[Tensor, "n n"] | None:

@@ -232,7 +232,8 @@ class Ball(Result):
         # Divide by the largest entry first: a tiny direction would underflow when squared.
         bounded = direction / torch.where(largest > 0, largest, torch.ones_like(largest))
         norms = torch.linalg.vector_norm(bounded, dim=-1, dtype=torch.float64)
-        scale = self._inner_radius(direction.dtype) / torch.where(norms > 0, norms, torch.ones_like(norms))
+        inside = self.radius.double() * (1 - 4 * torch.finfo(direction.dtype).eps)
+        scale = inside / torch.where(norms > 0, norms, torch.ones_like(norms))
         return bounded * scale.unsqueeze(-1).to(direction.dtype)
 
     def sample(
@@ -246,11 +247,7 @@ class Ball(Result):
 
     def contains(self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12) -> bool:
         """True where every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
-        norms = _lengths(perturbations)
-        return bool((norms <= self.radius.double() * (1 + relative_slack)).all())
-
-    def _inner_radius(self, dtype: torch.dtype) -> Float[Tensor, " w"]:
-        return self.radius.double() * (1 - 4 * torch.finfo(dtype).eps)
+        return bool((_lengths(perturbations) <= self.radius.double() * (1 + relative_slack)).all())
 
 
 def _lengths(vectors: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:

@@ -29,13 +29,8 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Drop:
-    """One area under the curve, before and after.
-
-    Attributes:
-        before, after: the areas.
-        p: the chance that among all of the areas one falls so far, in units of its standard error, where none has
-            changed.
-    """
+    """One area under the curve, before and after; and the chance `p` that among all of the areas one falls so far, in
+    units of its standard error, where none has changed."""
 
     before: float
     after: float
@@ -117,13 +112,8 @@ def _p(each: _Shares, largest: Numbers) -> float:
 
 @dataclass(frozen=True)
 class PairedArea:
-    """One area under the curve, before and after.
-
-    Attributes:
-        before, after: the areas.
-        change: after - before with its 95 % interval.
-        p: the joint chance of a change so large, in either direction, where none of the areas has changed.
-    """
+    """One area under the curve, before and after; the change with its 95 % interval; and the joint chance of a change
+    so large, in either direction, where none of the areas has changed."""
 
     before: float
     after: float

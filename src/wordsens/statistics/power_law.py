@@ -34,14 +34,8 @@ BOOTSTRAP, STUDENT = "95 % interval, bootstrap over texts", "95 % interval, Stud
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """value = constant * n^exponent.
-
-    Attributes:
-        exponent: b.
-        standard_error: of b.
-        constant: exp(a).
-        freedom: the degrees of freedom of the standard error; infinite where it is as good as known.
-    """
+    """value = constant * n^exponent; the exponent's standard error, and its degrees of freedom: infinite where it is as
+    good as known."""
 
     exponent: float
     standard_error: float
@@ -98,7 +92,7 @@ def fit_power_law(
         )
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
-    x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
+    x, y = (np.log(np.asarray(numbers, dtype=np.float64)) for numbers in (sizes, values))
     u, v = centred(x), centred(y)
     slope = float(least_squares_slope(u, v))
     if texts is None:
@@ -108,8 +102,10 @@ def fit_power_law(
     else:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
-        freedom = len(set(texts)) - 1
-        error = _jackknife_error(u, v, texts)
+        count, su, sv, suu, suv = _sums_by_text(u, v, texts)
+        freedom, left = len(count) - 1, count.sum() - count
+        without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
+        error = math.sqrt(freedom / len(count) * float((centred(without) ** 2).sum()))
     return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())), freedom)
 
 
@@ -140,15 +136,6 @@ def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable])
             f"{LEAST_RANGE:g} times as long as the shortest"
         )
     return None
-
-
-def _jackknife_error(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> float:
-    """The standard error of the slope of v on u, leaving out one text at a time. u and v are centred."""
-    count, su, sv, suu, suv = _sums_by_text(u, v, texts)
-    groups = len(count)
-    left = count.sum() - count
-    without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
-    return math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
 
 
 def _sums_by_text(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ between ten places of z (`swept`).
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -89,8 +90,7 @@ class _Moments:
     q_variance: Tensor
 
 
-@dataclass(frozen=True)
-class _Push:
+class _Push(NamedTuple):
     """Of the Newton systems, what fixes z: h = S's resolvent times the u_j . direction, and k."""
 
     h: Float[Tensor, "w N"]

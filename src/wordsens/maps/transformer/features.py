@@ -179,7 +179,18 @@ class TransformerFeatures(FeatureMap):
         if pool is not None:
             require_choice("pool", pool, POOL_NAMES)
         if require_choice("output", output, OUTPUTS) != "states":
-            self._require_task_head(output, layer, head, pool)
+            if stack.model is stack.base:
+                raise InputError(
+                    f"`output` (={output!r}) needs a model with a head for its task, and {name} has none; use "
+                    "output='states', or a classifier or language model"
+                )
+            if head is not None or layer != stack.layers:
+                raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
+            if pool not in (None, "last"):
+                raise InputError(
+                    f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
+                    "token's logits"
+                )
         self.layer, self.head, self.pool, self.output = layer, head, pool, output
         self.reader = self._plain_reader
         if pool == OWN:
@@ -191,20 +202,6 @@ class TransformerFeatures(FeatureMap):
         parts = [name, f"layer {layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
-
-    def _require_task_head(self, output: str, layer: int, head: int | None, pool: str | None) -> None:
-        if self.stack.model is self.stack.base:
-            raise InputError(
-                f"`output` (={output!r}) needs a model with a head for its task, and {self._model_name} has none; "
-                "use output='states', or a classifier or language model"
-            )
-        if head is not None or layer != self.stack.layers:
-            raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
-        if pool not in (None, "last"):
-            raise InputError(
-                f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
-                "token's logits"
-            )
 
     def _follow_sentence_transformers(self) -> None:
         if self._load_sentence is None:
