@@ -244,8 +244,7 @@ def fit_min_norm(
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
-        texts: N texts of one shape; a list, or one array (N, n, d).
-        y: N labels.
+        texts, y: N texts of one shape, a list or one array (N, n, d); and their labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
         memory_budget: bytes for the features in memory; past it they are computed again for every product.
 
@@ -263,7 +262,7 @@ def fit_min_norm(
         raise InputError(f"`ridge` (={ridge!r}) must be a finite number, at least 0")
     phi = as_feature_map(phi)
     features = TrainingFeatures(phi, texts, memory_budget=memory_budget)
-    labels = as_labels(y, len(features), "y").to(features.device)
+    labels = as_labels(y, len(features), "y").to(phi.device)
     if ridge == 0 and len(features) > features.size:
         raise SingularGramError(
             f"{len(features)} texts have only {features.size} features, so their labels cannot all be interpolated; "

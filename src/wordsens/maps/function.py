@@ -1,7 +1,6 @@
 """Any differentiable function of a text as a feature map: a lambda, a method, a torch module."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -45,11 +44,12 @@ class FunctionFeatures(FeatureMap):
         self._function = function
         self._batched = batched
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
-        weight = next(_weights(owner), None)
-        found_dtype, found_device = (torch.float64, "cpu") if weight is None else (weight.dtype, weight.device)
-        self.name = _name_of(function) if name is None else name
-        self.dtype = found_dtype if dtype is None else require_dtype(dtype)
-        self.device = torch.device(found_device if device is None else require_device(device))
+        parts = [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
+        weight = next((part for part in parts if part.is_floating_point()), torch.empty(0, dtype=torch.float64))
+        module_name = type(function).__name__ if isinstance(function, nn.Module) else "function"
+        self.name = getattr(function, "__name__", module_name) if name is None else name
+        self.dtype = weight.dtype if dtype is None else require_dtype(dtype)
+        self.device = torch.device(weight.device if device is None else require_device(device))
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         if self._batched or texts.ndim == 2:
@@ -61,13 +61,3 @@ class FunctionFeatures(FeatureMap):
     def __repr__(self) -> str:
         batched = ", batched=True" if self._batched else ""
         return f"FunctionFeatures({self.name}{batched}, dtype={str(self.dtype).removeprefix('torch.')})"
-
-
-def _weights(owner: Any) -> Iterator[Tensor]:
-    """The parameters and buffers of a module that are real numbers, parameters first."""
-    if isinstance(owner, nn.Module):
-        yield from (part for part in [*owner.parameters(), *owner.buffers()] if part.is_floating_point())
-
-
-def _name_of(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__ if isinstance(function, nn.Module) else "function")

@@ -17,7 +17,7 @@ from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
-from wordsens.maps.attention.jacobian import AttentionJacobian
+from wordsens.maps.attention.jacobian import attention_normal_product
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts, require_repeatable, restores_state
@@ -160,7 +160,7 @@ def _attention_product(phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[T
     score = offered(phi.score, ClosedForm)
     if score is None or phi.summed:
         return None
-    return AttentionJacobian(rows, phi.head_weights(len(rows), phi.dtype), score, words).normal_product
+    return attention_normal_product(rows, phi.head_weights(len(rows), phi.dtype), score, words)
 
 
 def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:

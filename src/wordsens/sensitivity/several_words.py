@@ -92,8 +92,7 @@ def group_sensitivity(
     searches these words.
 
     Args:
-        phi: a feature map, or any differentiable function of an (n, d) tensor.
-        X: the text, (n, d).
+        phi, X: as for word_sensitivity.
         groups: the word indices of each group; sizes may differ.
         radius: None for the map's default, sqrt(d).
         seed: of the random starts.
@@ -265,7 +264,7 @@ def whole_word_sensitivity(
     Eq. 1 with the tokens of one word in place of one row, each with a ball of its own: `group_sensitivity` of them.
 
     Args:
-        phi: a feature map, or a differentiable function of an (n, d) tensor.
+        phi: as for word_sensitivity.
         X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
         words: indices of X.whole_words; None for all.
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.

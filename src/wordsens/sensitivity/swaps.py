@@ -130,15 +130,13 @@ def best_swaps(
     for its predictions.
 
     Args:
-        phi: a feature map, or a differentiable function of an (n, d) tensor.
-        X: the text.
+        phi, X: as for word_sensitivity.
         words: the rows that are swapped; None for all.
         seed: of a shortlist's first entries.
         vocabulary: what a word may become, with its row at each place.
         search: "scan": every entry, exact; "shortlist", or a ShortlistPlan: by gradients, then evaluated; "auto": the
             shortlist for transformers, the scan for all others.
-        memory_budget: bytes for intermediate results.
-        progress: called with (done, in all).
+        memory_budget, progress: as for word_sensitivity.
 
     >>> import torch
     >>> rows = torch.tensor([[2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)

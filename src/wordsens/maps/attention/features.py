@@ -186,7 +186,11 @@ class RandomAttentionFeatures(AttentionLayer):
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
         self._weight_is_drawn = True
         with torch.inference_mode(False):
-            self.weight = self._drawn()
+            shape = (d, d) if heads == 1 else (heads, d, d)
+            # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
+            stream = generator(seed, "attention")
+            drawn = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
+            self.weight = drawn.to(dtype=dtype, device=self.device)
 
     @classmethod
     @torch.inference_mode(False)
@@ -240,16 +244,5 @@ class RandomAttentionFeatures(AttentionLayer):
         return self.weight.view(self.heads, *self.weight.shape[-2:])
 
     def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
-        return [HeadWeights(matrix.to(dtype), self._scale()) for matrix in self.matrices]
-
-    def _scale(self) -> float:
-        d = self.weight.shape[-1]
-        return self.temperature * math.sqrt(d)
-
-    def _drawn(self) -> Tensor:
-        d = self.text_shape[1] or 0
-        shape = (d, d) if self.heads == 1 else (self.heads, d, d)
-        stream = generator(self.seed, "attention")
-        # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
-        weight = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
-        return weight.to(dtype=self.dtype, device=self.device)
+        scale = self.temperature * math.sqrt(self.weight.shape[-1])
+        return [HeadWeights(matrix.to(dtype), scale) for matrix in self.matrices]
