@@ -1,7 +1,4 @@
-"""Importing stays light, in what is loaded and in seconds. Each check is shown to be able to fail.
-
-Seconds are the process's own: those of the clock depend on what else the machine does.
-"""
+"""Importing and asking for help stay light: none of the heavy packages is loaded."""
 
 import subprocess
 import sys
@@ -19,26 +16,15 @@ HEAVY = (
     "dask",
     "distributed",
 )
-REPEATS = 3
-
-
-def run(code, repeats=REPEATS):
-    """The least processor time of a few runs of the code, and what the last one printed."""
-    timed = f"import atexit, time; atexit.register(lambda: print('\\n', time.process_time()))\n{code}"
-    best = float("inf")
-    output = ""
-    for _ in range(repeats):
-        process = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, timeout=120)
-        output, seconds = process.stdout.rstrip().rsplit("\n", 1)
-        best = min(best, float(seconds))
-    return best, output
 
 
 def loaded_of(names, code):
     """Which of the packages are loaded after the code ran."""
     report = f"import sys; print('loaded:', *[name for name in {tuple(names)!r} if name in sys.modules])"
-    _, output = run(f"{code}\n{report}", repeats=1)
-    return output.rsplit("loaded:", 1)[1].split()
+    process = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True, timeout=120
+    )
+    return process.stdout.rsplit("loaded:", 1)[1].split()
 
 
 HELP = """
@@ -50,11 +36,6 @@ assert "measure" in out.getvalue()
 """
 
 
-def test_importing_the_package_takes_under_1_5_seconds():
-    seconds, _ = run("import wordsens")
-    assert seconds < 1.5
-
-
 def test_importing_the_package_loads_nothing_heavy():
     assert loaded_of(("torch", *HEAVY), "import wordsens") == []
 
@@ -63,12 +44,6 @@ def test_using_the_core_loads_torch_and_no_extra():
     names = ("word_sensitivity", "RandomFeatures", "DeepRandomFeatures", "RandomAttentionFeatures", "TextMatrix")
     code = f"import wordsens; [getattr(wordsens, name) for name in {names}]"  # nothing is ever unloaded
     assert loaded_of(("torch", *HEAVY), code) == ["torch"]
-
-
-def test_help_takes_under_a_second():
-    seconds, output = run("import sys; from wordsens.cli import main; sys.exit(main(['--help']))")
-    assert "measure" in output
-    assert seconds < 1.0
 
 
 def test_help_loads_no_torch():

@@ -24,7 +24,7 @@ def package(tmp_path_factory):
     [
         ("display/style.css", False),
         ("display/page.py", False),
-        ("evaluation/guard/en/antonyms.txt", False),
+        ("evaluation/words/guard/antonyms.txt", False),
         ("evaluation/guard/judge.py", False),
         ("plotting/style.py", False),
         ("report/findings.py", False),

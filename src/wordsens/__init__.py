@@ -26,4 +26,16 @@ def _figure(result: Any, *, style: Any = None) -> Any:
     return plot(result, style=style)
 
 
-looks.register(table=_table, figure=_figure)
+def _display(result: Any, **options: Any) -> Any:
+    from wordsens.findings.tables import display
+
+    return display(result, **options)
+
+
+def _answer(result: Any) -> tuple[str, ...]:
+    from wordsens.findings.tables import answer
+
+    return answer(result)
+
+
+looks.register(table=_table, figure=_figure, display=_display, answer=_answer)

@@ -11,12 +11,16 @@ from .errors import InputError as InputError
 from .errors import WordsensError as WordsensError
 from .evaluation.check import Check as Check
 from .evaluation.check import check as check
+from .evaluation.compare import Comparison as Comparison
 from .evaluation.compare import compare as compare
-from .evaluation.comparison import Comparison as Comparison
+from .evaluation.explain import Explanation as Explanation
 from .evaluation.explain import explain as explain
+from .evaluation.flips import LabelFlips as LabelFlips
 from .evaluation.flips import label_flips as label_flips
 from .evaluation.guard import Guard as Guard
+from .evaluation.guard import Judgement as Judgement
 from .evaluation.guard import guard as guard
+from .evaluation.length import LengthAdvice as LengthAdvice
 from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses
 from .generalization import MinNormFit as MinNormFit

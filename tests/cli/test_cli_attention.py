@@ -7,7 +7,7 @@ from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
 from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.studies.attention import attention_summary
+from wordsens.studies.attention import measured_pair, moved_attention
 from wordsens.sweeps.store import Store
 
 
@@ -41,30 +41,29 @@ def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
     (table,) = document["tables"]
     assert [row["moved"] for row in table["rows"]] == pytest.approx(moved)
     assert [row["from much"] for row in table["rows"]] == expected.weights[0][:, 4].tolist()
-    one = summary_in(tmp_path)
-    assert one.pair == expected
-    assert one.share == pytest.approx(sum(moved) / 6)
+    assert pair_in(tmp_path)[0] == expected
 
 
-def summary_in(folder):
+def pair_in(folder):
     with Store(folder, read_only=True) as store:
         (record,) = store.records(experiment="attention")
-    assert record.value == pytest.approx(attention_summary(record).share)
-    return attention_summary(record)
+    pair, prompts = measured_pair(record)
+    assert record.value == pytest.approx(float(moved_attention(pair).mean()))
+    return pair, prompts
 
 
 def test_words_of_different_tokens_are_compared_word_by_word(wordsens, tmp_path, no_figures):
     arguments = ("paper", "attention", "I love her much", "I love her unbelievably", "--layer", "-1", "--head", "3")
     assert wordsens(*arguments, "--out", str(tmp_path), "--quiet").code == 0
-    one = summary_in(tmp_path)
-    assert one.pair.tokens[1] == ("[CLS]", "I", "love", "her", "unbelievably", "[SEP]")
-    assert (one.pair.changed, one.layer, one.head) == ((4,), 6, 3)
-    for weights in one.weights:
-        assert [sum(row) for row in weights] == pytest.approx([1.0] * 6)
+    pair, _ = pair_in(tmp_path)
+    assert pair.tokens[1] == ("[CLS]", "I", "love", "her", "unbelievably", "[SEP]")
+    assert (pair.changed, pair.layer, pair.head) == ((4,), 6, 3)
+    for weights in pair.weights:
+        assert weights.sum(dim=1).tolist() == pytest.approx([1.0] * 6)
     phi = ws.TransformerFeatures.from_pretrained("minilm")
     whole = ws.attention_pair(phi, *arguments[2:4], layer=-1, head=3).weights[1]
-    assert one.weights[1][0][4] == pytest.approx(float(whole[0, 4:-1].sum()))
-    assert one.weights[1][4][1] == pytest.approx(float(whole[4:-1, 1].mean()))
+    assert float(pair.weights[1][0, 4]) == pytest.approx(float(whole[0, 4:-1].sum()))
+    assert float(pair.weights[1][4, 1]) == pytest.approx(float(whole[4:-1, 1].mean()))
 
 
 def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
@@ -76,4 +75,4 @@ def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
     assert (tmp_path / "figures" / "prompts.pdf").exists()
     phi = ws.TransformerFeatures.from_pretrained(decoder, output="probabilities", pool="last")
     expected = prompt_pair(phi, "the film was very", "the film was not", answers=("good", "bad"))
-    assert summary_in(tmp_path).prompts.probabilities.tolist() == expected.probabilities.tolist()
+    assert pair_in(tmp_path)[1].probabilities.tolist() == expected.probabilities.tolist()

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from functools import partial
 from types import ModuleType
 
 import pyarrow.parquet as pq
@@ -13,14 +12,10 @@ import pytest
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
 
-from wordsens.cli import audit_run
 from wordsens.evaluation.audit import cell as audit_cell
-from wordsens.evaluation.audit.decay import pair_distances
 from wordsens.sweeps.store import Store
-from wordsens.text.shipped_data import MinimalPair
 
 TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
-PAIRS = [MinimalPair("n", "negation", "the film was good", "the film not good")]
 real_audit_text = audit_cell.audit_text
 
 
@@ -30,15 +25,13 @@ def save_model(folder, kind="bert", auto="AutoModel", **changes):
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
-    """The arguments of a small audit; the minimal pairs are made of the tiny model's words."""
+def asked(tmp_path):
+    """The arguments of a small audit."""
     save_model(tmp_path / "model")
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(TEXTS) + "\n")
-    monkeypatch.setattr(audit_run, "minimal_pairs", lambda: PAIRS)
-    monkeypatch.setattr(audit_run, "pair_distances", partial(pair_distances, filler=" ".join(TEXTS)))
     out = tmp_path / "out"
     arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
-    return [*arguments, "--layer-texts", "0", "--max-words", "20", "--pairs", "shipped"], out
+    return [*arguments, "--layer-texts", "0", "--max-words", "20"], out
 
 
 @pytest.fixture
@@ -46,11 +39,11 @@ def measured(monkeypatch):
     """The texts that are measured, in order; `stop` maps the number of a text to what happens in its place."""
     seen, stop = [], {}
 
-    def counted(phi, document, *options):
+    def counted(phi, document, *alternatives, **effort):
         seen.append(document.source)
         if len(seen) in stop:
             stop[len(seen)]()
-        return real_audit_text(phi, document, *options)
+        return real_audit_text(phi, document, *alternatives, **effort)
 
     monkeypatch.setattr(audit_cell, "audit_text", counted)
     return seen, stop
@@ -67,11 +60,7 @@ def test_the_report(wordsens, asked):
     assert run.code == 0, run.err
     for words in ("kind: negation", "place: middle", "band: common", "By layer", "Length", "negation"):
         assert words in run.out
-    told = " ".join(run.out.split())
-    assert "12 words of 3 texts" in told
-    assert "left out: 1 texts: t.csv:5: it has 1 word, and an audit compares words" in told
-    assert "Too few texts: no word was measured in 6 texts or more" in told
-    assert "no exponent of sensitivity and removal: its texts have" in told
+    assert "12 words of 3 texts" in " ".join(run.out.split())
     assert pq.read_table(out / "audit.parquet").num_rows == 3
 
 
@@ -82,7 +71,6 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, asked, document
     document = json.loads(run.out)
     assert list(document) == documented("The document of `audit`")
     assert list(document["groups"][0]) == documented("Each of the audit `groups`")
-    assert list(document["decay"][0]) == documented("Each of the audit `decay`")
     assert document["removal"] == "delete"
     assert [layer["layer"] for layer in document["layers"]] == [1, 2, 3]
     assert document["left_out"] == [{"source": "t.csv:5", "reason": "it has 1 word, and an audit compares words"}]
@@ -122,9 +110,7 @@ def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, m
     stop[2] = fail
     run = wordsens(*arguments)
     assert run.code == 1
-    told = " ".join(run.out.split())
-    assert "words of 2 texts" in told
-    assert "failed: 1 texts: t.csv:3: RuntimeError: out of luck" in told
+    assert "failed: 1 texts: t.csv:3: RuntimeError: out of luck" in " ".join(run.out.split())
     assert "1 of 3 texts failed, the first with RuntimeError: out of luck" in run.err
     stop[3 + 1] = fail
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
@@ -132,14 +118,12 @@ def test_a_text_that_fails_is_counted_and_ends_in_exit_code_1(wordsens, asked, m
     assert document["texts"] == 2
 
 
-def test_a_classifier_and_other_options(wordsens, asked, tmp_path):
+def test_a_classifier_is_audited_by_its_probabilities(wordsens, asked, tmp_path):
     arguments, _ = asked
     save_model(tmp_path / "model", auto="AutoModelForSequenceClassification")
     run = wordsens(*arguments, "--output", "probabilities", "--json", "--quiet", "--limit", "2")
     document = json.loads(run.out)
-    assert document["map"].endswith("probabilities")
-    assert document["layers"] == []
-    assert document["texts"] == 2
+    assert (document["map"].endswith("probabilities"), document["texts"]) == (True, 2)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +155,7 @@ def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, 
     run = wordsens(*given)
     assert run.code == 0, run.err
     told = " ".join(run.out.split())
-    assert "No S, no layers and no bound: they take gradients, and this model gives one vector a text." in told
-    assert "words count removal swap" in told
-    assert "average sensitivity" in told
+    assert "words count removal swap" in told and "average sensitivity" in told
     unsure = wordsens(*given, "--json", "--quiet")
     assert (unsure.code, unsure.out) == (2, "")
     assert "nothing tells whether it is still the same; pass --resume if it is, or another --out" in unsure.err

@@ -43,12 +43,7 @@ def long_pairs(tmp_path):
 
 def test_the_answer_in_words_comes_first(wordsens, pairs):
     run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6")
-    assert run.code == 0
-    told = " ".join(run.out.split())
-    assert re.match(
-        r"At your threshold \.6, which keeps \d+ of 25 near-duplicates, \d+ of 24 opposites pass as the same", told
-    )
-    assert "AUC: the chance that an opposite is less alike than a near-duplicate" in told
+    assert (run.code, run.out.startswith("At your threshold .6, which keeps ")) == (0, True)
     assert re.search(r"negation +12 +0\.\d{3} +\[0\.\d\d, 0\.\d\d\] +\d+% +\[\d+%, \d+%\]", run.out)
 
 
@@ -137,10 +132,13 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
         (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
         (["--keep", "2"], "--keep (=2.0) must be a share from 0 to 1"),
         (["--csv", "/nowhere/at/all.csv"], "--csv (='/nowhere/at/all.csv') must be a file in a folder that exists"),
-        (["--junit", "/nowhere/at/all.xml"], "--junit (='/nowhere/at/all.xml') must be a file in a folder that exists"),
         (["--baseline", "nowhere.json"], "--baseline (='nowhere.json') cannot be read"),
         (["--from", "faq.csv"], "--pairs and --texts exclude each other"),
         (["--threads", "0"], "--threads (=0) must be a whole number"),
+        (["--threshold", "95"], "--threshold (=95) must be a cosine, from -1 to 1, such as 0.92"),
+        (["--pairs", "b.csv"], "--pairs is given twice, and takes one file"),
+        (["--require", "negation.auc >= 50"], "bounds a share, which is from 0 to 1"),
+        (["--prompt-name", "query"], "has no prompts"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(wordsens, pairs, options, message):
@@ -152,10 +150,9 @@ def test_wrong_input_is_one_line_and_exit_code_2(wordsens, pairs, options, messa
 
 def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
     table, page = tmp_path / "pairs.csv", tmp_path / "page.html"
-    options = ["--csv", str(table), "--html", str(page), "--all-pairs", "--prompt-name", "query"]
-    refused = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options)
-    assert (refused.code, "has no prompts" in refused.err) == (2, True)
-    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options[:-2])
+    markdown = tmp_path / "check.md"
+    options = ["--csv", str(table), "--html", str(page), "--markdown", str(markdown), "--all-pairs"]
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, *options)
     assert run.code == 0
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -165,15 +162,10 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
     ]  # fmt: skip
     assert "<mark>" in page.read_text(encoding="utf-8")
     assert "Every pair" in run.out
-    markdown = tmp_path / "check.md"
-    wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--markdown", str(markdown))
     assert markdown.read_text(encoding="utf-8").startswith("At the threshold .")
 
 
 def test_the_guard_behind_the_threshold(wordsens, pairs):
-    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard")
-    assert run.code == 0
-    assert "with guard" in run.out
     run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard", "--json", "--quiet")
     document = json.loads(run.out)
     assert list(document["guarded"]) == ["recall", "false_hits"]
@@ -190,23 +182,6 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
 
     arguments = ("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "negation.auc >= .99")
     assert wordsens(*arguments).code == 3
-    monkeypatch.setattr("wordsens.cli.check.print_display", gone)
+    monkeypatch.setattr("wordsens.cli.model_choice.print_display", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
     assert wordsens(*arguments).code == 3
-
-
-def test_a_threshold_that_no_cosine_reaches_is_refused(wordsens, pairs):
-    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", "95")
-    assert run.code == 2 and "--threshold (=95) must be a cosine, from -1 to 1, such as 0.92" in run.err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--pairs", "a.csv", "--pairs", "b.csv"], "--pairs is given twice, and takes one file"),
-        (["--require", "negation.auc >= 50"], "bounds a share, which is from 0 to 1"),
-    ],
-)
-def test_what_would_be_ignored_or_vacuous_is_refused(wordsens, options, message):
-    run = wordsens("check", "--encode", "my_models:bag", *options)
-    assert (run.code, message in run.err) == (2, True), run.err

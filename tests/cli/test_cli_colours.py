@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from wordsens.cli import audit_tables
-from wordsens.cli.check import print_made
+from wordsens.cli.check import print_near_misses
 from wordsens.cli.terminal import print_display
 from wordsens.display.content import Display
 from wordsens.evaluation.audit.summary import AuditSummary, Reaction
+from wordsens.findings.audit import reactions
 from wordsens.text.pairs import Pair
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*48;")
@@ -29,11 +29,11 @@ def audited():
 
 
 def print_words():
-    print_display(Display((), (audit_tables._reactions("Reacts to", audited().overreacts, audited()),)))
+    print_display(Display((), (reactions("Reacts to", audited().overreacts, audited()),)))
 
 
 def print_pairs():
-    print_made([Pair(kind="switch", first="turn it on", second="turn it off", same=False)])
+    print_near_misses([Pair(kind="switch", first="turn it on", second="turn it off", same=False)])
 
 
 def plain(text):

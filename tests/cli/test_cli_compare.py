@@ -48,7 +48,7 @@ def test_the_gate_and_the_files(wordsens, tmp_path):
         *(word for option, name in files for word in (option, str(tmp_path / name))),
     )  # fmt: skip
     assert run.code == 3
-    assert "FAILED: removal.negation differs by -0." in run.out
+    assert "FAILED: removal.negation.differs is 1, difference -0." in run.out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
     assert ws.Comparison.load(tmp_path / "found.safetensors").differs
     assert (tmp_path / "found.html").read_text().startswith("<!doctype html>")

@@ -20,15 +20,8 @@ def _models(monkeypatch):
 
 def test_the_answer_in_words_comes_first(wordsens):
     run = wordsens("explain", "--encode", "my_models:bag", *TEXTS)
-    assert run.code == 0
-    told = " ".join(run.out.split())
-    assert told.startswith("bag_of_words: cosine 0.75")
-    assert (
-        "keeps the texts apart most is 'enable' of the first and 'disable' of the second: without both it is 1.0"
-        in told
-    )
-    assert "No vectors: where gradients are needed bag_of_words cannot be used" in told
-    assert "removed: the change without the word, one change." in told
+    assert (run.code, run.out.startswith("bag_of_words: cosine 0.75")) == (0, True)
+    assert "without both it is 1.0" in " ".join(run.out.split())
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, documented):

@@ -3,21 +3,16 @@
 import json
 
 import pytest
-from tests.models.zoo import tiny_sentence_transformer
-from tests.training.animals import PAIRS, TEXTS
+from tests.training.animals import PAIRS, TEXTS, tiny_model
 
 import wordsens as ws
-
-pytest.importorskip("accelerate")
 
 QUICK = ["--steps", "2", "--batch", "4", "--rate", "1e-6", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny") / "model"
-    tiny_sentence_transformer(folder.with_name("plain")).save(str(folder))
-    return str(folder)
+    return str(tiny_model(tmp_path_factory.mktemp("tiny") / "model"))
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""An audit of one text, by gradients or by vectors alone; what audited texts say together; decay with length."""
+"""An audit of one text, by gradients or by vectors alone, and what audited texts say together."""
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +9,11 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.evaluation.audit.comparison import audit_changes
-from wordsens.evaluation.audit.decay import RESAMPLES, PairDistance, decay, pair_distances
 from wordsens.evaluation.audit.layers import SHORT_SEARCH, layer_sensitivities
-from wordsens.evaluation.audit.summary import reactions, summarise_audit
+from wordsens.evaluation.audit.summary import audit_changes, reactions, summarise_audit
 from wordsens.evaluation.audit.text import (
     AuditedText,
     AuditedWord,
-    AuditPlan,
     AuditTexts,
     audit_black_box,
     audit_text,
@@ -27,11 +23,10 @@ from wordsens.evaluation.replacements import MOST, Replacements
 from wordsens.models.black_box import FunctionModel
 from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
-from wordsens.text.shipped_data import MinimalPair
 from wordsens.text.whole_words import without
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
-SHORT = AuditPlan(max_words=20, words_per_text=3, search=ws.SearchPlan("quick", starts=2, steps=2))
+SHORT = {"max_words": 20, "words_per_text": 3, "search": ws.SearchPlan("quick", starts=2, steps=2)}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +36,7 @@ def phi():
 
 @pytest.mark.parametrize("removal", ["delete", "mask"])
 def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
-    found = audit_text(phi, TEXT, replace(SHORT, removal=removal))
+    found = audit_text(phi, TEXT, removal=removal, **SHORT)
     assert (found.source, found.tokens, found.words, found.words_lost) == ("reviews:1", 13, 9, 0)
     names = [word.word for word in found.measured]
     assert "not" in names
@@ -66,7 +61,7 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     def offered(word):
         return {"not": ("very", "and", "not"), "good": ("bad",)}.get(word, ())
 
-    found = audit_text(phi, TEXT, replace(SHORT, words_per_text=9), offered)
+    found = audit_text(phi, TEXT, offered, **SHORT | {"words_per_text": 9})
     by_word = {word.word: word for word in found.measured}
     assert math.isnan(by_word["film"].swap)
     assert by_word["film"].swapped_for == ""
@@ -89,9 +84,10 @@ def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
     assert (texts.copies, texts.counts["good"]) == (1, 3)
 
 
-def made(source, tokens, words, sensitivity, removal):
+def made(source, tokens, words, sensitivity, removal, last=None):
+    last = last or len(words) - 1
     measured = tuple(
-        AuditedWord(word=word, tokens=1, place=at / (len(words) - 1), sensitivity=value, removal=change)
+        AuditedWord(word=word, tokens=1, place=at / last, sensitivity=value, removal=change)
         for at, (word, value, change) in enumerate(zip(words, sensitivity, removal, strict=True))
     )
     return AuditedText(
@@ -175,7 +171,7 @@ def letters(texts):
 
 def test_removals_and_swaps_are_those_of_plain_encoding():
     model = as_model(letters)
-    found = audit_black_box(model, REVIEW, AuditPlan(max_words=9, words_per_text=4), OFFERED)
+    found = audit_black_box(model, REVIEW, OFFERED, max_words=9, words_per_text=4)
     read = "The film was not good, and nobody liked"
     assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
     assert {"not", "nobody"} < {word.word for word in found.measured}
@@ -201,7 +197,7 @@ class ReadsTheEnd(FunctionModel):
 
 def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
     model = ReadsTheEnd(lambda texts: letters([text[-24:] for text in texts]), name="end")
-    found = audit_black_box(model, REVIEW, AuditPlan(max_words=50, words_per_text=20))
+    found = audit_black_box(model, REVIEW, max_words=50, words_per_text=20)
     read = "nobody liked its end"
     assert [word.word for word in found.measured][:4] == read.split()
     assert (found.words_lost, found.negations_lost) == (7, 1)
@@ -211,85 +207,15 @@ def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
         assert word.removal == pytest.approx(float(moved.norm() / whole.norm()), rel=1e-6)
 
 
-def audited(source, *words):
-    measured = tuple(
-        AuditedWord(word=word, tokens=1, place=at / 9, sensitivity=value, removal=value / 2)
-        for at, (word, value) in enumerate(words)
-    )
-    return AuditedText(
-        source=source, tokens=9, words=10, words_lost=0, negations_lost=0, measured=measured, evaluations=1
-    )
-
-
 def test_the_change_is_that_of_the_words_both_measured():
-    before = [audited(str(at), ("not", 0.2 + at / 100), ("film", 0.5), ("old", 9.0)) for at in range(6)]
-    after = [audited(str(at), ("not", 0.3 + at / 100), ("film", 0.5 + (-1) ** at / 10)) for at in range(6)]
+    def text(at, **words):
+        return made(str(at), 9, list(words), (*words.values(),), tuple(value / 2 for value in words.values()), last=9)
+
+    before = [text(at, **{"not": 0.2 + at / 100, "film": 0.5, "old": 9.0}) for at in range(6)]
+    after = [text(at, **{"not": 0.3 + at / 100, "film": 0.5 + (-1) ** at / 10}) for at in range(6)]
     found = {(one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))}
     assert set(found) == {(kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")}
     grew = found["negation", "sensitivity"]
     assert (grew.before, grew.after, grew.texts, grew.certain) == (pytest.approx(0.225), pytest.approx(0.325), 6, True)
     assert grew.difference.value == pytest.approx(0.1)
     assert not found["content word", "removal"].certain
-
-
-PAIRS = [MinimalPair("n-1", "negation", "the film was good", "the film not good")]
-FILLER = "very long and short and bad and the film was long and bad very short and not good the the"
-
-
-def phi_of(**options):
-    return ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", **options)
-
-
-def test_distances_are_the_models_own_and_stop_at_the_context():
-    told = []
-    found = pair_distances(phi_of(pool="mean"), PAIRS, filler=FILLER, progress=lambda *done: told.append(done))
-    assert len(told) == 1
-    assert told[0][0] == told[0][1] > 6 * 4, "characters, three lengths of a pair"
-    # 4 words and two special tokens; 24 tokens are the context, so 8 times the sentence does not fit.
-    assert [(one.multiple, one.tokens) for one in found] == [(1, 6), (2, 10), (4, 18)]
-    words = FILLER.split()
-    for one in found:
-        around = (one.multiple - 1) * 4
-        before, after = words[: around // 2], words[around // 2 : around]
-        states = []
-        for sentence in (PAIRS[0].first, PAIRS[0].second):
-            ids = tokenizer()(" ".join([*before, sentence, *after]))["input_ids"]
-            states.append(model_of("bert")(torch.tensor([ids])).last_hidden_state.detach().mean(dim=1)[0].double())
-        assert one.distance == pytest.approx(1 - float(torch.cosine_similarity(*states, dim=0)), abs=1e-6)
-
-
-def along(slope, *, kind="negation", pairs=2, multiples=(1, 2, 4, 8), scatter=0.0, seed=0):
-    """Distances of pairs that fall as tokens^slope, each pair with a factor of its own."""
-    stream = np.random.default_rng(seed)
-    return [
-        PairDistance(f"p{pair}", kind, multiple, 12 * multiple, float(factor * (12 * multiple) ** slope))
-        for pair, factor in enumerate(np.exp(scatter * stream.standard_normal(pairs)))
-        for multiple in multiples
-    ]
-
-
-def test_a_power_law_is_found_again():
-    negation, synonym = decay(along(-1.5) + along(0.0, kind="synonym"), threshold=0.001)
-    assert (negation.kind, synonym.kind) == ("negation", "synonym")
-    assert negation.fit.exponent == pytest.approx(-1.5)
-    assert negation.fit.constant == pytest.approx(1.0)
-    assert negation.length == 100
-    assert (negation.interval, negation.decisive, negation.longest) == (None, False, 96)
-    assert synonym.length is None
-
-
-def test_the_interval_of_the_length_is_the_bootstrap_by_pair():
-    made = along(-1.0, pairs=12, scatter=1.0)
-    (found,) = decay(made, threshold=0.01)
-    factors = np.array([one.distance * one.tokens for one in made if one.multiple == 1])
-    # Every sample of these pairs follows (mean factor) / tokens exactly: the length is mean factor / threshold.
-    stream = np.random.default_rng(5)
-    lengths = np.sort(factors[stream.integers(12, size=(40_000, 12))].mean(axis=1) / 0.01)
-    low, high = found.interval
-    assert found.length == math.ceil(factors.mean() / 0.01)
-    # The ends of 2,000 samples against those of 40,000: the 1.5 % and the 3.5 % point enclose the former's 2.5 % point
-    # (six standard errors of .0035, less one).
-    assert lengths[600] <= low + 1 and low <= lengths[1400]
-    assert lengths[-1400] <= high and high - 1 <= lengths[-600]
-    assert decay(made, threshold=0.01) == [found]
-    assert RESAMPLES == 2000

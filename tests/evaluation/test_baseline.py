@@ -7,6 +7,7 @@ import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 
 import wordsens as ws
+from wordsens.evaluation.requirement import Baseline
 
 PAIRS = few_pairs()
 
@@ -58,9 +59,7 @@ def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
 
     with pytest.raises(ws.InputError, match="`baseline` is vacuous: the AUC of negation, antonym is at the floor"):
         ws.check(floor, PAIRS).save_baseline(tmp_path / "b.json")
-    from wordsens.evaluation.requirement import write_baseline
-
-    write_baseline(tmp_path / "b.json", ws.check(floor, PAIRS).measured, model="floor", identity="x")
+    Baseline.of(ws.check(floor, PAIRS).measured, model="floor", identity="x").write(tmp_path / "b.json")
     with pytest.raises(ws.InputError, match="the gate would pass whatever replaces this model"):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
 

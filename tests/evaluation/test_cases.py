@@ -11,8 +11,6 @@ from tests.evaluation.stand_ins import few_pairs
 from tests.models.zoo import zoo_model
 
 import wordsens as ws
-from wordsens.evaluation.explain import ExplainPlan
-from wordsens.evaluation.flips import FlipPlan
 from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
@@ -20,7 +18,6 @@ TEXTS = [f"The lift number {n} is not working today." for n in range(8)]
 FIRST, SECOND = "The lift is not working.", "Please use the stairs."
 LONG = " ".join(["The room was warm."] * 40)
 PAIRS = few_pairs(near=5, opposites=4, paraphrases=4)
-BARE = ExplainPlan(tries=1)
 
 
 class Wrapped(torch.nn.Module):
@@ -76,7 +73,7 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
     encoded = ws.as_model(pair).encode([FIRST, SECOND])
     for row, text in zip(encoded, (FIRST, SECOND), strict=True):
         assert float((row - vector(text)).norm() / row.norm()) < tolerance
-    explained = ws.explain(pair, FIRST, SECOND, plan=BARE)
+    explained = ws.explain(pair, FIRST, SECOND, tries=1)
     span = lettered_spans(FIRST)[3]
     changed = torch.nn.functional.cosine_similarity(vector(without(FIRST, span)), vector(SECOND), dim=0)
     assert explained.value + explained.words[3].removal == pytest.approx(float(changed), abs=tolerance)
@@ -94,7 +91,7 @@ def test_tokenizers_that_are_not_fast():
         expected = model(input_ids=ids).last_hidden_state[0].mean(dim=0)
     pair = (model, tokenizer)
     np.testing.assert_allclose(ws.as_model(pair).encode([FIRST])[0].numpy(), expected.numpy(), rtol=0, atol=1e-6)
-    assert any("No vectors" in note for note in ws.explain(pair, FIRST, SECOND, plan=BARE).notes)
+    assert any("No vectors" in note for note in ws.explain(pair, FIRST, SECOND, tries=1).notes)
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
 
@@ -145,12 +142,12 @@ def test_a_repeated_word_has_its_own_radius():
     with torch.no_grad():
         model.classifier.bias[int(row.argmax())] -= float((row.max() / row.min()).log()) - 0.1
     classifier = as_classifier((model, tokenizer))
-    every = ws.label_flips(classifier, [text], plan=FlipPlan(tries=0, words_per_text=99)).words
+    every = ws.label_flips(classifier, [text], tries=0, words_per_text=99).words
     expected = {word.start: word.radius for word in every if word.word.lower() == "the"}
     assert len(expected) == 3
     assert len(set(expected.values())) > 1
     for seed in range(12):
-        for word in ws.label_flips(classifier, [text], plan=FlipPlan(tries=0, words_per_text=1), seed=seed).words:
+        for word in ws.label_flips(classifier, [text], tries=0, words_per_text=1, seed=seed).words:
             if word.word.lower() == "the":
                 assert word.radius == expected[word.start]
 
@@ -166,7 +163,7 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     pair = (model, tokenizer)
     spans = lettered_spans(LONG)
     read = words_read(tokenizer)
-    explained = ws.explain(pair, LONG, FIRST, plan=BARE)
+    explained = ws.explain(pair, LONG, FIRST, tries=1)
     own = [word for word in explained.words if word.side == 0]
     assert [(word.start, word.stop) for word in own] == spans
     assert [word.removal is None for word in own] == [False] * len(read) + [True] * (len(spans) - len(read))
@@ -175,7 +172,7 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     assert any("words of 8 texts are past what one of the models reads" in note for note in compared.notes)
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     read = words_read(tokenizer)
-    flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], plan=FlipPlan(tries=0, radius_texts=9))
+    flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], tries=0, radius_texts=9)
     assert all((word.start, word.stop) in read for word in flips.words if word.text == len(TEXTS))
     assert any(f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes)
 
@@ -199,7 +196,7 @@ def test_several_labels_at_once_flip_as_a_set():
     classifier = as_classifier((model, tokenizer))
     rows = classifier.probabilities(TEXTS[:2])
     assert not math.isclose(float(rows[0].sum()), 1, abs_tol=1e-6)
-    flips = ws.label_flips(classifier, TEXTS[:2], plan=FlipPlan(tries=1, radius_texts=1))
+    flips = ws.label_flips(classifier, TEXTS[:2], tries=1, radius_texts=1)
     for word in flips.words:
         again = classifier.probabilities([without(flips.texts[word.text], (word.start, word.stop))])
         (label,) = classifier.labels_of(again)
@@ -240,4 +237,4 @@ def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
     )
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     texts = [document.text for document in documents]
-    assert ws.label_flips((classifier, tokenizer), texts, plan=FlipPlan(tries=0)).texts == tuple(TEXTS)
+    assert ws.label_flips((classifier, tokenizer), texts, tries=0).texts == tuple(TEXTS)

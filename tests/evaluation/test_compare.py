@@ -10,19 +10,18 @@ from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negation
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.evaluation.compare import ComparePlan
 from wordsens.evaluation.neighbours import agreement, sampling_errors
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
 
 TEXTS = [review.text for review in ws.shipped_reviews()]
-PLAN = ComparePlan(words_per_text=6, neighbours=5, explained=2)
+EFFORT = {"words_per_text": 6, "neighbours": 5}
 
 
 @pytest.fixture(scope="module")
 def deaf():
     """A bag of words, and one that deletes every negation."""
-    return ws.compare(bag_of_words, deaf_to_negations, TEXTS, few_pairs(), plan=PLAN)
+    return ws.compare(bag_of_words, deaf_to_negations, TEXTS, few_pairs(), **EFFORT)
 
 
 def relative(encode, text, word):
@@ -37,10 +36,6 @@ def test_two_copies_have_no_difference():
     found = ws.compare(bag_of_words, bag_of_words, TEXTS, few_pairs())
     assert not found.differs
     assert (found.apart, found.changed, found.passed) == (0.0, (), True)
-    assert found.answer[0] == (
-        "No difference between bag_of_words and bag_of_words (second) in "
-        f"{len(found.rows)} comparisons over 66 texts: their vectors are the same."
-    )
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}
 
 
@@ -56,15 +51,12 @@ def test_a_planted_difference_is_found_where_it_is(deaf):
     assert negation.differs
     assert negation.high < 0
     assert deaf["rank.not"].second < 0.2 < deaf["rank.not"].first
-    assert "deaf_to_negations differs from bag_of_words" in deaf.answer[0]
-    assert not any("'the'" in sentence for sentence in deaf.answer)
 
 
 def test_every_number_is_that_of_encoding_the_texts_again():
     """All words are removed: a word's row is then the mean over its texts of plain encoding."""
-    plan = ComparePlan(words_per_text=60, explained=0)
     texts = [" ".join(text.split()[:30]) for text in TEXTS[:20]]
-    found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", plan=plan)
+    found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", words_per_text=60)
     row = found["word.the"]
     held = [text for text in texts if "the" in [text[slice(*span)].lower() for span in word_spans(text)]]
     assert row.count == len(held)
@@ -73,7 +65,7 @@ def test_every_number_is_that_of_encoding_the_texts_again():
 
 
 def test_the_other_order_is_the_same_comparison_with_the_signs_turned(deaf):
-    back = ws.compare(deaf_to_negations, bag_of_words, TEXTS, few_pairs(), plan=PLAN)
+    back = ws.compare(deaf_to_negations, bag_of_words, TEXTS, few_pairs(), **EFFORT)
     for row in deaf.rows:
         other = back[row.key]
         if row.part == "neighbours":
@@ -95,8 +87,8 @@ def test_a_transformer_and_its_rounded_weights():
     models = [as_model((model, tokenizer())) for model in (first, copy.deepcopy(first), second)]
     texts = [f"the {noun} was {state} and the film {verb}" for noun in ("film", "plot", "end")
              for state in ("good", "not good", "bad") for verb in ("ended", "was long")]  # fmt: skip
-    same = ws.compare(models[0], models[1], texts, "none", plan=PLAN)
-    other = ws.compare(models[0], models[2], texts, "none", plan=PLAN)
+    same = ws.compare(models[0], models[1], texts, "none", **EFFORT)
+    other = ws.compare(models[0], models[2], texts, "none", **EFFORT)
     assert (same.apart, same.differs) == (0.0, False)
     assert other.apart > 0
     assert same.identities[0] == same.identities[1] != other.identities[1]
@@ -148,7 +140,7 @@ def test_the_standard_errors_are_those_of_other_texts():
 
 
 def test_a_changed_neighbour_and_its_words_are_those_of_plain_encoding():
-    found = ws.compare(bag_of_words, deaf_to_negations, SCENES, "none", plan=ComparePlan(neighbours=3))
+    found = ws.compare(bag_of_words, deaf_to_negations, SCENES, "none", neighbours=3)
     row = found["neighbours.nearest"]
     assert (row.first, row.count) == (0.0, len(SCENES))
     assert 0 < len(found.changed) <= round(row.second * len(SCENES))
@@ -192,26 +184,19 @@ def test_it_comes_back_from_a_file(found, tmp_path):
 
 def test_it_shows_itself(found):
     assert len(found.to_pandas()) == len(found.rows)
-    assert found.answer[0] in found.show()
-    assert str(found).startswith(found.answer[0])
-    assert "rows differ" in repr(found)
+    assert found.answer[0] in found.show() and str(found).startswith(found.answer[0])
     page = found._repr_html_()
-    assert "&lt;b&gt;" in page
-    assert "<b>José" not in page
+    assert "&lt;b&gt;" in page and "<b>José" not in page
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert document["differs"] is True
-    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows)
+    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows) > 0
     with pytest.raises(KeyError, match="not a row of this comparison"):
         found["word.zebra"]
 
 
 def test_requirements_fail_with_what_was_found(found):
-    assert not found.passed
-    told = " ".join(found.failures)
-    assert "neighbours.recall.second is 0." in told
-    assert "removal.negation differs by -0." in told
-    assert "check." not in told
-    assert "count" not in told
+    assert {(each.requirement, each.kind) for each in found.unmet} == {
+        (ASKED[0], "neighbours.recall"), (ASKED[2], "removal.negation"),
+    }  # fmt: skip
 
 
 def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
@@ -221,8 +206,7 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
         """Another scale: every vector is drawn towards one direction."""
         return bag_of_words(texts) + 0.3
 
-    plan = ComparePlan(threshold=0.7)
-    found = ws.compare(bag_of_words, shifted, TAGGED, pairs, plan=plan)
+    found = ws.compare(bag_of_words, shifted, TAGGED, pairs, threshold=0.7)
     first, second = (ws.check(model, pairs).measured for model in (bag_of_words, shifted))
     near = [each.values[each.near] for each in (first, second)]
     kept = int((near[0] >= 0.7).sum())
@@ -236,7 +220,6 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
     ):  # fmt: skip
         values = [value for pair, value in zip(each.pairs, each.values, strict=True) if not pair.same]
         assert share == sum(value >= threshold for value in values) / len(values)
-    assert any(sentence.startswith("A threshold of 0.7 with the first model is") for sentence in found.answer)
     assert found.to_dict()["matched"]["first"] == 0.7
 
 
@@ -244,6 +227,5 @@ def test_where_nothing_could_be_compared_no_difference_is_denied():
     texts = ["the lift works", "turn it on", "he did not go", "turn it off", "the door is shut", "ok"]
     found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", requirements=["all.differs <= 0"])
     assert found.rows == () and not found.passed
-    assert found.answer[0].startswith("Nothing could be compared between ")
     with pytest.raises(ws.InputError, match="`texts` holds none of two words or more"):
         ws.compare(bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none")

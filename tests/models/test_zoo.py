@@ -7,8 +7,6 @@ import transformers
 from tests.models.zoo import NAMES, zoo_model
 
 import wordsens as ws
-from wordsens.evaluation.explain import ExplainPlan
-from wordsens.evaluation.flips import FlipPlan
 from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
@@ -46,7 +44,7 @@ def test_embeddings_are_those_of_sentence_transformers(member, library):
 
 def test_removals_are_those_of_encoding_again(member):
     model = member[4]
-    explained = ws.explain(model, FIRST, SECOND, plan=ExplainPlan(tries=0))
+    explained = ws.explain(model, FIRST, SECOND, tries=0)
 
     def cosine(first, second):
         one, two = model.encode([first])[0], model.encode([second])[0]
@@ -73,7 +71,7 @@ def test_classifiers_give_their_pipelines_own_numbers(name, problem):
     for text, row in zip(TEXTS, rows.tolist(), strict=True):
         expected = {one["label"]: one["score"] for one in pipeline([text])[0]}
         assert dict(zip(map(classifier.label, range(count)), row, strict=True)) == pytest.approx(expected, abs=1e-6)
-    explained = ws.explain(classifier, FIRST, plan=ExplainPlan(tries=0))
+    explained = ws.explain(classifier, FIRST, tries=0)
     changed = classifier.probabilities([without(FIRST, (explained.words[3].start, explained.words[3].stop))])[0]
     target = int(rows[0].argmax())
     assert explained.words[3].removal == pytest.approx(float(changed[target] - rows[0, target]), abs=1e-6)
@@ -81,6 +79,6 @@ def test_classifiers_give_their_pipelines_own_numbers(name, problem):
         with pytest.raises(ws.InputError, match="is a regression: it gives a number and no label"):
             ws.label_flips(classifier, TEXTS)
         return
-    flips = ws.label_flips(classifier, TEXTS, plan=FlipPlan(words_per_text=3, tries=1, radius_texts=1))
+    flips = ws.label_flips(classifier, TEXTS, words_per_text=3, tries=1, radius_texts=1)
     labels = classifier.labels_of(classifier.probabilities(list(flips.texts)))
     assert list(flips.labels) == labels

@@ -8,14 +8,8 @@ from tests.report.conftest import write_records
 from wordsens.display.content import Finding
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.summary import summarise_audit
-from wordsens.report.findings import (
-    audit_findings,
-    comparison,
-    given_findings,
-    mean_intervals,
-    run_findings,
-    save_findings,
-)
+from wordsens.findings.audit import audit_findings, mean_intervals, save_findings
+from wordsens.report.findings import comparison, given_findings, run_findings
 from wordsens.report.load import load_runs
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import BOOTSTRAP, STUDENT, PowerLaw, Trend

@@ -26,7 +26,6 @@ def test_every_kind_of_a_folder_is_read(everything):
         ("file", "is a file"),
         ("empty", "holds no results.sqlite; give the --out of a run"),
         ("inside", "did you mean"),
-        ("old", "holds results of an earlier version of wordsens, as Parquet files in records"),
     ],
 )
 def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_record, made, told):
@@ -38,9 +37,6 @@ def test_what_is_no_folder_of_records_is_refused_in_one_line(tmp_path, make_reco
     if made == "inside":
         write_records(folder, [make_record()])
         (folder / "figures").mkdir()
-    if made == "old":
-        (folder / "records").mkdir()
-        (folder / "records" / "0.parquet").write_bytes(b"")
     with pytest.raises(InputError) as raised:
         load_runs([folder / "figures" if made == "inside" else folder])
     assert told in str(raised.value)

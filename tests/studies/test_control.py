@@ -161,7 +161,7 @@ def test_dead_networks_are_in_no_mean_and_are_told():
     alive = [_record(0.9, t + j, at, control="hold", target=t) for at, j in enumerate(JITTER) for t in (0.5, 1.0)]
     gone = [_record(0.5, None, draw, robust=None, control="hold", target=1.0) for draw in (5, 6)]
     summary = summarize([*alive, *gone])
-    (section,) = [one for one in summary.sections if one.title == "S held at a target"]
+    (section,) = [one for one in summary.tables if one.title == "S held at a target"]
     assert [row[-1] for row in section.rows] == [5, 5]
     told = [claim.sentence for claim in summary.findings if "died" in claim.sentence]
     assert len(told) == 1 and told[0].startswith("In 2 of 12 trainings") and "hold (2)." in told[0]
@@ -242,7 +242,7 @@ def test_sentences_about_the_way_of_a_training():
     lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
     assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
     assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(one for one in summarize([*plain, *paired]).sections if one.title == "Along the training")
+    table = next(one for one in summarize([*plain, *paired]).tables if one.title == "Along the training")
     assert len(table.rows) == 4
     assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
     figures = drawn([*plain, *paired])

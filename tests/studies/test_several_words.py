@@ -73,7 +73,7 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
 
 def test_more_words_attain_what_fewer_do():
     records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
-    (section,) = summarize(records).sections
+    (section,) = summarize(records).tables
     assert [row[6].mean for row in section.rows] == [2.0, 3.0, 3.0]
 
 

@@ -47,7 +47,7 @@ def test_a_summary_shows_itself(frame):
     summary = ws.summarize(frame)
     assert list(summary.to_pandas()["map"]) == ["RF", "RAF (softmax)"]
     assert str(summary).startswith("One word moves attention")
-    assert r"\begin{tabular}" in summary.to_latex()
+    assert r"\begin{tabular}" in summary.to_pandas().to_latex()
     assert "<table" in summary._repr_html_()
 
 

@@ -86,13 +86,10 @@ def test_the_frame_the_tables_and_the_records_say_the_same(tmp_path, records):
 
 def test_what_is_no_folder_of_results_is_one_line(tmp_path, records):
     (tmp_path / "file").write_text("")
-    (tmp_path / "old" / "generalization-records").mkdir(parents=True)
-    (tmp_path / "old" / "generalization-records" / "0.parquet").write_bytes(b"")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / FILE).write_bytes(b"no database at all" * 100)
     for place, message in (
         (tmp_path / "file", "cannot be used as a folder for results"),
-        (tmp_path / "old", "holds results of an earlier version of wordsens, as Parquet files"),
         (tmp_path / "broken", "cannot be used: file is not a database"),
     ):
         with pytest.raises((InputError, StoreError), match=message) as error:

@@ -1,46 +1,37 @@
 """`tune` on a tiny transformer with random weights, by sentence-transformers' own trainer."""
 
 import stat
-from dataclasses import replace
 
 import pytest
 import torch
-from tests.models.zoo import tiny_sentence_transformer
-from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS
+from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 
 import wordsens as ws
-from wordsens.training import TunePlan, tune
+from wordsens.training import tune
 from wordsens.training.held_out import split_pairs
 
-sentence_transformers = pytest.importorskip("sentence_transformers")
-pytest.importorskip("accelerate")
-
-PLAN = TunePlan(steps=100, batch=8, rate=3e-3)
+PLAN = {"steps": 100, "batch": 8, "rate": 3e-3}
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tiny") / "model"
-    with torch.random.fork_rng():
-        torch.manual_seed(0)  # its weights are random
-        tiny_sentence_transformer(folder.with_name("plain")).save(str(folder))
-    return folder
+    return tiny_model(tmp_path_factory.mktemp("tiny") / "model")
 
 
 def load(folder):
-    return sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
 
 
 @pytest.fixture(scope="module")
 def tuned(model, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "tuned"
-    return tune(model, out, PAIRS, TEXTS, plan=PLAN), out
+    return tune(model, out, PAIRS, TEXTS, **PLAN), out
 
 
 def test_tuning_separates_opposites_that_took_no_part(tuned):
     result, _ = tuned
     before, after = result.before.check.kinds["negation"], result.after.check.kinds["negation"]
-    assert after.auc > before.auc + 0.1
+    assert before.auc < 0.2 and after.auc > 0.8
     assert before.pairs == after.pairs == len(ANIMALS) * len(PLACES) // 3
 
 
@@ -86,12 +77,12 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
 
     out = tmp_path / "again"
     with pytest.raises(KeyboardInterrupt):
-        tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=stop)
+        tune(model, out, PAIRS, TEXTS, **PLAN, progress=stop)
     assert not out.exists()
     with pytest.raises(ws.InputError, match="another rate"):
-        tune(model, out, PAIRS, TEXTS, plan=replace(PLAN, rate=1e-3))
+        tune(model, out, PAIRS, TEXTS, **PLAN | {"rate": 1e-3})
     shares = []
-    tune(model, out, PAIRS, TEXTS, plan=PLAN, progress=lambda now, share: shares.append((now, share)))
+    tune(model, out, PAIRS, TEXTS, **PLAN, progress=lambda now, share: shares.append((now, share)))
     assert min(share for now, share in shares if now == "training") > 0.5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again"]
     for name, value in load(out).state_dict().items():
@@ -102,7 +93,7 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
 def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
     pytest.importorskip("peft")
     out = tmp_path / "lora"
-    tune(model, out, PAIRS, TEXTS, plan=TunePlan(steps=4, batch=8, rate=1e-2, lora=True))
+    tune(model, out, PAIRS, TEXTS, steps=4, batch=8, rate=1e-2, lora=True)
     first, second = load(model).state_dict(), load(out).state_dict()
     assert first.keys() == second.keys()
     changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
@@ -138,7 +129,7 @@ def test_what_is_wrong_is_said_in_one_line(unchecked_types, model, tmp_path, cha
     (tmp_path / "taken.checkpoints").mkdir()
     given = {"model": model, "out": "out", "pairs": PAIRS, "texts": TEXTS, **change}
     with pytest.raises(ws.InputError, match=message) as error:
-        tune(given["model"], tmp_path / given["out"], given["pairs"], given["texts"], plan=PLAN)
+        tune(given["model"], tmp_path / given["out"], given["pairs"], given["texts"], **PLAN)
     assert "\n" not in str(error.value)
 
 
@@ -146,4 +137,4 @@ def test_a_model_without_trainable_weights_is_refused(model, tmp_path, monkeypat
     frozen = load(model).requires_grad_(False)
     monkeypatch.setattr("wordsens.training.tuning.sentence_transformer", lambda *_: frozen)
     with pytest.raises(ws.InputError, match="no weights that can be trained"):
-        tune(model, tmp_path / "out", PAIRS, TEXTS, plan=PLAN)
+        tune(model, tmp_path / "out", PAIRS, TEXTS, **PLAN)

@@ -1,19 +1,19 @@
-"""The commands, each by its help text. Its options and its work are in the folder of its name; the work loads torch."""
+"""The commands, each by its help text. Its options and its work are in the module of its name; the work loads torch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wordsens.cli.audit import AuditOptions
-from wordsens.cli.check import CheckRequest
-from wordsens.cli.compare import CompareRequest
-from wordsens.cli.explain import ExplainRequest
-from wordsens.cli.flips import FlipsRequest
-from wordsens.cli.guard import GuardOptions
+from wordsens.cli.audit import AuditOptions, run_audit
+from wordsens.cli.check import CheckOptions, run_check
+from wordsens.cli.compare import CompareOptions, run_compare
+from wordsens.cli.explain import ExplainOptions, run_explain
+from wordsens.cli.flips import FlipsOptions, run_flips
+from wordsens.cli.guard import GuardOptions, run_guard
 from wordsens.cli.measure.options import MeasureOptions
 from wordsens.cli.options import takes
 from wordsens.cli.paper import PaperOptions
 from wordsens.cli.report import ReportOptions
-from wordsens.cli.tune import TuneOptions
+from wordsens.cli.tune import TuneOptions, run_tune
 from wordsens.errors import require_extra
 
 
@@ -60,14 +60,12 @@ def audit(options: AuditOptions) -> None:
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
     require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
-    from wordsens.cli.audit_run import run_audit
-
     with _cpu_threads(options.threads):
         run_audit(options)
 
 
-@takes(CheckRequest)
-def check(request: CheckRequest) -> None:
+@takes(CheckOptions)
+def check(options: CheckOptions) -> None:
     """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit code 3 when it fails.
 
     Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are compared with
@@ -76,14 +74,12 @@ def check(request: CheckRequest) -> None:
 
     Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
     """
-    from wordsens.cli.check import run_check
-
-    with _cpu_threads(request.threads):
-        run_check(request)
+    with _cpu_threads(options.threads):
+        run_check(options)
 
 
-@takes(CompareRequest)
-def compare(request: CompareRequest) -> None:
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Find what differs between two models, or one before and after a change, on your own texts. A gate for CI.
 
     Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared are how well flipped
@@ -93,14 +89,12 @@ def compare(request: CompareRequest) -> None:
 
     Example: wordsens compare minilm ./quantised --texts texts.csv --require 'neighbours.nearest.second <= .05'
     """
-    from wordsens.cli.compare import run_compare
-
-    with _cpu_threads(request.threads):
-        run_compare(request)
+    with _cpu_threads(options.threads):
+        run_compare(options)
 
 
-@takes(ExplainRequest)
-def explain(request: ExplainRequest) -> None:
+@takes(ExplainOptions)
+def explain(options: ExplainOptions) -> None:
     """Find the words that carry the score of two texts, a class, or an embedding.
 
     For each word: the text without it, with another word in its place, and with its vector moved; and for two texts
@@ -108,14 +102,12 @@ def explain(request: ExplainRequest) -> None:
 
     Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
     """
-    from wordsens.cli.explain import run_explain
-
-    with _cpu_threads(request.threads):
-        run_explain(request)
+    with _cpu_threads(options.threads):
+        run_explain(options)
 
 
-@takes(FlipsRequest)
-def flips(request: FlipsRequest) -> None:
+@takes(FlipsOptions)
+def flips(options: FlipsOptions) -> None:
     """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
 
     For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
@@ -123,10 +115,8 @@ def flips(request: FlipsRequest) -> None:
 
     Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """
-    from wordsens.cli.flips import run_flips
-
-    with _cpu_threads(request.threads):
-        run_flips(request)
+    with _cpu_threads(options.threads):
+        run_flips(options)
 
 
 @takes(PaperOptions)
@@ -166,8 +156,6 @@ def guard(options: GuardOptions) -> None:
 
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """
-    from wordsens.cli.guard import run_guard
-
     run_guard(options)
 
 
@@ -180,7 +168,5 @@ def tune(options: TuneOptions) -> None:
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """
-    from wordsens.cli.tune import run_tune
-
     with _cpu_threads(options.threads):
         run_tune(options)

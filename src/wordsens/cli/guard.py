@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from wordsens.cli.options import AsJson
 from wordsens.cli.terminal import printable
 from wordsens.errors import InputError, RequirementError
-from wordsens.evaluation.guard import Guard, Judgement
+from wordsens.evaluation.guard import Guard
 
 _COLUMNS = ("first", "second")
 
@@ -42,34 +43,23 @@ class GuardOptions:
 def run_guard(options: GuardOptions) -> None:
     """Judge the pair, or every pair of stdin as it comes."""
     judge, others, unread = Guard(), 0, 0
-    pairs = [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin)
-    for pair in pairs:
+    for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
             unread += 1
-            print(
-                json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}", flush=True
-            )
-            continue
-        result = judge(*pair)
-        others += result.verdict != "same"
-        print(_line(result, options.as_json), flush=not options.texts)
+            line = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
+        else:
+            judgement = judge(*pair)
+            others += judgement.verdict != "same"
+            line = printable(f"{judgement.verdict}\t{judgement.reason}")
+            line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
+        # Lone surrogates, which no stream can write, become escapes.
+        print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=not options.texts)
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"
         )
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
-
-
-def _line(result: Judgement, as_json: bool) -> str:
-    if as_json:
-        return _encodable(json.dumps(asdict(result), ensure_ascii=False))
-    return _encodable(printable(f"{result.verdict}\t{result.reason}"))
-
-
-def _encodable(text: str) -> str:
-    """The text with lone surrogates, which no stream can write, as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
@@ -79,12 +69,11 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     head = next((line for line in stream if line.strip()), None)
     if head is None:
         raise InputError("stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and second")
+    lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
-        for number, line in enumerate(_after(head, stream), 1):
-            if line.strip():
-                yield _of_json(line, number)
+        yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
         return
-    rows = csv.reader(_after(head, stream))
+    rows = csv.reader(lines)
     names = [name.strip().lower() for name in next(rows)]
     if not set(_COLUMNS) <= set(names):
         raise InputError(f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or JSON lines")
@@ -107,8 +96,3 @@ def _of_json(line: str, number: int) -> tuple[str, str] | InputError:
         case [str(first), str(second)]:
             return first, second
     return InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
-
-
-def _after(head: str, stream: Iterator[str]) -> Iterator[str]:
-    yield head
-    yield from stream

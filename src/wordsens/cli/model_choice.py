@@ -1,12 +1,20 @@
-"""The model and the texts that a command is given."""
+"""What the commands about a model share: the model, the texts, the seed and the output that they are given."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from xml.etree import ElementTree
 
 import typer
 
-from wordsens.cli.options import Device
-from wordsens.errors import InputError, require_choice, require_count
+from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
+from wordsens.cli.terminal import notice, print_display, print_json, printing
+from wordsens.display.content import Display
+from wordsens.display.page import html_page
+from wordsens.errors import InputError, RequirementError, require_choice, require_count
+from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.models.black_box import Model
@@ -15,78 +23,94 @@ if TYPE_CHECKING:
     from wordsens.text.document import Document
     from wordsens.text.readers import Reading
 
-_PANEL, _TEXT = "Model", "Texts"
+MODEL, TEXT, EFFORT, GATE = "Model", "Texts", "Effort", "Gate"
+"""Panels of the help."""
+
 POOLS = ("own", "mean", "cls", "last", "max")
 
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[MODEL]",
-        help="minilm, a folder with a model or CrossEncoder, or a name on the Hugging Face hub.",
-        show_default=False,
-    ),
-]
-Encode = Annotated[
-    str | None,
-    typer.Option(
-        help="module:function, from a list of texts to an array with a row for each; instead of MODEL.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-EndpointUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--endpoint",
-        help="An embeddings endpoint, such as https://host/v1, instead of MODEL; the key in WORDSENS_API_KEY.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-EndpointModel = Annotated[
-    str | None,
-    typer.Option(help="The model's name on the endpoint.", show_default=False, rich_help_panel=_PANEL),
-]
-EndpointTimeout = Annotated[
-    float | None,
-    typer.Option(
-        help="Seconds that a batch of texts may take, retries and waits included; default: 60.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-EndpointRetries = Annotated[
-    int | None,
-    typer.Option(
-        help="How often a batch is asked for again where that may help; default: 4.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-Revision = Annotated[
-    str | None,
-    typer.Option(help="Branch, tag or commit of a name on the hub.", show_default=False, rich_help_panel=_PANEL),
-]
-Pool = Annotated[
-    str | None,
-    typer.Option(
-        help="own, mean, cls, last or max; default: the model's own where it has one.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
+
+def unset(help: str, *names: str, panel: str | None = None) -> Any:
+    """An option that is None unless it is given."""
+    return typer.Option(*names, help=help, show_default=False, rich_help_panel=panel)
 
 
-PromptNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prompt-name",
-        help="A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each.",
-        show_default=False,
-        rich_help_panel=_PANEL,
-    ),
-]
-Encoding = Annotated[str, typer.Option(help="Of a text, CSV or JSON lines file.", rich_help_panel=_TEXT)]
+MaxWords = Annotated[int | None, unset("A longer text keeps its first words.", panel=TEXT)]
+Junit = Annotated[str | None, unset("Write the requirements as JUnit XML.", panel=GATE)]
+Html = Annotated[str | None, unset("Write the result as a page.")]
+
+
+def requirements_option(examples: str) -> Any:
+    """The option --require."""
+    help = f"Such as {examples}; may be repeated. Exit code 3 when one fails."
+    return typer.Option("--require", help=help, rich_help_panel=GATE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Seed, threads and output."""
+
+    seed: Seed = 0
+    threads: Threads = 1
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        require_count("threads", self.threads)
+
+    def require_files(self, *names: str) -> None:
+        """InputError where one of these options names no file in a folder that exists."""
+        for name in names:
+            value = getattr(self, name)
+            path = None if value is None else Path(value).expanduser()
+            if path is not None and (not path.parent.is_dir() or path.is_dir()):
+                option = name.removesuffix("_file")
+                raise InputError(f"`{option}` (={value!r}) must be a file in a folder that exists")
+
+    def print(self, command: str, document: dict[str, Any], display: Display, *, verbose: bool = False) -> None:
+        """The JSON document, or what there is to read."""
+        with printing():
+            if self.as_json:
+                print_json({"command": command, "version": __version__, **document})
+            else:
+                print_display(display, verbose=verbose)
+
+
+def write_page(path: str, command: str, title: str, display: Display) -> None:
+    """Write the page of a command."""
+    page = html_page(display, title=f"{title} · wordsens {command}", heading=title, version=__version__)
+    Path(path).expanduser().write_text(page, encoding="utf-8")
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(path: str, command: str, subject: str, cases: Mapping[str, Sequence[str]]) -> None:
+    """JUnit XML with one test case a requirement, with what fails it."""
+
+    def clean(text: str) -> str:
+        return _NOT_IN_XML.sub("", text)  # what XML cannot hold
+
+    name, failed = f"wordsens {command} {subject}", sum(map(bool, cases.values()))
+    suite = ElementTree.Element("testsuite", name=clean(name), tests=str(len(cases)), failures=str(failed))
+    for requirement, failures in cases.items():
+        case = ElementTree.SubElement(suite, "testcase", classname=f"wordsens.{command}", name=clean(requirement))
+        if failures:
+            ElementTree.SubElement(case, "failure", message=clean("; ".join(failures)))
+    ElementTree.ElementTree(suite).write(Path(path).expanduser(), encoding="utf-8", xml_declaration=True)
+
+
+def require_met(failures: Sequence[str]) -> None:
+    """RequirementError, for exit code 3, where there are failures."""
+    if failures:
+        many = "a requirement is" if len(failures) == 1 else f"{len(failures)} requirements are"
+        raise RequirementError(f"{many} not met: {'; '.join(failures)}")
+
+
+_NAME = "minilm, a folder with a model or CrossEncoder, or a name on the Hugging Face hub."
+_ENDPOINT = "An embeddings endpoint, such as https://host/v1, instead of MODEL; the key in WORDSENS_API_KEY."
+_TIMEOUT = "Seconds that a batch of texts may take, retries and waits included; default: 60."
+_ENCODE = "module:function, from a list of texts to an array with a row for each; instead of MODEL."
+_PROMPT = "A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +121,23 @@ class ModelOptions:
         InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with another of them.
     """
 
-    model: Name = None
-    encode: Encode = None
-    endpoint: EndpointUrl = None
-    endpoint_model: EndpointModel = None
-    endpoint_timeout: EndpointTimeout = None
-    endpoint_retries: EndpointRetries = None
-    revision: Revision = None
-    pool: Pool = None
-    prompt_names: PromptNames = None
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=_NAME, show_default=False)] = None
+    encode: Annotated[str | None, unset(_ENCODE, panel=MODEL)] = None
+    endpoint: Annotated[str | None, unset(_ENDPOINT, "--endpoint", panel=MODEL)] = None
+    endpoint_model: Annotated[str | None, unset("The model's name on the endpoint.", panel=MODEL)] = None
+    endpoint_timeout: Annotated[float | None, unset(_TIMEOUT, panel=MODEL)] = None
+    endpoint_retries: Annotated[
+        int | None, unset("How often a batch is asked for again where that may help; default: 4.", panel=MODEL)
+    ] = None
+    revision: Annotated[str | None, unset("Branch, tag or commit of a name on the hub.", panel=MODEL)] = None
+    pool: Annotated[
+        str | None, unset("own, mean, cls, last or max; default: the model's own where it has one.", panel=MODEL)
+    ] = None
+    prompt_names: Annotated[list[str] | None, unset(_PROMPT, "--prompt-name", panel=MODEL)] = None
     device: Device = "cpu"
 
     def __post_init__(self) -> None:
-        given = [each for each in (self.model, self.encode, self.endpoint) if each is not None]
-        if len(given) != 1:
+        if sum(each is not None for each in (self.model, self.encode, self.endpoint)) != 1:
             raise InputError("give one model: MODEL (such as minilm), --encode module:function, or --endpoint URL")
         for name in ("endpoint_model", "endpoint_timeout", "endpoint_retries"):
             if getattr(self, name) is not None and self.endpoint is None:
@@ -132,34 +159,22 @@ class ModelOptions:
         """The endpoint, with what was said of it."""
         from wordsens.models.endpoint import Endpoint
 
-        said = {"model": self.endpoint_model, "timeout": self.endpoint_timeout, "retries": self.endpoint_retries}
-        return Endpoint(url=str(self.endpoint), **{name: value for name, value in said.items() if value is not None})
+        options = {"model": self.endpoint_model, "timeout": self.endpoint_timeout, "retries": self.endpoint_retries}
+        return Endpoint(url=str(self.endpoint), **{name: value for name, value in options.items() if value is not None})
+
+
+_TEXTS = "Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' of the hub."
+_COLUMN = "The column of a table that holds the text; default: text, or the only column with texts."
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
     """The options that name texts."""
 
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            "--dataset",
-            help="Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' of the hub.",
-            show_default=False,
-            rich_help_panel=_TEXT,
-        ),
-    ] = None
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            help="The column of a table that holds the text; default: text, or the only column with texts.",
-            show_default=False,
-            rich_help_panel=_TEXT,
-        ),
-    ] = None
-    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel=_TEXT)] = None
-    encoding: Encoding = "utf-8"
+    texts: Annotated[str | None, unset(_TEXTS, "--texts", "--dataset", panel=TEXT)] = None
+    text_column: Annotated[str | None, unset(_COLUMN, panel=TEXT)] = None
+    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel=TEXT)] = None
+    encoding: Annotated[str, typer.Option(help="Of a text, CSV or JSON lines file.", rich_help_panel=TEXT)] = "utf-8"
 
     def require_texts(self) -> None:
         """InputError without texts, or for a limit of none."""
@@ -178,8 +193,6 @@ class TextOptions:
 
     def notices(self) -> list[str]:
         """What a reader should know of the way in which a table is read."""
-        from pathlib import Path
-
         from wordsens.text.plain_files import delimiter_of
 
         path = Path(str(self.texts)).expanduser()
@@ -193,7 +206,6 @@ class TextOptions:
 
     def documents(self, *, max_words: int | None = None, quiet: bool = False) -> "list[Document]":
         """The texts; longer ones cut to their first words."""
-        from wordsens.cli.terminal import notice
         from wordsens.text.readers import read_documents
         from wordsens.text.whole_words import first_words
 

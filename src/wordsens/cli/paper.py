@@ -15,7 +15,8 @@ from wordsens.search.plan import EFFORTS
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.sweeps.experiment import Section, Summary
+    from wordsens.display.content import Table
+    from wordsens.sweeps.experiment import Summary
     from wordsens.sweeps.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
@@ -272,20 +273,22 @@ def print_summary(summary: "Summary", *, verbose: bool = False) -> None:
         console.print(
             "Too few draws for an interval: no difference is claimed. A larger --scale has more.", style="bold"
         )
-    for section in summary.sections[: None if verbose else 1]:
+    for part in summary.tables[: None if verbose else 1]:
         console.print()
-        _print_section(section)
+        _print_table(part)
     console.print()
     console.print(f"{summary.note} {summary.details}".strip() if verbose else summary.note)
 
 
-def _print_section(section: "Section") -> None:
-    console, section = stdout(), section.compact()
-    console.print(section.title, style="bold")
-    shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in section.headings))
+def _print_table(part: "Table") -> None:
+    from wordsens.sweeps.experiment import compact
+
+    console, part = stdout(), compact(part)
+    console.print(part.title, style="bold")
+    shown = table(*((heading, "left" if heading in _LEFT else "right") for heading in part.headings))
     for column in shown.columns:
         column.no_wrap = column.justify == "right"  # words wrap, numbers do not
-    for row in section.rows:
+    for row in part.rows:
         shown.add_row(*map(_shown, row))
     console.print(shown)
 

@@ -1,23 +1,41 @@
-"""Comparing two models on the same texts."""
+"""Comparing two models on the same texts: the differences, and those that count."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from wordsens.display.content import Display
 from wordsens.errors import InputError, require_count, require_positive
-from wordsens.evaluation.check import choose_pairs
-from wordsens.evaluation.comparison import Comparison, MatchedThreshold
-from wordsens.evaluation.difference import ALL_KINDS, CHECK, FAMILIES, Difference, Gate
-from wordsens.evaluation.neighbours import explained, neighbour_differences
-from wordsens.evaluation.similarities import Measured, gives_cosines, readable, similarities
+from wordsens.evaluation.difference import (
+    ALL_KINDS,
+    CHECK,
+    FAMILIES,
+    Difference,
+    read_requirements,
+    require_rows,
+    unmet,
+)
+from wordsens.evaluation.neighbours import ChangedNeighbour, neighbour_differences, with_words
+from wordsens.evaluation.requirement import Unmet
+from wordsens.evaluation.similarities import (
+    CHUNK,
+    PairSimilarities,
+    choose_pairs,
+    gives_cosines,
+    readable,
+    similarities,
+)
 from wordsens.evaluation.texts import ChosenWords, choose_words, common_span
-from wordsens.evaluation.word_differences import Seen, encodings, see, word_differences
+from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
+from wordsens.looks import answer_of, display_of
 from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.models.pairs import PairModel
+from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
+from wordsens.statistics.auc import DRAWS
 from wordsens.statistics.mean import LEAST
 from wordsens.statistics.paired import TOGETHER, paired_areas
 from wordsens.text.document import Document
@@ -26,60 +44,149 @@ from wordsens.text.pairs import Pair, Pairs
 NO_PAIRS = "none"
 """In the place of pairs: no check."""
 
+_EXPLAINED = 5
+"""Texts with another first neighbour whose words are looked at."""
+
+Models = tuple[Model | PairModel, Model | PairModel]
+
 
 @dataclass(frozen=True, kw_only=True)
-class ComparePlan:
-    """The effort of a comparison, and the size from which a difference counts.
+class MatchedThreshold:
+    """Thresholds at which two models keep the same share of near-duplicates.
 
     Attributes:
-        words_per_text: words that are removed from a text one by one: negations first, others at random.
-        word_texts: texts that words are removed from, at random where there are more; all texts have neighbours.
-        neighbours: neighbours of a text whose recall is measured.
-        explained: texts with another first neighbour whose words are looked at.
-        tolerance: differences up to this do not count: of areas under the curve, ranks and shares of texts the number
-            itself, of removals a share of their mean.
-        threshold: a cosine from which on two texts count as the same with the first model; the one of the second that
-            keeps as many near-duplicates is given beside it.
+        first: the one of the first model, as given.
+        second, second_low, second_high: of the second model, with its 95 % interval: paired bootstrap over the
+            near-duplicates, of which each draw takes the share that the first model keeps.
+        recall: the share of near-duplicates that both keep, that of the first model.
+        false_hits_first, false_hits_second: the shares of opposites at or above either.
     """
 
-    words_per_text: int = 8
-    word_texts: int = 300
-    neighbours: int = 10
-    explained: int = 5
-    tolerance: float = 0.01
-    threshold: float | None = None
+    first: float
+    second: float
+    second_low: float
+    second_high: float
+    recall: float
+    false_hits_first: float
+    false_hits_second: float
 
-    def __post_init__(self) -> None:
-        for name in ("words_per_text", "word_texts", "neighbours"):
-            require_count(name, getattr(self, name))
-        require_count("explained", self.explained, least=0)
-        require_positive("tolerance", self.tolerance)
+    @classmethod
+    def of(cls, threshold: float, measured: PairSimilarities, second: np.ndarray, *, seed: Seed) -> "MatchedThreshold":
+        """The thresholds, from the first model's similarities of pairs, and the second's."""
+        before, after = measured.values[measured.near], second[measured.near]
+
+        def matching(first: np.ndarray, second: np.ndarray) -> float:
+            hits = int((first >= threshold).sum())
+            return float(np.sort(second)[len(second) - hits]) if hits else float(np.nextafter(second.max(), np.inf))
+
+        random = np.random.default_rng(derive_seed(seed, "matched threshold"))
+        drawn = random.integers(len(before), size=(DRAWS, len(before)))
+        draws = [matching(before[members], after[members]) for members in drawn]
+        value, (low, high) = matching(before, after), np.quantile(draws, [0.025, 0.975], method="nearest")
+        return cls(
+            first=threshold, second=value, second_low=min(float(low), value), second_high=max(float(high), value),
+            recall=float((before >= threshold).mean()),
+            false_hits_first=float((measured.values[measured.opposite] >= threshold).mean()),
+            false_hits_second=float((second[measured.opposite] >= value).mean()),
+        )  # fmt: skip
 
 
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """All of a comparison that needs no model.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparison(Result):
+    """What differs between two models on the same texts and pairs.
 
     Attributes:
-        texts: each once.
-        sources: where each comes from.
-        chosen: those whose words are removed, with their numbers.
-        pairs: of the check; empty for none.
-        plan, gate, seed: as asked.
-        notes: on texts and pairs.
+        first, second: the models' names.
+        identities: of their weights; "unknown" where they cannot be read.
+        texts: how many were compared.
+        apart: the mean distance of a text's two vectors, at length one; None where they have not one dimension.
+        rows: every difference; those that `differs` are findings.
+        changed: the texts with another first neighbour, the clearest first.
+        matched: the thresholds that keep as many near-duplicates; None where none was given.
+        tolerance: differences up to this do not count.
+        requirements: as they were asked.
+        unmet: those that fail.
+        notes: what a reader should know of texts and pairs.
     """
 
-    texts: tuple[str, ...]
-    sources: tuple[str, ...]
-    chosen: tuple[tuple[int, ChosenWords], ...]
-    pairs: tuple[Pair, ...]
-    plan: ComparePlan
-    gate: Gate
-    seed: Seed
+    first: str
+    second: str
+    identities: tuple[str, str]
+    texts: int
+    apart: float | None
+    rows: tuple[Difference, ...]
+    changed: tuple[ChangedNeighbour, ...]
+    matched: MatchedThreshold | None
+    tolerance: float
+    requirements: tuple[str, ...]
+    unmet: tuple[Unmet, ...]
     notes: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """True where every requirement is met."""
+        return not self.unmet
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for every requirement that is not met."""
+        return tuple(each.sentence for each in self.unmet)
+
+    @property
+    def differs(self) -> bool:
+        """True where any row does."""
+        return any(row.differs for row in self.rows)
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The findings in sentences, the overall answer first."""
+        return answer_of(self)
+
+    def __getitem__(self, key: str) -> Difference:
+        """The row of that part and name, such as "check.negation"."""
+        for row in self.rows:
+            if row.key == key:
+                return row
+        raise KeyError(f"{key!r} is not a row of this comparison, such as {self.rows[0].key!r}")
+
+    def columns(self) -> dict[str, Any]:
+        """A row a difference, those that count first."""
+        names = ("part", "name", "count", "first", "second", "difference", "low", "high", "p", "differs")
+        rows = sorted(self.rows, key=lambda row: not row.differs)
+        return {name: [getattr(row, name) for row in rows] for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, as the JSON document has them."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "identities": list(self.identities),
+            "passed": self.passed,
+            "failures": list(self.failures),
+            "differs": self.differs,
+            "answer": list(self.answer),
+            "texts": self.texts,
+            "apart": self.apart,
+            "matched": None if self.matched is None else asdict(self.matched),
+            "tolerance": self.tolerance,
+            "rows": [{**asdict(row), "differs": row.differs} for row in self.rows],
+            "changed": [
+                {**asdict(changed), "words": [{**asdict(word), "apart": word.apart} for word in changed.words]}
+                for changed in self.changed
+            ],
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        count = sum(row.differs for row in self.rows)
+        return f"<Comparison of {self.first} and {self.second}: {count} of {len(self.rows)} rows differ>"
+
+    def __str__(self) -> str:
+        return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
+
+    def display(self) -> Display:
+        """The findings, the rows of every part with their intervals, and the texts whose neighbours changed."""
+        return display_of(self)
 
 
 def compare(
@@ -89,26 +196,38 @@ def compare(
     pairs: Pairs | None = None,
     seed: Seed = 0,
     *,
-    plan: ComparePlan | None = None,
     requirements: Sequence[str] = (),
+    words_per_text: int = 8,
+    word_texts: int = 300,
+    neighbours: int = 10,
+    tolerance: float = 0.01,
+    threshold: float | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Comparison:
     """Compare two models, or one before and after a change, on the same texts and pairs.
 
     Three parts, each paired: how well flipped meanings show (the areas under the curve of `check`); how far an
     embedding moves without a word, by category, by word, and a word's rank in its text; and each text's neighbours
     among the others, with the words that decide where the first one changed. A difference counts where its 95 %
-    interval, over pairs or texts, lies beyond the plan's tolerance and a test of all rows together says so: of two
-    models that can be exchanged at most 5 % of comparisons find any (for neighbours measured, not proved). All
-    numbers are attained on these texts; a removal is one change (docs/compare.md).
+    interval, over pairs or texts, lies beyond the tolerance and a test of all rows together says so: of two models that
+    can be exchanged at most 5 % of comparisons find any (for neighbours measured, not proved). All numbers are measured
+    on these texts; a removal is one change (docs/compare.md).
 
     Args:
         first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the check alone.
         texts: the user's own, or Documents; six at least.
         pairs: of the check, as there; "none" for no check.
         seed: of the words, the texts drawn, and the tests.
-        plan: the effort.
         requirements: such as "check.negation.difference >= -.02", "neighbours.nearest.second <= .05" or
             "all.differs <= 0".
+        words_per_text: words that are removed from a text one by one: negations first, others at random.
+        word_texts: texts that words are removed from, at random where there are more; all texts have neighbours.
+        neighbours: neighbours of a text whose recall is measured.
+        tolerance: differences up to this do not count: of areas under the curve, ranks and shares of texts the number
+            itself, of removals a share of their mean.
+        threshold: a cosine from which on two texts count as the same with the first model; the one of the second that
+            keeps as many near-duplicates is given beside it.
+        progress: called with texts encoded, and how many there are.
 
     Raises:
         InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read or asked.
@@ -119,224 +238,161 @@ def compare(
     >>> compare(letters, letters, texts, pairs="none").differs
     False
     """
-    prepared = prepare(texts, pairs, plan or ComparePlan(), requirements, seed)
-    models = [as_pair_model(model) if is_pair_model(model) else as_model(model) for model in (first, second)]
-    return compare_models((models[0], models[1]), prepared)
-
-
-def prepare(
-    texts: Sequence[str | Document],
-    pairs: Pairs | None,
-    plan: ComparePlan,
-    requirements: Sequence[str],
-    seed: Seed,
-) -> Prepared:
-    """The texts and pairs of a comparison, its words chosen; InputError as of `compare`, before a model is loaded."""
+    require_count("words_per_text", words_per_text)
+    require_count("word_texts", word_texts)
+    require_count("neighbours", neighbours)
+    require_positive("tolerance", tolerance)
     derive_seed(seed)
-    saved, notes = _texts(texts)
-    drawn = range(len(saved))
-    if len(saved) > plan.word_texts:
-        random = np.random.default_rng(derive_seed(seed, "compared texts"))
-        drawn = sorted(random.choice(len(saved), plan.word_texts, replace=False).tolist())
-        notes.append(f"words were removed from {plan.word_texts} of the {len(saved)} texts, drawn at random")
-    words = [(at, choose_words(saved[at], plan.words_per_text, seed)) for at in drawn]
-    chosen = tuple((at, each) for at, each in words if each.length > 1 and each.words)
-    if len(chosen) < len(words):
-        notes.append(f"{len(words) - len(chosen)} texts have fewer than two words, and none was removed from them")
-    read, pair_notes = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs, None)
-    gate = Gate.read(requirements)
-    gate.require_askable([pair.kind for pair in read if not pair.same], [each for _, each in chosen])
-    named = {each.text: each.source for each in texts if isinstance(each, Document)}
-    sources = tuple(named.get(text) or f"text {at}" for at, text in enumerate(saved))
-    return Prepared(tuple(saved), sources, chosen, tuple(read), plan, gate, seed, (*notes, *pair_notes))
+    gate = read_requirements(requirements)
+    sources, notes = _texts(texts)
+    compared, pair_notes = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
+    models: Models = _loaded(first), _loaded(second)
+    readers = [model for model in models if isinstance(model, Model)]
+    sources = _readable(sources, readers, notes)
+    chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)
+    notes += pair_notes
+    require_rows(gate, [pair.kind for pair in compared if not pair.same], [text for _, text in chosen])
 
+    vectors = len(readers) == 2
+    done, total = 0, 2 * len({text for pair in compared for text in (pair.first, pair.second)})
+    total += 2 * encodings(list(sources), chosen) if vectors else 0
 
-def compare_models(
-    models: tuple[Model | PairModel, Model | PairModel],
-    prepared: Prepared,
-    *,
-    progress: Progress = lambda done, total: None,
-) -> Comparison:
-    """The comparison of two loaded models; `progress` is called with texts encoded, and how many there are."""
-    prepared = _read_by_both(_readable(prepared, models), models)
-    counted = _Counter(prepared, models, progress)
-    notes = list(prepared.notes)
-    rows, matched = _checked(models, prepared, counted, notes) if prepared.pairs else ([], None)
-    changed, apart = (), None
-    first, second = models
-    if isinstance(first, Model) and isinstance(second, Model):
-        if not prepared.chosen:
+    def count(more: int) -> None:
+        nonlocal done
+        done = min(total, done + more)
+        progress(done, total)
+
+    rows, matched = _checked(models, compared, tolerance, threshold, seed, notes, count) if compared else ([], None)
+    changed, apart = [], None
+    if vectors:
+        if not chosen:
             raise InputError("`texts` holds none of two words or more that both models read; a removal takes one away")
         notes += [
             f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): so does the check of "
             "its pairs; neighbours and distances are by cosines all the same"
-            for model in models
-            if isinstance(model, Model) and not gives_cosines(model)
+            for model in readers
+            if not gives_cosines(model)
         ]
-        observed = (
-            see(first, prepared.texts, prepared.chosen, counted.told),
-            see(second, prepared.texts, prepared.chosen, counted.told),
+        answers = (
+            ModelAnswers.of(readers[0], list(sources), chosen, count),
+            ModelAnswers.of(readers[1], list(sources), chosen, count),
         )
-        plan, chosen = prepared.plan, [each for _, each in prepared.chosen]
-        rows += word_differences(chosen, *observed, tolerance=plan.tolerance, seed=prepared.seed)
-        near, results = neighbour_differences(
-            prepared.texts, *observed, most=plan.neighbours, tolerance=plan.tolerance, seed=prepared.seed
-        )
+        rows += word_differences([text for _, text in chosen], *answers, tolerance=tolerance, seed=seed)
+        near, changed = neighbour_differences(list(sources), *answers, most=neighbours, tolerance=tolerance, seed=seed)
         rows += near
-        looked = explained(results[: plan.explained], (first, second), observed, lambda done: None)
-        changed, apart = (*looked, *results[plan.explained :]), _apart(observed)
+        both = readers[0], readers[1]
+        changed[:_EXPLAINED] = [with_words(neighbour, both, answers) for neighbour in changed[:_EXPLAINED]]
+        units = [each.units for each in answers]
+        apart = float((units[0] - units[1]).norm(dim=1).mean()) if units[0].shape == units[1].shape else None
     elif not rows:
         raise InputError("`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone")
     else:
         notes.append("a model that scores pairs gives texts no vectors: words and neighbours were not compared")
-    result = Comparison(
-        first=_named(models)[0],
-        second=_named(models)[1],
-        identities=(first.identity(), second.identity()),
-        texts=len(prepared.texts),
+    names = [model.name for model in models]
+    return Comparison(
+        first=names[0],
+        second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
+        identities=(models[0].identity(), models[1].identity()),
+        texts=len(sources),
         apart=apart,
         rows=tuple(rows),
         changed=tuple(changed),
         matched=matched,
-        tolerance=prepared.plan.tolerance,
-        failures=(),
-        requirements=tuple(requirement.text for requirement in prepared.gate.requirements),
+        tolerance=tolerance,
+        requirements=tuple(requirement.text for requirement in gate),
+        unmet=tuple(unmet(gate, rows)),
         notes=tuple(notes),
     )
-    return replace(result, failures=tuple(prepared.gate.failures(rows)))
 
 
-def _readable(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:
-    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts and names them."""
-    readers = [model for model in models if isinstance(model, Model)]
-    reasons = {
-        at: reason
-        for at, text in enumerate(prepared.texts)
-        if (reason := next(filter(None, (model.unreadable(text) for model in readers)), None)) is not None
-    }
-    if not reasons:
-        return prepared
-    saved = [at for at in range(len(prepared.texts)) if at not in reasons]
-    if len(saved) < LEAST + 1:
-        raise InputError(f"`texts` holds {len(saved)} texts that both models read; give {LEAST + 1} or more")
-    place = {old: new for new, old in enumerate(saved)}
-    first = min(reasons)
-    note = (
-        f"{len(reasons)} texts cannot be read and were left out; the first, {prepared.sources[first]}: {reasons[first]}"
-    )
-    return replace(
-        prepared,
-        texts=tuple(prepared.texts[at] for at in saved),
-        sources=tuple(prepared.sources[at] for at in saved),
-        chosen=tuple((place[at], each) for at, each in prepared.chosen if at in place),
-        notes=(*prepared.notes, note),
-    )
+def _loaded(model: Any) -> Model | PairModel:
+    return as_pair_model(model) if is_pair_model(model) else as_model(model)
 
 
-def _read_by_both(prepared: Prepared, models: tuple[Model | PairModel, Model | PairModel]) -> Prepared:
-    """The words that both models read, and a note on the others."""
-    readers = [model for model in models if isinstance(model, Model)]
-    limits = {
-        at: common_span([model.read_span(each.text) for model in readers] or [(0, len(each.text))])
-        for at, each in prepared.chosen
-    }
-    if all(limits[at] == (0, len(each.text)) for at, each in prepared.chosen):
-        return prepared
-    plan = prepared.plan
-    again = [
-        (at, choose_words(each.text, plan.words_per_text, prepared.seed, limits[at])) for at, each in prepared.chosen
-    ]
-    unread = [each for _, each in again if each.unread]
-    if not unread:
-        return replace(prepared, chosen=tuple((at, each) for at, each in again if each.words))
-    note = (
-        f"{sum(each.unread for each in unread)} words of {len(unread)} texts are past what one of the models reads: "
-        f"none of them was removed, and their change is unknown; the first text is {unread[0].text[:40]!r}..."
-    )
-    chosen = tuple((at, each) for at, each in again if each.words)
-    return replace(prepared, chosen=chosen, notes=(*prepared.notes, note))
-
-
-def _texts(texts: Sequence[str | Document]) -> tuple[list[str], list[str]]:
-    """The texts, each once, and notes."""
+def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
+    """The texts, each once, with where it comes from; and notes."""
     if isinstance(texts, str | Document):
         raise InputError(f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list")
-    listed = [text.text if isinstance(text, Document) else text for text in texts]
-    if odd := [text for text in listed if not isinstance(text, str)]:
-        raise InputError(f"`texts` must be a list of strings or Documents; got {odd[0]!r}")
-    saved = list(dict.fromkeys(text for text in listed if text.strip()))
-    notes = []
-    if len(saved) < len(listed):
-        notes.append(f"{len(listed) - len(saved)} texts are empty or equal another, and were left out")
-    if len(saved) < LEAST + 1:
+    sources: dict[str, str] = {}
+    for each in texts:
+        text, source = (each.text, each.source) if isinstance(each, Document) else (each, "")
+        if not isinstance(text, str):
+            raise InputError(f"`texts` must be a list of strings or Documents; got {text!r}")
+        if text.strip():
+            sources.setdefault(text, source or f"text {len(sources)}")
+    left_out = len(texts) - len(sources)
+    notes = [f"{left_out} texts are empty or equal another, and were left out"] if left_out else []
+    if len(sources) < LEAST + 1:
         raise InputError(
-            f"`texts` holds {len(saved)} different texts; give {LEAST + 1} or more, for intervals over texts"
+            f"`texts` holds {len(sources)} different texts; give {LEAST + 1} or more, for intervals over texts"
         )
-    return saved, notes
+    return sources, notes
 
 
-def _named(models: tuple[Model | PairModel, Model | PairModel]) -> tuple[str, str]:
-    """The models' names; "(second)" behind the second where both have one name."""
-    first, second = models[0].name, models[1].name
-    return first, second if second != first else f"{second} (second)"
+def _readable(sources: dict[str, str], readers: Sequence[Model], notes: list[str]) -> dict[str, str]:
+    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts and names them."""
+    reasons = {}
+    for text in sources:
+        if reason := next(filter(None, (model.unreadable(text) for model in readers)), None):
+            reasons[text] = reason
+    if not reasons:
+        return sources
+    readable_texts = {text: source for text, source in sources.items() if text not in reasons}
+    if len(readable_texts) < LEAST + 1:
+        raise InputError(f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or more")
+    text, reason = next(iter(reasons.items()))
+    notes.append(f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: {reason}")
+    return readable_texts
+
+
+def _chosen(
+    texts: Sequence[str], readers: Sequence[Model], words: int, most: int, seed: Seed, notes: list[str]
+) -> list[tuple[int, ChosenWords]]:
+    """The texts that words are removed from, with their numbers; words that a model does not read are left out."""
+    drawn = list(range(len(texts)))
+    if len(texts) > most:
+        random = np.random.default_rng(derive_seed(seed, "compared texts"))
+        drawn = sorted(random.choice(len(texts), most, replace=False).tolist())
+        notes.append(f"words were removed from {most} of the {len(texts)} texts, drawn at random")
+    chosen = []
+    for at in drawn:
+        span = common_span([(0, len(texts[at])), *(model.read_span(texts[at]) for model in readers)])
+        chosen.append((at, choose_words(texts[at], words, seed, span)))
+    if short := sum(text.length < 2 for _, text in chosen):
+        notes.append(f"{short} texts have fewer than two words, and none was removed from them")
+    if unread := [text for _, text in chosen if text.unread]:
+        notes.append(
+            f"{sum(text.unread for text in unread)} words of {len(unread)} texts are past what one of the models "
+            "reads: none of them was removed, and their change is unknown; the first text is "
+            f"{unread[0].text[:40]!r}..."
+        )
+    return [(at, text) for at, text in chosen if text.length > 1 and text.words]
 
 
 def _checked(
-    models: tuple[Model | PairModel, Model | PairModel], prepared: Prepared, counted: "_Counter", notes: list[str]
+    models: Models,
+    pairs: Sequence[Pair],
+    tolerance: float,
+    threshold: float | None,
+    seed: Seed,
+    notes: list[str],
+    count: Callable[[int], None],
 ) -> tuple[list[Difference], MatchedThreshold | None]:
     """The differences in the check's areas under the curve, and the thresholds that keep as many near-duplicates."""
-    pairs = list(prepared.pairs)
     for model in models:
         pairs, unread = readable(model, pairs)
         notes += unread
-    before, after = (similarities(model, pairs, progress=counted.pairs()) for model in models)
-    measured = Measured(pairs, before, cosines=all(map(gives_cosines, models)))
-    same = measured.near
+    before, after = (similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models)
+    measured = PairSimilarities(pairs, before, cosines=all(map(gives_cosines, models)))
     sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
-    result = paired_areas(sides, (before[same], after[same]), seed=prepared.seed)
-    counts = {kind: len(numbers[0]) for kind, numbers in sides.items()}
+    areas = paired_areas(sides, (before[measured.near], after[measured.near]), seed=seed)
     rows = [
         Difference(
-            part=CHECK, name=ALL_KINDS if name == TOGETHER else name, count=counts.get(name, sum(counts.values())),
-            first=area.before, second=area.after, difference=area.change.value, low=area.change.low,
-            high=area.change.high, margin=prepared.plan.tolerance, p=min(1.0, FAMILIES * area.p),
+            part=CHECK, name=ALL_KINDS if kind == TOGETHER else kind,
+            count=int(measured.opposites.get(kind, measured.opposite).sum()), first=area.before, second=area.after,
+            difference=area.change.value, low=area.change.low, high=area.change.high, margin=tolerance,
+            p=min(1.0, FAMILIES * area.p),
         )
-        for name, area in result.items()
+        for kind, area in areas.items()
     ]  # fmt: skip
-    threshold = prepared.plan.threshold
-    if threshold is None:
-        return rows, None
-    opposite = np.logical_or.reduce(list(measured.opposites.values()))
-    return rows, MatchedThreshold.of(threshold, (before, after), same, opposite, seed=prepared.seed)
-
-
-def _apart(observed: tuple[Seen, Seen]) -> float | None:
-    """The mean distance of a text's two vectors, both at length one; None where they have not one dimension."""
-    first, second = (each.units for each in observed)
-    return float((first - second).norm(dim=1).mean()) if first.shape == second.shape else None
-
-
-class _Counter:
-    """Texts that both models have encoded, of all that they will."""
-
-    def __init__(self, prepared: Prepared, models: Sequence[Model | PairModel], progress: Progress):
-        self._progress, self._done = progress, 0
-        of_pairs = len({text for pair in prepared.pairs for text in (pair.first, pair.second)})
-        vectors = all(isinstance(model, Model) for model in models)
-        self._total = 2 * (of_pairs + (encodings(prepared.texts, prepared.chosen) if vectors else 0))
-
-    def told(self, done: int) -> None:
-        """So many texts more."""
-        self._done += done
-        self._progress(min(self._done, self._total), self._total)
-
-    def pairs(self) -> Progress:
-        """The progress of one model's pairs."""
-        last = 0
-
-        def progress(done: int, total: int) -> None:
-            nonlocal last
-            self.told(done - last)
-            last = done
-
-        return progress
+    return rows, None if threshold is None else MatchedThreshold.of(threshold, measured, after, seed=seed)

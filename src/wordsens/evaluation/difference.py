@@ -1,14 +1,11 @@
 """One difference between two models: both numbers, the interval, whether it counts, and the requirements on it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.requirement import Requirement
+from wordsens.evaluation.requirement import EVERY, LEVEL, Requirement, Unmet
 from wordsens.evaluation.texts import ChosenWords
-
-LEVEL = 0.05
-"""The chance of at least one false difference in a comparison."""
 
 CHECK, REMOVAL, WORD, RANK, NEIGHBOURS = "check", "removal", "word", "rank", "neighbours"
 NEAREST, RECALL = "nearest", "recall"
@@ -21,6 +18,8 @@ ALL_KINDS = "all kinds"
 
 FIELDS = ("first", "second", "difference", "low", "high", "p", "differs", "count")
 """The fields that a requirement may name."""
+
+_EXAMPLE = "neighbours.nearest.second <= .05"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +56,6 @@ class Difference:
         return f"{self.part}.{self.name}"
 
     @property
-    def interval(self) -> str:
-        """The difference with its interval, in words."""
-        if self.low is None or self.high is None:
-            return f"{self.difference:+.3f} (too few texts for an interval)"
-        return f"{self.difference:+.3f} (95 %: {self.low:+.3f} to {self.high:+.3f})"
-
-    @property
     def differs(self) -> bool:
         """True where the interval lies beyond the margin, and so does the test of all rows together."""
         if self.low is None or self.high is None or self.p > LEVEL:
@@ -86,70 +78,45 @@ class Difference:
         return None if value is None else float(value)
 
 
-def rows_named(rows: Sequence[Difference], name: str) -> Iterator[Difference]:
-    """The rows of that key, of "part.all", or, for "all", every row."""
-    for row in rows:
-        if name in ("all", row.key, f"{row.part}.all"):
-            yield row
+def with_interval(row: Difference) -> str:
+    """The difference with its interval, in words."""
+    if row.low is None or row.high is None:
+        return f"{row.difference:+.3f} (too few texts for an interval)"
+    return f"{row.difference:+.3f} (95 %: {row.low:+.3f} to {row.high:+.3f})"
 
 
-_EXAMPLE = "neighbours.nearest.second <= .05"
-_PARTS = (CHECK, REMOVAL, WORD, RANK, NEIGHBOURS)
-
-
-@dataclass(frozen=True)
-class Gate:
-    """Bounds on the rows of a comparison, such as "check.negation.difference >= -.02" or "all.differs <= 0"."""
-
-    requirements: tuple[Requirement, ...] = ()
-
-    @classmethod
-    def read(cls, texts: Sequence[str]) -> "Gate":
-        """The requirements that the texts state; InputError for one that cannot be read."""
-        listed = [texts] if isinstance(texts, str) else texts
-        return cls(tuple(Requirement.read(text, FIELDS, _EXAMPLE) for text in listed))
-
-    def require_askable(self, kinds: Sequence[str], chosen: Sequence[ChosenWords]) -> None:
-        """InputError for a row that this comparison cannot have, before a model is loaded."""
-        words = {word.lower() for text in chosen for word in text.words}
-        for requirement in self.requirements:
-            part, _, name = requirement.kind.partition(".")
-            if requirement.kind == "all":
-                continue
-            require_choice(f"the part of {requirement.text!r}", part, (*_PARTS, "all"))
+def read_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
+    """Bounds on rows, such as "check.negation.difference >= -.02" or "all.differs <= 0"; InputError for a wrong one."""
+    requirements = Requirement.read_all(texts, FIELDS, _EXAMPLE)
+    for requirement in requirements:
+        part, _, name = requirement.kind.partition(".")
+        if requirement.kind != EVERY:
+            require_choice(f"the part of {requirement.text!r}", part, (CHECK, REMOVAL, WORD, RANK, NEIGHBOURS, EVERY))
             if not name:
                 raise InputError(
                     f"`requirements` (={requirement.text!r}) names no row; write {part}.all, or {_EXAMPLE!r}"
                 )
-            checked = [*dict.fromkeys(kinds), ALL_KINDS]
-            offered = {CHECK: checked, NEIGHBOURS: [NEAREST, RECALL], WORD: words, RANK: words}.get(part)
-            if name != "all" and offered is not None and name not in offered:
-                near = "a word that is removed" if part in (WORD, RANK) else " or ".join(map(repr, offered))
-                raise InputError(f"the requirement {requirement.text!r} is on no row; name {near}, or 'all'")
-
-    def failures(self, rows: Sequence[Difference]) -> list[str]:
-        """A sentence for every row that does not meet a requirement, and for every requirement without a row."""
-        shown = []
-        for requirement in self.requirements:
-            named = list(rows_named(rows, requirement.kind))
-            if not named:
-                shown.append(f"{requirement.text}: there is no such row; it may have too few texts")
-            shown += [_told(row, requirement) for row in named if not requirement.met(row.field(requirement.field))]
-        return shown
-
-    def cases(self, rows: Sequence[Difference]) -> dict[str, list[str]]:
-        """Every requirement with what fails it."""
-        return {one.text: Gate((one,)).failures(rows) for one in self.requirements}
+    return requirements
 
 
-def _told(row: Difference, requirement: Requirement) -> str:
-    if requirement.field == "differs":
-        shown = f"differs by {row.interval}" if row.differs else "does not differ"
-        return f"{row.key} {shown}, required {requirement.sign} {requirement.bound:g}"
-    value = row.field(requirement.field)
-    number = "none (too few texts)" if value is None else f"{value:.4g}"
-    interval = ""
-    if requirement.field == "difference" and row.low is not None and row.high is not None:
-        interval = f" (95 % interval {row.low:.4g} to {row.high:.4g})"
-    bound = f"{requirement.sign} {requirement.bound:g}"
-    return f"{row.key}.{requirement.field} is {number}{interval}, required {bound}"
+def require_rows(requirements: Sequence[Requirement], kinds: Sequence[str], chosen: Sequence[ChosenWords]) -> None:
+    """InputError for a requirement on a row that this comparison cannot have."""
+    words = {word.lower() for text in chosen for word in text.words}
+    offered = {CHECK: [*dict.fromkeys(kinds), ALL_KINDS], NEIGHBOURS: [NEAREST, RECALL], WORD: words, RANK: words}
+    for requirement in requirements:
+        part, _, name = requirement.kind.partition(".")
+        if requirement.kind != EVERY and part in offered and name not in (EVERY, *offered[part]):
+            near = "a word that is removed" if part in (WORD, RANK) else " or ".join(map(repr, offered[part]))
+            raise InputError(f"the requirement {requirement.text!r} is on no row; name {near}, or 'all'")
+
+
+def unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> Iterator[Unmet]:
+    """Every row that does not meet a requirement on it, on its part, or on all; and every requirement without a row."""
+    for requirement in requirements:
+        named = {row.key: row for row in rows if requirement.kind in (EVERY, row.key, f"{row.part}.{EVERY}")}
+        yield from replace(requirement, kind=EVERY).unmet(
+            named,
+            number=Difference.field,
+            detail=lambda row, field: f", difference {with_interval(row)}" if field.startswith("differ") else "",
+            missing="there is no such row; it may have too few texts",
+        )

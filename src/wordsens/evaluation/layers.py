@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.evaluation.similarities import Measured, Progress, unit_vectors
+from wordsens.evaluation.similarities import PairSimilarities, Progress, unit_vectors
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.black_box import Model, require_cosines
 from wordsens.seeds import Seed, derive_seed
@@ -81,23 +81,23 @@ def layer_rows(
     phi = model.features()
     count = len(pooled)
     first = phi.stack.layers + 1 - count
-    result: list[LayerRow] = []
-    for at, cosines in enumerate(pooled):
-        rows = _token_rows(phi.at(layer=first + at), texts)
+    layers: list[LayerRow] = []
+    for layer, cosines in enumerate(pooled, first):
+        rows = _token_rows(phi.at(layer=layer), texts)
         apart = np.array([_farthest(rows[pair.first], rows[pair.second]) for pair in short])
-        result += _rows_of(first + at, Measured(short, cosines), apart)
-        progress(at + 1, count)
-    return result
+        layers += _rows_of(layer, PairSimilarities(short, cosines), apart)
+        progress(layer - first + 1, count)
+    return layers
 
 
 def _some(pairs: Sequence[Pair], seed: Seed) -> list[Pair]:
     chance = random.Random(derive_seed(seed, "layers"))
     shuffled = chance.sample(list(pairs), len(pairs))
     kinds = dict.fromkeys(pair.kind for pair in pairs)
-    return [pair for kind in kinds for pair in [one for one in shuffled if one.kind == kind][:MOST_OF_A_KIND]]
+    return [pair for kind in kinds for pair in [other for other in shuffled if other.kind == kind][:MOST_OF_A_KIND]]
 
 
-def _rows_of(layer: int, measured: Measured, apart: Float[np.ndarray, " pairs"]) -> list[LayerRow]:
+def _rows_of(layer: int, measured: PairSimilarities, apart: Float[np.ndarray, " pairs"]) -> list[LayerRow]:
     cosines, synonyms = measured.values, measured.synonyms
     return [
         LayerRow(
@@ -114,14 +114,14 @@ def _rows_of(layer: int, measured: Measured, apart: Float[np.ndarray, " pairs"])
 def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Tensor]:
     """Every text's rows at the map's layer, each at length one."""
     embedded = {text: phi.embed([text])[0].rows for text in dict.fromkeys(texts)}
-    result: dict[str, Tensor] = {}
+    units: dict[str, Tensor] = {}
     for tokens in sorted({len(rows) for rows in embedded.values()}):
         alike = [text for text, rows in embedded.items() if len(rows) == tokens]
         for start in range(0, len(alike), BATCH):
             batch = alike[start : start + BATCH]
             states = phi(torch.stack([embedded[text] for text in batch]))
-            result |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
-    return result
+            units |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
+    return units
 
 
 def _farthest(first: Tensor, second: Tensor) -> float:

@@ -45,36 +45,32 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
     [('antonym', 'How do I disable sync?')]
     """
     require_count("most", most)
-    # A sentence and its opposite may both be among the texts: they make one pair.
-    pairs_of: dict[str, dict[frozenset[str], Pair]] = {kind: {} for kind in RULES}
+    sentences: dict[str, str] = {}
     count = 0
     for count, text in enumerate(texts, start=1):
         document = text if isinstance(text, Document) else Document(text)
-        for sentence in SENTENCE_END.split(document.text):
-            sentence = " ".join(sentence.split())
-            if len(sentence.split()) in _WORDS:
-                for kind, rule in RULES.items():
-                    opposite = rule(sentence)
-                    if opposite is not None and opposite != sentence:
-                        columns = {"source": document.source or f"text {count - 1}"}
-                        pairs_of[kind].setdefault(
-                            frozenset((sentence, opposite)), Pair(kind, sentence, opposite, False, columns)
-                        )
-    pairs = [pair for kind, found in pairs_of.items() for pair in _some(list(found.values()), most, seed, kind)]
-    if not pairs:
+        for part in SENTENCE_END.split(document.text):
+            sentences.setdefault(" ".join(part.split()), document.source or f"text {count - 1}")
+    chosen: list[Pair] = []
+    for kind, rule in RULES.items():
+        # A sentence and its opposite may both be among the texts: they make one pair.
+        pairs: dict[frozenset[str], Pair] = {}
+        for sentence, source in sentences.items():
+            opposite = rule(sentence) if len(sentence.split()) in _WORDS else None
+            if opposite not in (None, sentence):
+                pair = Pair(kind, sentence, opposite, False, {"source": source})
+                pairs.setdefault(frozenset((sentence, opposite)), pair)
+        places = range(len(pairs))
+        if len(pairs) > most:
+            places = sorted(random.Random(derive_seed(seed, "near misses", kind)).sample(places, most))
+        listed = list(pairs.values())
+        chosen += [listed[place] for place in places]
+    if not chosen:
         raise InputError(
             f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
             "holds a word of the lists; give other texts, or pairs of your own"
         )
-    return pairs
-
-
-def _some(pairs: list[Pair], most: int, seed: Seed, kind: str) -> list[Pair]:
-    """At most so many, in their order."""
-    if len(pairs) <= most:
-        return pairs
-    places = random.Random(derive_seed(seed, "near misses", kind)).sample(range(len(pairs)), most)
-    return [pairs[at] for at in sorted(places)]
+    return chosen
 
 
 Rule = Callable[[str], str | None]
@@ -92,9 +88,9 @@ def _exchange(words: Mapping[str, str]) -> Rule:
     """The rule that exchanges the first listed word, or two words."""
 
     def rule(sentence: str) -> str | None:
-        matches = list(_WORD.finditer(sentence))
-        for place, first in enumerate(matches):
-            for last in matches[place : place + 2][::-1]:
+        words_of_sentence = list(_WORD.finditer(sentence))
+        for place, first in enumerate(words_of_sentence):
+            for last in words_of_sentence[place : place + 2][::-1]:
                 start, stop = first.start(), last.end()
                 opposite = words.get(sentence[start:stop].lower())
                 if opposite is not None:

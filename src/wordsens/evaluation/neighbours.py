@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from wordsens.evaluation.difference import FAMILIES, NEAREST, NEIGHBOURS, RECALL, Difference
-from wordsens.evaluation.texts import Progress, choose_words, common_span, encoded
-from wordsens.evaluation.word_differences import Seen
+from wordsens.evaluation.texts import choose_words, common_span, encoded
+from wordsens.evaluation.word_differences import ModelAnswers
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.paired import Bounds, paired_means
@@ -87,14 +87,14 @@ class ChangedNeighbour:
 
 
 def neighbour_differences(
-    texts: Sequence[str], first: Seen, second: Seen, *, most: int, tolerance: float, seed: Seed
+    texts: Sequence[str], first: ModelAnswers, second: ModelAnswers, *, most: int, tolerance: float, seed: Seed
 ) -> tuple[list[Difference], list[ChangedNeighbour]]:
     """The share of texts whose first neighbour changed, the recall of neighbours, and the clearest changes.
 
     With N(i) a text's k nearest by cosine, the recall is |N_A(i) ∩ N_B(i)| / k; cosines within rounding are equal. Both
     numbers are set against the same between two calls of one model, mean over the two models: for models that can be
-    exchanged the difference is 0 on average. The standard errors are
-    those of `sampling_errors`, where they are larger than those of independent texts.
+    exchanged the difference is 0 on average. The standard errors are those of `sampling_errors`, where they are larger
+    than those of independent texts.
 
     Args:
         texts: all texts.
@@ -107,73 +107,67 @@ def neighbour_differences(
         return [], []
     k = max(1, min(most, (len(texts) - 1) // 4))
     between = agreement(first.units, second.units, k)
-    calls = [agreement(observed.units, observed.again, k) for observed in (first, second)]
-    changed, own_changed = between.changed, (calls[0].changed + calls[1].changed) / 2
-    recall, own_recall = between.recall, (calls[0].recall + calls[1].recall) / 2
-    saved = np.stack([changed - own_changed, recall - own_recall])
-    saved = _spread(saved, sampling_errors(between, calls, k, seed=seed))
+    calls = [agreement(answers.units, answers.again, k) for answers in (first, second)]
+    within_changed, within_recall = (
+        (getattr(calls[0], name) + getattr(calls[1], name)) / 2 for name in ("changed", "recall")
+    )
+    differences = np.stack([between.changed - within_changed, between.recall - within_recall])
+    spread = _spread(differences, sampling_errors(between, calls, k, seed=seed))
     # Without noise of their own, models can only differ in one direction.
-    bounds: list[Bounds | None] = [(-float(own_changed.any()), 1.0), (-1.0, float((own_recall < 1).any()))]
+    bounds: list[Bounds | None] = [(-float(within_changed.any()), 1.0), (-1.0, float((within_recall < 1).any()))]
     if torch.equal(first.units, second.units):
         bounds = [None, None]
-    tested = paired_means(saved, np.full(2, tolerance), bounds, seed=seed)
+    tests = paired_means(spread, np.full(2, tolerance), bounds, seed=seed)
+    numbers = ((NEAREST, within_changed, between.changed), (RECALL, within_recall, between.recall))
     rows = [
         Difference(
-            part=NEIGHBOURS, name=name, count=len(texts), first=float(own.mean()), second=float(both.mean()),
+            part=NEIGHBOURS, name=name, count=len(texts), first=float(within.mean()), second=float(across.mean()),
             difference=test.value, low=test.low, high=test.high, margin=tolerance, p=min(1.0, FAMILIES * test.p),
         )
-        for name, own, both, test in zip(
-            (NEAREST, RECALL), (own_changed, own_recall), (changed, recall), tested, strict=True
+        for (name, within, across), test in zip(numbers, tests, strict=True)
+    ]  # fmt: skip
+    changed = []
+    for at in np.flatnonzero((between.changed == 1) & (within_changed == 0)).tolist():
+        old, new = int(between.first[at, 0]), int(between.second[at, 0])
+        margins = [float(each.units[at] @ (each.units[old] - each.units[new])) for each in (first, second)]
+        changed.append(
+            ChangedNeighbour(
+                at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=margins[0],
+                second=margins[1],
+            )
+        )  # fmt: skip
+    return rows, sorted(changed, key=lambda neighbour: -min(neighbour.first, -neighbour.second))[:LISTED]
+
+
+def with_words(
+    neighbour: ChangedNeighbour, models: tuple[Model, Model], answers: tuple[ModelAnswers, ModelAnswers]
+) -> ChangedNeighbour:
+    """The changed text with the words that decide between its old and its new neighbour in either model."""
+    text = neighbour.text
+    chosen = choose_words(text, WORDS, 0, common_span([model.read_span(text) for model in models]))
+    margins = [
+        normalize(encoded(model.encode, chosen.changed), dim=1)
+        @ (each.units[neighbour.old] - each.units[neighbour.new])
+        for model, each in zip(models, answers, strict=True)
+    ]
+    words = [
+        DecidingWord(
+            word=word, start=start, stop=stop, first=first - neighbour.first, second=second - neighbour.second,
+            back=second > 0, away=first < 0,
+        )
+        for word, (start, stop), first, second in zip(
+            chosen.words, chosen.spans, margins[0].tolist(), margins[1].tolist(), strict=True
         )
     ]  # fmt: skip
-    steady = (changed == 1) & (own_changed == 0)
-    shown = [
-        _changed(texts, (first, second), int(at), int(between.first[at, 0]), int(between.second[at, 0]))
-        for at in np.flatnonzero(steady)
-    ]
-    return rows, sorted(shown, key=lambda one: -min(one.first, -one.second))[:LISTED]
-
-
-def explained(
-    changed: Sequence[ChangedNeighbour], models: tuple[Model, Model], observed: tuple[Seen, Seen], progress: Progress
-) -> list[ChangedNeighbour]:
-    """The changed texts with the words that decide between their old and their new neighbour in either model."""
-    return [_explained(one, models, observed, progress) for one in changed]
+    return replace(neighbour, words=tuple(sorted(words, key=lambda word: -abs(word.apart))))
 
 
 def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) -> Float[np.ndarray, "rows texts"]:
     """The values, farther from their means where the standard error is larger than that of independent texts."""
     means = values.mean(axis=1, keepdims=True)
-    plain = values.std(axis=1, ddof=1) / values.shape[1] ** 0.5
-    stretch = [max(1.0, error / one) if one > 0 else 1.0 for error, one in zip(errors, plain, strict=True)]
+    independent = values.std(axis=1, ddof=1) / values.shape[1] ** 0.5
+    stretch = [max(1.0, error / plain) if plain > 0 else 1.0 for error, plain in zip(errors, independent, strict=True)]
     return means + (values - means) * np.array(stretch)[:, None]
-
-
-def _changed(texts: Sequence[str], observed: tuple[Seen, Seen], at: int, old: int, new: int) -> ChangedNeighbour:
-    first, second = (float(each.units[at] @ (each.units[old] - each.units[new])) for each in observed)
-    return ChangedNeighbour(
-        at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=first, second=second
-    )
-
-
-def _explained(
-    one: ChangedNeighbour, models: tuple[Model, Model], observed: tuple[Seen, Seen], progress: Progress
-) -> ChangedNeighbour:
-    chosen = choose_words(one.text, WORDS, 0, common_span([model.read_span(one.text) for model in models]))
-    margins = [
-        normalize(encoded(model.encode, chosen.changed, progress), dim=1) @ (each.units[one.old] - each.units[one.new])
-        for model, each in zip(models, observed, strict=True)
-    ]
-    words = [
-        DecidingWord(
-            word=word, start=span[0], stop=span[1], first=first - one.first, second=second - one.second,
-            back=second > 0, away=first < 0,
-        )
-        for word, span, first, second in zip(
-            chosen.words, chosen.spans, margins[0].tolist(), margins[1].tolist(), strict=True
-        )
-    ]  # fmt: skip
-    return replace(one, words=tuple(sorted(words, key=lambda word: -abs(word.apart))))
 
 
 @dataclass(frozen=True)
@@ -192,22 +186,23 @@ class Agreement:
     recall: Float[np.ndarray, " texts"]
 
 
-def agreement(one: Float[Tensor, "texts d"], other: Float[Tensor, "texts e"], k: int) -> Agreement:
+def agreement(first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"], k: int) -> Agreement:
     """The neighbours by cosine under both, for vectors at length one; k is less than the number of texts."""
     parts: list[tuple[Tensor, ...]] = []
-    for start in range(0, len(one), _BLOCK):
-        cosines = [_others(units, start) for units in (one, other)]
-        ordered = [table.sort(dim=1, descending=True, stable=True) for table in cosines]
-        near = [result.indices[:, : min(_FARTHER * k, len(one) - 1)] for result in ordered]
-        met = [cosines[side].gather(1, near[1 - side][:, :k]) for side in (0, 1)]
-        lost = [ordered[side].values[:, 0] - met[side][:, 0] > ROUNDING for side in (0, 1)]
-        saved = [met[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING for side in (0, 1)]
-        recall = (saved[0].double().mean(dim=1) + saved[1].double().mean(dim=1)) / 2
-        parts.append((near[0], near[1], (lost[0] | lost[1]).double(), recall))
+    for start in range(0, len(first), _BLOCK):
+        cosines = [_with_others(units, start) for units in (first, second)]
+        ordered = [block.sort(dim=1, descending=True, stable=True) for block in cosines]
+        near = [block.indices[:, : min(_FARTHER * k, len(first) - 1)] for block in ordered]
+        # Each model's cosines with the other's k nearest.
+        of_other = [cosines[side].gather(1, near[1 - side][:, :k]) for side in (0, 1)]
+        changed = [ordered[side].values[:, 0] - of_other[side][:, 0] > ROUNDING for side in (0, 1)]
+        shared = [(of_other[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING).double() for side in (0, 1)]
+        recall = (shared[0].mean(dim=1) + shared[1].mean(dim=1)) / 2
+        parts.append((near[0], near[1], (changed[0] | changed[1]).double(), recall))
     return Agreement(*(torch.cat(columns).numpy() for columns in zip(*parts, strict=True)))
 
 
-def _others(units: Float[Tensor, "texts d"], start: int) -> Float[Tensor, "block texts"]:
+def _with_others(units: Float[Tensor, "texts d"], start: int) -> Float[Tensor, "block texts"]:
     """The cosines of a block of texts with all, -infinity with themselves."""
     cosines = units[start : start + _BLOCK] @ units.T
     cosines[torch.arange(len(cosines)), torch.arange(start, start + len(cosines))] = -torch.inf
@@ -223,25 +218,22 @@ def sampling_errors(between: Agreement, calls: Sequence[Agreement], k: int, *, s
     """
     random = np.random.default_rng(derive_seed(seed, "half samples"))
     texts = len(between.first)
-    result = []
+    draws = []
     for _ in range(_HALVES):
-        saved = np.zeros(texts, dtype=bool)
-        saved[random.permutation(texts)[: texts // 2]] = True
-        numbers = np.array([_numbers(each, saved, k) for each in (between, *calls)])
-        result.append(numbers[0] - numbers[1:].mean(axis=0))
-    nearest, recall = np.array(result).std(axis=0, ddof=1).tolist()
+        in_half = np.zeros(texts, dtype=bool)
+        in_half[random.permutation(texts)[: texts // 2]] = True
+        numbers = np.array([_of_half(each, in_half, k) for each in (between, *calls)])
+        draws.append(numbers[0] - numbers[1:].mean(axis=0))
+    nearest, recall = np.array(draws).std(axis=0, ddof=1).tolist()
     return nearest, recall
 
 
-def _numbers(result: Agreement, saved: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
-    """The share of changed nearest ones and the recall among the kept texts."""
-    one, other = (_first_kept(near[saved], saved, k) for near in (result.first, result.second))
-    shared = (one[:, :, None] == other[:, None, :]).any(axis=2).mean()
-    return float((one[:, 0] != other[:, 0]).mean()), float(shared)
-
-
-def _first_kept(
-    near: Int[np.ndarray, "half near"], saved: Bool[np.ndarray, " texts"], k: int
-) -> Int[np.ndarray, "half k"]:
-    order = np.argsort(~saved[near], axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(near, order, axis=1)
+def _of_half(agreed: Agreement, in_half: Bool[np.ndarray, " texts"], k: int) -> tuple[float, float]:
+    """The share of changed nearest ones and the recall among the texts of a half."""
+    nearest = []
+    for near in (agreed.first[in_half], agreed.second[in_half]):
+        order = np.argsort(~in_half[near], axis=1, kind="stable")[:, :k]
+        nearest.append(np.take_along_axis(near, order, axis=1))
+    first, second = nearest
+    shared = (first[:, :, None] == second[:, None, :]).any(axis=2).mean()
+    return float((first[:, 0] != second[:, 0]).mean()), float(shared)

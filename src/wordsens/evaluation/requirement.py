@@ -1,10 +1,10 @@
-"""The gate of a check: requirements such as "negation.false_hits <= .2", and the similarities of an earlier check."""
+"""The gate of a command: requirements such as "negation.false_hits <= .2", and the similarities of an earlier check."""
 
 import hashlib
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.similarities import Measured
+from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.files import named_path, small_text, writing
 from wordsens.seeds import Seed
 from wordsens.statistics.auc import auc_interval
@@ -21,10 +21,10 @@ from wordsens.statistics.paired import Drop, paired_drops
 from wordsens.text.pairs import Pair
 
 EVERY = "all"
-"""In a kind's place: the requirement is one on every kind."""
+"""In a row's place: the requirement is one on every row."""
 
 LEVEL = 0.05
-"""The chance of at least one false alarm among all kinds of a check."""
+"""The chance of at least one false alarm among all kinds of a check, or all rows of a comparison."""
 
 _FORMAT = 1
 _MOST_BYTES = 100_000_000
@@ -50,11 +50,11 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Requirement:
-    """A bound on one number of one kind, of every kind, or of the whole.
+    """A bound on one number of one row (a kind, a label, ...), of every row, or of the whole.
 
     Attributes:
         text: as it was given.
-        kind: its name, or EVERY; "" of the whole.
+        kind: the row's name, or EVERY; "" of the whole.
         field: the number's name.
         sign: >=, <=, > or <.
         bound: the number.
@@ -68,27 +68,70 @@ class Requirement:
 
     @classmethod
     def read(cls, text: str, fields: Sequence[str], example: str, whole: Sequence[str] = ()) -> "Requirement":
-        """The requirement that the text states, on one of the fields of a kind, or of the whole.
+        """The requirement that the text states, on one of the fields of a row, or of the whole.
 
         >>> requirement = Requirement.read("negation.auc >= .5", ["auc"], "negation.auc >= .5")
         >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
         ('negation', 'auc', '>=', 0.5)
         """
-        result = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if result is None or (result["kind"] is None and not whole):
+        match = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None or (match["kind"] is None and not whole):
             forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
             raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
-        field = require_choice(f"the field of {text!r}", result["field"], fields if result["kind"] else whole)
-        return cls(text.strip(), (result["kind"] or "").strip(), field, result["sign"], float(result["bound"]))
+        field = require_choice(f"the field of {text!r}", match["field"], fields if match["kind"] else whole)
+        return cls(text.strip(), (match["kind"] or "").strip(), field, match["sign"], float(match["bound"]))
+
+    @classmethod
+    def read_all(
+        cls, texts: Sequence[str], fields: Sequence[str], example: str, whole: Sequence[str] = ()
+    ) -> "tuple[Requirement, ...]":
+        """`read` of each text, or of a single one."""
+        return tuple(cls.read(text, fields, example, whole) for text in ([texts] if isinstance(texts, str) else texts))
 
     def met(self, number: int | float | None) -> bool:
         """True where the number is within the bound; None never is."""
         return number is not None and _SIGNS[self.sign](number, self.bound)
 
-    def failure(self, name: str, number: int | float | None, interval: str = "") -> str:
-        """The sentence that says what is required, and what is."""
-        shown = "none" if number is None else f"{number:.4g}"
-        return f"{name} is {shown}{interval}, required {self.sign} {self.bound:g}"
+    def unmet(
+        self,
+        rows: Mapping[str, Any],
+        *,
+        number: Callable[[Any, str], float | None] = getattr,
+        detail: Callable[[Any, str], str] = lambda row, field: "",
+        missing: str = "there is no such row",
+    ) -> "Iterator[Unmet]":
+        """What is outside the bound.
+
+        Args:
+            rows: by their names; "" is the whole.
+            number: a row's number of a field.
+            detail: what is said behind that number, such as its interval.
+            missing: what is said where no row is named.
+        """
+        names = [name for name in rows if name] if self.kind == EVERY else [self.kind] if self.kind in rows else []
+        if not names:
+            yield Unmet("", self.text, f"{self.text}: {missing}")
+        for name in names:
+            value = number(rows[name], self.field)
+            if not self.met(value):
+                what = f"{name}.{self.field}" if name else self.field
+                shown = ("none" if value is None else f"{value:.4g}") + detail(rows[name], self.field)
+                yield Unmet(name, self.text, f"{what} is {shown}, required {self.sign} {self.bound:g}")
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """A requirement that fails.
+
+    Attributes:
+        kind: the row that fails it; "" of the whole.
+        requirement: as it was given.
+        sentence: what is required, and what is.
+    """
+
+    kind: str
+    requirement: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -106,12 +149,14 @@ class Baseline:
     values: dict[str, float]
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> "Baseline":
-        """The baseline in the file.
+    def of(cls, measured: PairSimilarities, *, model: str, identity: str) -> "Baseline":
+        """The similarities without their texts: a pair is named by a hash."""
+        pairs = zip(measured.pairs, measured.values, strict=True)
+        return cls(model, identity, {pair_key(pair): float(value) for pair, value in pairs})
 
-        Raises:
-            InputError: there is no such file, or it was not written by `write_baseline`.
-        """
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> "Baseline":
+        """The baseline in the file; InputError where there is no such file, or it was not written by `write`."""
         path = named_path("baseline", path)
         text = small_text(path, "baseline", most=_MOST_BYTES)
         try:
@@ -128,7 +173,16 @@ class Baseline:
                 "--save-baseline"
             ) from error
 
-    def drops(self, measured: Measured, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
+    def write(self, path: str | PathLike[str]) -> None:
+        """Save it as JSON; InputError where the file cannot be written."""
+        document = {
+            "format": _FORMAT, "model": self.model, "identity": self.identity, "similarities": self.values,
+        }  # fmt: skip
+        place = Path(path).expanduser()
+        with writing("path", place):
+            place.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+    def drops(self, measured: PairSimilarities, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
         """The change of every kind's AUC against near-duplicates over the pairs that both checks have, and notes on
         what is left out.
 
@@ -138,59 +192,40 @@ class Baseline:
         now = measured.values
         before = np.array([self.values.get(pair_key(pair), np.nan) for pair in measured.pairs])
         known = ~np.isnan(before)
-        same = measured.near & known
+        near = measured.near & known
         kinds = {kind: members & known for kind, members in measured.opposites.items()}
         compared = {kind: members for kind, members in kinds.items() if members.any()}
-        if not compared or not same.any():
+        if not compared or not near.any():
             raise InputError(
                 "`baseline` has no opposites or no near-duplicates in common with this check; save a new one for these "
                 "pairs with --save-baseline"
             )
-        firsts = {kind: (before[members], now[members]) for kind, members in compared.items()}
-        floor = on_the_floor({kind: sides[0] for kind, sides in firsts.items()}, before[same], seed=seed)
-        if len(floor) == len(firsts):
+        earlier = {kind: before[members] for kind, members in compared.items()}
+        floor = on_the_floor(earlier, before[near], seed=seed)
+        if len(floor) == len(compared):
             raise InputError(vacuous(floor))
         notes = [f"{kind}: none of its pairs is in the baseline" for kind in kinds if kind not in compared]
         if floor:
             notes.append(f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor")
         if few := [f"{kind} ({members.sum()})" for kind, members in compared.items() if members.sum() < _FEW]:
             notes.append(f"so few pairs of a kind show only a large drop: {', '.join(few)}")
-        new = int((~known).sum())
-        if new:
+        if new := int((~known).sum()):
             notes.append(f"{new} of {len(known)} pairs are not in the baseline and were left out of the comparison")
-        return paired_drops(firsts, (before[same], now[same]), seed=seed), notes
+        sides = {kind: (earlier[kind], now[members]) for kind, members in compared.items()}
+        return paired_drops(sides, (before[near], now[near]), seed=seed), notes
 
 
-def on_the_floor(opposites: dict[str, np.ndarray], near: np.ndarray, *, seed: Seed) -> list[str]:
+def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray, *, seed: Seed) -> list[str]:
     """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not be seen."""
     return [kind for kind, values in opposites.items() if auc_interval(values, near, seed=seed).low < _FLOOR]
 
 
 def vacuous(kinds: Iterable[str]) -> str:
-    """What is said of a baseline that no model can fail."""
+    """The refusal of a baseline that no model can fail."""
     return (
         f"`baseline` is vacuous: the AUC of {', '.join(kinds)} is at the floor, where no model can be worse, so that "
         "the gate would pass whatever replaces this model; require numbers instead, such as --require 'recall >= .8'"
     )
-
-
-def write_baseline(path: str | PathLike[str], measured: Measured, *, model: str, identity: str) -> None:
-    """Save a check's similarities in a JSON file, without its texts: a pair is named by a hash.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    document: dict[str, Any] = {
-        "format": _FORMAT,
-        "model": model,
-        "identity": identity,
-        "similarities": {
-            pair_key(pair): float(value) for pair, value in zip(measured.pairs, measured.values, strict=True)
-        },
-    }
-    place = Path(path).expanduser()
-    with writing("path", place):
-        place.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def pair_key(pair: Pair) -> str:

@@ -1,6 +1,7 @@
-"""A model's similarity of the two texts of every pair, and the threshold that keeps texts of the same meaning."""
+"""The pairs of a check, a model's similarity of their two texts, and the threshold that keeps what means the same."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,12 +10,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, require_choice
 from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, IntervalEstimate
-from wordsens.text.pairs import SYNONYM, Pair
+from wordsens.text.pairs import SYNONYM, Pair, Pairs, read_pairs
+from wordsens.text.shipped_data import near_duplicates
 
 CHUNK = 64
 """Texts, or pairs, between two reports of progress."""
@@ -26,6 +28,41 @@ _DIGITS = 12
 
 Progress = Callable[[int, int], None]
 Numbers = Float[np.ndarray, " m"]
+
+
+def prompted(model: Model | PairModel, prompt_names: Sequence[str]) -> Model | PairModel | tuple[Model, Model]:
+    """The model, with its prompt of one name; or two, with the prompts of the first and of the second texts."""
+    names = [prompt_names] if isinstance(prompt_names, str) else list(prompt_names)
+    if not names:
+        return model
+    if isinstance(model, PairModel) or len(names) > 2:
+        raise InputError(f"`prompt_names` (={names!r}) must be one or two names of a model of texts")
+    sides = [model.prompted(name) for name in names]
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None = None) -> tuple[list[Pair], list[str]]:
+    """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means the same.
+
+    The package's own near-duplicates are added to its own pairs, and where yours hold none.
+    """
+    read = read_pairs(pairs)
+    chosen = list(dict.fromkeys(read))
+    notes = [] if len(chosen) == len(read) else [f"{len(read) - len(chosen)} pairs repeat another and count once"]
+    if kinds is not None:
+        offered = list(dict.fromkeys(pair.kind for pair in chosen if not pair.same))
+        for kind in [kinds] if isinstance(kinds, str) else kinds:
+            require_choice("kinds", kind, offered)
+        chosen = [pair for pair in chosen if pair.same or pair.kind in kinds]
+    if not any(pair.near for pair in chosen) or pairs is None:
+        chosen += read_pairs(near_duplicates())
+        if pairs is not None:
+            notes.append(
+                "your pairs hold no near-duplicates (same=true, of another kind than paraphrase): the package's own, "
+                "in English, stand in for them"
+            )
+    require_both_sides(chosen)
+    return chosen, notes
 
 
 def similarities(
@@ -91,14 +128,6 @@ def similarity_name(model: Model | PairModel | tuple[Model, Model]) -> str:
     return "score" if isinstance(model, PairModel) else SIMILARITIES[similarity_of(model)]
 
 
-def similarity_notes(model: Model | PairModel | tuple[Model, Model]) -> list[str]:
-    """What a reader must know of similarities that are no cosines."""
-    if isinstance(model, PairModel) or similarity_of(model) == COSINE:
-        return []
-    own = f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
-    return [f"similarities, and the threshold, are {own}"]
-
-
 def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
     """Every text's vector at length one. See `vectors_of`."""
     return {text: normalize(vector, dim=-1) for text, vector in vectors_of(encode, texts, progress).items()}
@@ -117,37 +146,37 @@ def vectors_of(encode: Callable[[list[str]], Tensor], texts: Sequence[str], prog
 
 
 def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Float[np.ndarray, " pairs"]:
-    order = sorted(range(len(pairs)), key=lambda at: (len(pairs[at].first) + len(pairs[at].second), at))
+    order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].first) + len(pairs[place].second), place))
     scores = np.empty(len(pairs))
     for start in range(0, len(order), CHUNK):
         chunk = order[start : start + CHUNK]
-        given = model.score([pairs[at].first for at in chunk], [pairs[at].second for at in chunk])
-        scores[chunk] = given.numpy()
+        texts = ([getattr(pairs[place], side) for place in chunk] for side in ("first", "second"))
+        scores[chunk] = model.score(*texts).numpy()
         progress(start + len(chunk), len(order))
     return scores
 
 
 def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
     """The pairs whose difference the model reads, and a note on the others: outside that both texts are one to it."""
-    lost = []
-    for pair in pairs:
-        if isinstance(model, PairModel):
-            first, second = model.read_spans(pair.first, pair.second)
+    first_side, second_side = model if isinstance(model, tuple) else (model, model)
+
+    def reads(pair: Pair) -> bool:
+        if isinstance(first_side, PairModel) or isinstance(second_side, PairModel):
+            spans = first_side.read_spans(pair.first, pair.second)  # pyright: ignore[reportAttributeAccessIssue]
         else:
-            one, two = model if isinstance(model, tuple) else (model, model)
-            first, second = one.read_span(pair.first), two.read_span(pair.second)
-        read = pair.first[slice(*first)], pair.second[slice(*second)]
-        if read != (pair.first, pair.second) and read[0].strip() == read[1].strip():
-            lost.append(pair)
+            spans = first_side.read_span(pair.first), second_side.read_span(pair.second)
+        first, second = pair.first[slice(*spans[0])], pair.second[slice(*spans[1])]
+        return (first, second) == (pair.first, pair.second) or first.strip() != second.strip()
+
+    read, lost = [], []
+    for pair in pairs:
+        (read if reads(pair) else lost).append(pair)
     if not lost:
-        return list(pairs), []
-    left = {id(pair) for pair in lost}
-    kinds = ", ".join(
-        f"{sum(pair.kind == kind for pair in lost)} {kind}" for kind in dict.fromkeys(p.kind for p in lost)
-    )
+        return read, []
+    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items())
     many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
     note = f"{many} only past what the model reads; left out: {kinds}; the first is {lost[0].first[:40]!r}..."
-    return [pair for pair in pairs if id(pair) not in left], [note]
+    return read, [note]
 
 
 def require_both_sides(pairs: Sequence[Pair]) -> None:
@@ -158,7 +187,7 @@ def require_both_sides(pairs: Sequence[Pair]) -> None:
         raise InputError(f"`pairs` holds no {missing}; a check compares the two")
 
 
-class Measured:
+class PairSimilarities:
     """Pairs with the similarities that a model gave them.
 
     Args:
@@ -168,9 +197,11 @@ class Measured:
 
     Attributes:
         opposites: by kind, which pairs are of it.
+        opposite: which are of any kind of opposite.
         near, far: which pairs are near-duplicates, and paraphrases of few common words.
         paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the others; where there
             are only synonyms, they stand for the others.
+        lengths: of each pair, one of text.pairs.LENGTHS.
 
     Raises:
         InputError: no opposites, or none that mean the same.
@@ -181,8 +212,8 @@ class Measured:
         require_both_sides(pairs)
         kinds = np.array([pair.kind for pair in pairs])
         same = np.array([pair.same for pair in pairs])
+        self.opposite, self.near = ~same, np.array([pair.near for pair in pairs])
         self.opposites = {str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])}
-        self.near = np.array([pair.near for pair in pairs])
         self.far = same & ~self.near
         synonyms = same & (kinds == SYNONYM)
         self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.evaluation.audit.text import drawn_words
-from wordsens.seeds import Seed
+from wordsens.seeds import Seed, generator
+from wordsens.text.english import kind_of
 from wordsens.text.whole_words import Span, lettered_spans, without
 
 LEAST_TEXTS = 6
@@ -17,11 +17,13 @@ LEAST_TEXTS = 6
 MOST_READ = 256
 """Words of a text among which those that are measured are drawn: few embedding models read more."""
 
+NEGATION = "negation"
+
 _TOGETHER = 256
 """Texts between two reports of progress."""
 
 Progress = Callable[[int], None]
-Encode = Callable[[list[str]], Tensor]
+"""Called with the number of texts encoded since the last call."""
 
 
 @dataclass(frozen=True)
@@ -50,34 +52,37 @@ class ChosenWords:
         return [without(self.text, span) for span in self.spans]
 
 
-def choose_words(text: str, most: int, seed: Seed, part: Span | None = None) -> ChosenWords:
-    """At most so many words of the text, negations first, the others at random; the same in every set of texts.
-
-    Args:
-        text: the text.
-        most: words.
-        seed: of the draw.
-        part: where what is read of the text starts and stops; None: all of it.
-    """
+def choose_words(text: str, most: int, seed: Seed, read: Span) -> ChosenWords:
+    """At most so many words of the part of the text that is read, negations first, the others at random; the same in
+    every set of texts."""
     every = lettered_spans(text)
-    within = every if part is None else [span for span in every if part[0] <= span[0] and span[1] <= part[1]]
-    read = within[:MOST_READ]
-    words = [text[slice(*span)] for span in read]
-    at = drawn_words(words, most, seed=int(seed), content=text)
-    last = max(1, len(read) - 1)
+    within = [span for span in every if read[0] <= span[0] and span[1] <= read[1]]
+    spans = within[:MOST_READ]
+    words = [text[slice(*span)] for span in spans]
+    drawn = drawn_words(words, most, seed=int(seed), content=text)
+    last = max(1, len(spans) - 1)
     return ChosenWords(
-        text, len(every), tuple(words[i] for i in at), tuple(read[i] for i in at), tuple(i / last for i in at),
-        len(every) - len(within),
+        text, len(every), tuple(words[i] for i in drawn), tuple(spans[i] for i in drawn),
+        tuple(i / last for i in drawn), len(every) - len(within),
     )  # fmt: skip
 
 
-def common_span(parts: Sequence[Span]) -> Span:
+def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) -> list[int]:
+    """The places of at most so many words: negations first, then a random draw, in their order."""
+    order: list[int] = torch.randperm(len(words), generator=generator(seed, "audited words", content)).tolist()
+    order.sort(key=lambda place: kind_of(words[place]) != NEGATION)
+    return sorted(order[:count])
+
+
+def common_span(spans: Sequence[Span]) -> Span:
     """The part of a text that lies in all of these."""
-    start, stop = max(start for start, _ in parts), min(stop for _, stop in parts)
+    start, stop = max(start for start, _ in spans), min(stop for _, stop in spans)
     return start, max(start, stop)
 
 
-def encoded(encode: Encode, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "m d"]:
+def encoded(
+    encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress = lambda done: None
+) -> Float[Tensor, "m d"]:
     """The rows that `encode` gives the texts, each text once; texts of like length go together."""
     order = sorted(set(texts), key=lambda text: (len(text), text))
     rows: dict[str, Tensor] = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, quantiles
 
 import numpy as np
@@ -9,26 +10,26 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.evaluation.audit.summary import place_of
 from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed
 from wordsens.statistics.mean import mean_interval
 from wordsens.statistics.paired import Bounds, paired_means
-from wordsens.text.english import kind_of
+from wordsens.text.english import kind_of, place_of
 
 EVERY = "every word"
-_HALF = 0.5
 
 _TIE = 1e-5
 """Removals this close, as a share of the text's largest, are equal: float32 moves one by some 1e-7 of it."""
 
 Values = Float[np.ndarray, " texts"]
+Place = tuple[int, int]
+"""A text's number, and a word's among those that are removed from it."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class ModelAnswers:
     """One model's answers.
 
     Attributes:
@@ -43,39 +44,34 @@ class Seen:
     repeat: float
     removals: tuple[Float[np.ndarray, " _"], ...]
 
+    @classmethod
+    def of(
+        cls, model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]], progress: Progress
+    ) -> "ModelAnswers":
+        """Encode every text twice, and every chosen text, given with its number, without each of its words."""
+        once = encoded(model.encode, texts, progress)
+        twice = encoded(model.encode, texts[::-1], progress).flip(0)
+        norms = once.norm(dim=1)
+        moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], progress)
+        parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
+        removals = tuple(
+            ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
+        )
+        repeat = float(((twice - once).square().sum(dim=1) / norms.square()).mean())
+        return cls(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
+
     def inflation(self, values: Float[np.ndarray, " words"]) -> Float[np.ndarray, " words"]:
         """The part of each removal that the model's own noise makes: r - sqrt(r² - repeat), r where r² is less."""
         return values - np.sqrt(np.clip(values**2 - self.repeat, 0, None))
 
 
-def see(model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]], progress: Progress) -> Seen:
-    """Encode every text twice, and every chosen text without each of its words.
-
-    Args:
-        model: what is asked.
-        texts: all of them.
-        chosen: those whose words are removed, each with its number among the texts.
-        progress: called with the number of texts encoded since the last call.
-    """
-    once = encoded(model.encode, texts, progress)
-    twice = encoded(model.encode, texts[::-1], progress).flip(0)
-    norms = once.norm(dim=1)
-    moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], progress)
-    parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
-    removals = tuple(
-        ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
-    )
-    repeat = float(((twice - once).square().sum(dim=1) / norms.square()).mean())
-    return Seen(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
-
-
 def encodings(texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]]) -> int:
-    """The number of texts that `see` encodes."""
+    """The number of texts that `ModelAnswers.of` encodes."""
     return 2 * len(texts) + sum(len(each.words) for _, each in chosen)
 
 
 @dataclass(frozen=True)
-class _Row:
+class _PairedRow:
     """One number a text for both models, NaN where the text has none; `noise` is what their own noise may make.
 
     `step` is one place among the words of a text, as a rank.
@@ -94,7 +90,7 @@ class _Row:
 
 
 def word_differences(
-    chosen: Sequence[ChosenWords], first: Seen, second: Seen, *, tolerance: float, seed: Seed
+    chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers, *, tolerance: float, seed: Seed
 ) -> list[Difference]:
     """The differences of removals and ranks, tested together.
 
@@ -114,92 +110,83 @@ def word_differences(
     same = all(map(np.array_equal, first.removals, second.removals))
     bounds: list[Bounds | None] = [(-row.step, row.step) if row.part == RANK and not same else None for row in rows]
     margins = np.array([_margin(row, tolerance) for row in rows])
-    tested = paired_means(np.stack([row.second - row.first for row in rows]), margins, bounds, seed=seed)
+    tests = paired_means(np.stack([row.second - row.first for row in rows]), margins, bounds, seed=seed)
     return [
         Difference(
             part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
-            second=float(np.nanmean(row.second)), difference=result.value, low=result.low, high=result.high,
-            margin=float(margin), p=min(1.0, FAMILIES * result.p), crosses=row.part == RANK and _crosses(row),
+            second=float(np.nanmean(row.second)), difference=test.value, low=test.low, high=test.high,
+            margin=float(margin), p=min(1.0, FAMILIES * test.p), crosses=row.part == RANK and _crosses(row),
         )
-        for row, margin, result in zip(rows, margins, tested, strict=True)
+        for row, margin, test in zip(rows, margins, tests, strict=True)
     ]  # fmt: skip
 
 
-def _margin(row: _Row, tolerance: float) -> float:
+def _margin(row: _PairedRow, tolerance: float) -> float:
     if row.part == RANK:
         return tolerance
     return tolerance * float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 + row.noise
 
 
-def _rows(chosen: Sequence[ChosenWords], first: Seen, second: Seen) -> Iterator[_Row]:
-    table = _Table(chosen, first, second)
-    yield table.row(REMOVAL, EVERY, lambda text, at: True)
-    for name, of in (("kind", _kind), ("place", _place), ("length", _length(chosen))):
-        labels = {of(text, at) for text in chosen for at in range(len(text.words))}
-        for label in sorted(labels) if len(labels) > 1 or name == "kind" else ():
-            yield table.row(REMOVAL, label, lambda text, at, of=of, label=label: of(text, at) == label)
-    by_word: dict[str, list[tuple[int, int]]] = {}
-    for number, text in enumerate(chosen):
-        for at, word in enumerate(text.words):
-            by_word.setdefault(word.lower(), []).append((number, at))
-    frequent = {
-        word: places for word, places in sorted(by_word.items()) if len({text for text, _ in places}) >= LEAST_TEXTS
+def _rows(chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers) -> Iterator[_PairedRow]:
+    row = partial(_row, len(chosen), (first, second))
+    places = [(number, at) for number, text in enumerate(chosen) for at in range(len(text.words))]
+    yield row(REMOVAL, EVERY, places)
+    third = _third_by_length([text.length for text in chosen])
+    labels: dict[str, Callable[[ChosenWords, int], str]] = {
+        "kind": lambda text, at: kind_of(text.words[at]),
+        "place": lambda text, at: f"{place_of(text.places[at])} of a text",
+        "length": lambda text, at: third(text.length),
     }
-    for word, places in frequent.items():
-        yield table.at(WORD, word, places)
+    for category, label_of in labels.items():
+        groups = _grouped(places, lambda number, at, label_of=label_of: label_of(chosen[number], at))
+        for label in sorted(groups) if len(groups) > 1 or category == "kind" else ():
+            yield row(REMOVAL, label, groups[label])
+    by_word = _grouped(places, lambda number, at: chosen[number].words[at].lower())
+    frequent = {
+        word: group for word, group in sorted(by_word.items()) if len({text for text, _ in group}) >= LEAST_TEXTS
+    }
+    for word, group in frequent.items():
+        yield row(WORD, word, group)
     removals = zip(first.removals, second.removals, strict=True)
     ranks = [_ranks(text, both) for text, both in zip(chosen, removals, strict=True)]
     for word in frequent:
-        own = np.array([ranked.get(word, (np.nan, np.nan)) for ranked in ranks])
-        yield _Row(RANK, word, own[:, 0], own[:, 1], step=fmean(1 / (len(ranked) - 1) for ranked in ranks if ranked))
+        of_word = np.array([ranked.get(word, (np.nan, np.nan)) for ranked in ranks])
+        step = fmean(1 / (len(ranked) - 1) for ranked in ranks if ranked)
+        yield _PairedRow(RANK, word, of_word[:, 0], of_word[:, 1], step=step)
 
 
-def _kind(text: ChosenWords, at: int) -> str:
-    return kind_of(text.words[at])
+def _grouped(places: Sequence[Place], label_of: Callable[[int, int], str]) -> dict[str, list[Place]]:
+    groups: dict[str, list[Place]] = {}
+    for number, at in places:
+        groups.setdefault(label_of(number, at), []).append((number, at))
+    return groups
 
 
-def _place(text: ChosenWords, at: int) -> str:
-    return f"{place_of(text.places[at])} of a text"
+def _row(
+    texts: int, models: tuple[ModelAnswers, ModelAnswers], part: str, name: str, places: Sequence[Place]
+) -> _PairedRow:
+    """Both models' removals at these places, as means by text."""
+    owners = np.array([number for number, _ in places])
+    counts = np.bincount(owners, minlength=texts).astype(float)
+    counts[counts == 0] = np.nan
+    means, inflated = [], []
+    for answers in models:
+        values = np.array([answers.removals[number][at] for number, at in places])
+        means.append(np.bincount(owners, values, texts) / counts)
+        inflated.append(fmean(answers.inflation(values)))
+    return _PairedRow(part, name, *means, noise=abs(inflated[1] - inflated[0]))
 
 
-def _length(chosen: Sequence[ChosenWords]) -> Callable[[ChosenWords, int], str]:
-    """A text's third by length among all of them, named by its words."""
-    lengths = [text.length for text in chosen]
+def _third_by_length(lengths: Sequence[int]) -> Callable[[int], str]:
+    """The third among all texts of a text's length, named by its words."""
     low, high = (int(end) for end in quantiles(lengths, n=3)) if len(lengths) > 1 else (lengths[0], lengths[0])
 
-    def third(text: ChosenWords, at: int) -> str:
-        if text.length <= low:
+    def third(length: int) -> str:
+        if length <= low:
             return f"texts of up to {low} words"
-        return f"texts of {low + 1} to {high} words" if text.length <= high else f"texts of more than {high} words"
+        return f"texts of {low + 1} to {high} words" if length <= high else f"texts of more than {high} words"
 
     return third
-
-
-class _Table:
-    """Both models' removals, and means of some of them by text."""
-
-    def __init__(self, chosen: Sequence[ChosenWords], first: Seen, second: Seen):
-        self._chosen, self._models = chosen, (first, second)
-
-    def row(self, part: str, name: str, member: Callable[[ChosenWords, int], bool]) -> _Row:
-        places = [
-            (number, at)
-            for number, text in enumerate(self._chosen)
-            for at in range(len(text.words))
-            if member(text, at)
-        ]
-        return self.at(part, name, places)
-
-    def at(self, part: str, name: str, places: Sequence[tuple[int, int]]) -> _Row:
-        owners = np.array([number for number, _ in places])
-        counts = np.bincount(owners, minlength=len(self._chosen)).astype(float)
-        counts[counts == 0] = np.nan
-        means, inflated = [], []
-        for observed in self._models:
-            values = np.array([observed.removals[number][at] for number, at in places])
-            means.append(np.bincount(owners, values, len(self._chosen)) / counts)
-            inflated.append(fmean(observed.inflation(values)))
-        return _Row(part, name, *means, noise=abs(inflated[1] - inflated[0]))
 
 
 def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple[float, float]]:
@@ -218,11 +205,9 @@ def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, 
     return {name: (float(ranked[0][place]), float(ranked[1][place])) for place, name in enumerate(names)}
 
 
-def _crosses(row: _Row) -> bool:
+def _crosses(row: _PairedRow) -> bool:
     """True where the ranks' interval of one model lies below 1/2, and that of the other above."""
-    ends = [mean_interval(values[~np.isnan(values)].tolist()) for values in (row.first, row.second)]
-    if any(end.low is None or end.high is None for end in ends):
+    first, second = (mean_interval(values[~np.isnan(values)].tolist()) for values in (row.first, row.second))
+    if first.low is None or first.high is None or second.low is None or second.high is None:
         return False
-    below = [end.high < _HALF for end in ends if end.high is not None]
-    above = [end.low > _HALF for end in ends if end.low is not None]
-    return (below[0] and above[1]) or (above[0] and below[1])
+    return (first.high < 0.5 < second.low) or (second.high < 0.5 < first.low)

@@ -1,15 +1,54 @@
-"""The table that shows a result."""
+"""What shows a result: its table, everything that it says, and its sentences, by its class."""
 
 from collections.abc import Callable
 from typing import Any
 
-from wordsens.display.result_table import ResultTable
-from wordsens.findings import generalization, sensitivity
+from wordsens.display.content import Display
+from wordsens.evaluation.check import Check
+from wordsens.evaluation.compare import Comparison
+from wordsens.evaluation.explain import Explanation
+from wordsens.evaluation.flips import LabelFlips
+from wordsens.evaluation.length import LengthAdvice
+from wordsens.findings import check, compare, explain, flips, generalization, length, sensitivity, tune
+from wordsens.results import ResultTable
+from wordsens.training.held_out import Tuned
 
-TABLES: dict[type, Callable[[Any], ResultTable]] = {**sensitivity.TABLES, **generalization.TABLES}
+TABLES: dict[type, Callable[[Any], ResultTable]] = {
+    **sensitivity.TABLES,
+    **generalization.TABLES,
+    Check: check.table,
+    Comparison: compare.table,
+    LabelFlips: flips.table,
+    LengthAdvice: length.table,
+}
+DISPLAYS: dict[type, Callable[..., Display]] = {
+    Check: check.display,
+    Comparison: compare.display,
+    Explanation: explain.display,
+    LabelFlips: flips.display,
+    Tuned: tune.display,
+}
+ANSWERS: dict[type, Callable[[Any], tuple[str, ...]]] = {
+    Check: check.answer,
+    Comparison: compare.answer,
+    Explanation: explain.answer,
+    LabelFlips: flips.answer,
+    LengthAdvice: length.answer,
+    Tuned: tune.answer,
+}
 
 
 def table(result: Any) -> ResultTable:
     """The columns of the result under a heading; a class without findings is headed by its name."""
     make = TABLES.get(type(result))
     return ResultTable(type(result).__name__, result.columns()) if make is None else make(result)
+
+
+def display(result: Any, **options: Any) -> Display:
+    """Everything that the result says."""
+    return DISPLAYS[type(result)](result, **options)
+
+
+def answer(result: Any) -> tuple[str, ...]:
+    """The result in sentences."""
+    return ANSWERS[type(result)](result)

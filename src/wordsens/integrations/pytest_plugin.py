@@ -20,15 +20,15 @@ def wordsens_check() -> "Callable[..., Check]":
     """`wordsens.check`; a model with the same options is checked once a session."""
     import wordsens
 
-    results: dict[tuple[int | str, str], Check] = {}
-    models: list[Any] = []  # kept, so that no other object gets their id
+    checks: dict[tuple[int | str, str], Check] = {}
+    models: list[Any] = []  # held, so that no other object gets their id
 
     def run(model: Any, **options: Any) -> "Check":
         key = model if isinstance(model, str) else id(model), repr(sorted(options.items()))
-        if key not in results:
+        if key not in checks:
             models.append(model)
-            results[key] = wordsens.check(model, **options)
-        return results[key]
+            checks[key] = wordsens.check(model, **options)
+        return checks[key]
 
     return run
 
@@ -41,24 +41,20 @@ def wordsens_assert(request: pytest.FixtureRequest, wordsens_check: "Callable[..
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
         from wordsens.errors import InputError
-        from wordsens.evaluation.check import around
+        from wordsens.findings.check import pair_line
 
         try:
-            result = wordsens_check(model, requirements=requirements, **options)
+            check = wordsens_check(model, requirements=requirements, **options)
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
         table = "\n".join(
             f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits {row.false_hits:4.0%}"
-            for row in result.kinds
+            for row in check.kinds.values()
         )
-        request.node.add_report_section("call", "wordsens", f"{result}\n\n{table}")
-        if not result.passed:
-            pairs = "\n".join(
-                f"  {row['similarity']:.3f}  {row['kind']}: {around(row['first'], row['second'])!r} / "
-                f"{around(row['second'], row['first'])!r}"
-                for row in result.failing_pairs()
-            )
-            pytest.fail("\n".join([*result.failures, "", pairs]).rstrip(), pytrace=False)
-        return result
+        request.node.add_report_section("call", "wordsens", f"{check}\n\n{table}")
+        if not check.passed:
+            pairs = [f"  {pair_line(row)}" for row in check.failing_pairs()]
+            pytest.fail("\n".join([*check.failures, "", *pairs]).rstrip(), pytrace=False)
+        return check
 
     return require

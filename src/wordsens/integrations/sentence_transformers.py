@@ -7,7 +7,8 @@ from typing import Any
 
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
-from wordsens.evaluation.check import KEEP, Check, CheckOptions, check, choose_pairs
+from wordsens.evaluation.check import KEEP, Check, check, require_options
+from wordsens.evaluation.similarities import choose_pairs
 from wordsens.models.load import as_model
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pairs
@@ -55,7 +56,7 @@ class OneWordEvaluator(BaseEvaluator):
         seed: Seed = 0,
     ):
         super().__init__()
-        CheckOptions.of(threshold, keep, (), None, seed)  # refuses what is wrong before the training
+        require_options(threshold, keep, seed)  # refuses what is wrong before the training
         self.pairs, _ = choose_pairs(pairs, kinds)
         self.name, self.write_csv, self.batch_size = name, write_csv, batch_size
         self._options: dict[str, Any] = {"threshold": threshold, "keep": keep, "seed": seed}
@@ -67,7 +68,11 @@ class OneWordEvaluator(BaseEvaluator):
         self, model: Any, output_path: str | None = None, epoch: int | float = -1, steps: int = -1
     ) -> dict[str, float]:
         self.result = check(as_model(model, batch_size=self.batch_size), self.pairs, **self._options)
-        plain = metrics_of(self.result)
+        kinds = self.result.kinds
+        plain = {"mean_auc": sum(row.auc for row in kinds.values()) / len(kinds)}
+        for kind, row in kinds.items():
+            plain |= {f"{kind}_auc": row.auc, f"{kind}_false_hits": row.false_hits}
+        plain |= {"recall": self.result.recall, "threshold": self.result.threshold}
         if output_path is not None and self.write_csv:
             _append(Path(output_path) / self.csv_file, {"epoch": epoch, "steps": steps, **plain})
         metrics = self.prefix_name_to_metrics(plain, self.name)
@@ -83,14 +88,6 @@ class OneWordEvaluator(BaseEvaluator):
     def get_config_dict(self) -> dict[str, Any]:
         """What a model card says of the evaluation."""
         return {name: value for name, value in self._options.items() if value is not None}
-
-
-def metrics_of(result: Check) -> dict[str, float]:
-    """The numbers of a check in one flat dict."""
-    metrics = {"mean_auc": sum(row.auc for row in result.kinds) / len(result.kinds)}
-    for row in result.kinds:
-        metrics |= {f"{row.kind}_auc": row.auc, f"{row.kind}_false_hits": row.false_hits}
-    return {**metrics, "recall": result.recall, "threshold": result.threshold}
 
 
 def _append(path: Path, row: dict[str, float]) -> None:

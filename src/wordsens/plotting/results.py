@@ -75,8 +75,7 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
     measured = result.measured
-    opposite = np.logical_or.reduce(list(measured.opposites.values()))
-    groups = (("near-duplicates (same meaning)", measured.near, 0), ("opposites", opposite, 1))
+    groups = (("near-duplicates (same meaning)", measured.near, 0), ("opposites", measured.opposite, 1))
     low = float(np.quantile(measured.values, 0.01))
     edges = np.linspace(low, max(measured.values), 31)
     for label, members, at in groups:

@@ -3,17 +3,17 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from wordsens.display.content import Download, Section, Table, minus
 from wordsens.errors import InputError
 from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
-from wordsens.statistics.mean import Estimate
 from wordsens.statistics.power_law import Trend
 from wordsens.studies.generalization.summary import LIMIT, generalization_series
 from wordsens.studies.sensitivity.series import sensitivity_series
-from wordsens.sweeps.experiment import text_title
+from wordsens.sweeps.experiment import printed, text_title
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.sweep import experiment_named
 
@@ -97,10 +97,9 @@ def _summary(part: Part, of: str) -> Iterator[Table]:
     if summarize is None or not part.done:
         return
     summary = summarize(part.done)
-    for one in summary.sections:
-        rows = tuple(tuple(str(v) if isinstance(v, Estimate) else v for v in row) for row in one.rows)
-        note = f"{summary.note} {summary.details}".strip()
-        yield Table(f"{one.title}{of}", one.headings, rows, note, ROWS, folded=True)
+    note = f"{summary.note} {summary.details}".strip()
+    for one in summary.tables:
+        yield replace(printed(one), title=f"{one.title}{of}", note=note, most=ROWS, folded=True)
 
 
 def _failures(runs: Sequence[Run]) -> Table | None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
@@ -11,12 +10,12 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding, times
+from wordsens.display.content import Table, times
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
-from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, finding
+from wordsens.sweeps.experiment import Experiment, Grids, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import Record, json_text
 from wordsens.text.model_files import model_digest
@@ -139,99 +138,65 @@ def preset(scale: str, source: Any, seed: int, labels: str | None) -> Grids:
     return [attention_grid("minilm", "cpu", None, None, None, 1, None)], []
 
 
-@dataclass(frozen=True)
-class AttentionSummary:
-    """One record of attention as its figure and tables need it.
-
-    Attributes:
-        model, layer, head: of the attention; head None is the mean over the heads.
-        first, second: the texts.
-        pair: with the names of the rows, the weights and the changed rows.
-        moved: for each row, the share of its attention that moves; `share` is their mean.
-        prompts: with the answers' probabilities; None without.
-    """
-
-    model: str
-    layer: int
-    head: int | None
-    first: str
-    second: str
-    pair: AttentionPair
-    moved: tuple[float, ...]
-    share: float
-    prompts: PromptPair | None
-
-    @property
-    def weights(self) -> tuple[list[list[float]], list[list[float]]]:
-        """Of each text, row by row: how much a row takes from each."""
-        return self.pair.weights[0].tolist(), self.pair.weights[1].tolist()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The name of each row: "much/smile" where the texts differ."""
-        return tuple(one if one == other else f"{one}/{other}" for one, other in zip(*self.pair.tokens, strict=True))
-
-
-def attention_summary(record: Record) -> AttentionSummary:
-    """What a finished record says."""
-    names = [tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)]
-    weights = [
-        torch.tensor(numbers, dtype=torch.float64).view(len(tokens_of_text), len(tokens_of_text))
-        for numbers, tokens_of_text in zip((record.weights_first, record.weights_second), names, strict=True)
-    ]
-    pair = AttentionPair(
-        record.layer, record.head, record.model, (names[0], names[1]), (weights[0], weights[1]), record.changed or ()
+def measured_pair(record: Record) -> tuple[AttentionPair, PromptPair | None]:
+    """The attention that a finished record holds, and the answers to its prompts, where it has some."""
+    first, second = (tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second))
+    weights = (
+        torch.tensor(record.weights_first, dtype=torch.float64).view(len(first), len(first)),
+        torch.tensor(record.weights_second, dtype=torch.float64).view(len(second), len(second)),
     )
-    prompts = None
-    if record.probabilities is not None:
-        numbers = torch.tensor(record.probabilities, dtype=torch.float64).view(2, len(record.answers))
-        prompts = PromptPair(record.model, record.prompts, record.answers, numbers)
-    moved = tuple(moved_attention(pair).tolist())
-    head = (record.model, record.layer, record.head, record.first, record.second)
-    return AttentionSummary(*head, pair, moved, sum(moved) / len(moved), prompts)
+    pair = AttentionPair(record.layer, record.head, record.model, (first, second), weights, record.changed or ())
+    if record.probabilities is None:
+        return pair, None
+    probabilities = torch.tensor(record.probabilities, dtype=torch.float64).view(2, len(record.answers))
+    return pair, PromptPair(record.model, record.prompts, record.answers, probabilities)
 
 
 def summarize(records: Sequence[Record]) -> Summary:
     """Each row's attention to the changed words, before and after, and the share of its attention that moves."""
-    sections, findings = [], []
+    tables, findings = [], []
     for record in records:
-        one = attention_summary(record)
-        changed, tokens, weights = one.pair.changed, one.pair.tokens, one.weights
-        headings = ("map", "row", *(f"from {tokens[side][at]}" for at in changed for side in (0, 1)), "moved")
+        pair, prompts = measured_pair(record)
+        moved, (first, second) = moved_attention(pair).tolist(), pair.tokens
+        names = [a if a == b else f"{a}/{b}" for a, b in zip(first, second, strict=True)]
+        headings = [f"from {tokens[column]}" for column in pair.changed for tokens in pair.tokens]
         rows = tuple(
-            (one.model, name, *(weights[side][row][at] for at in changed for side in (0, 1)), one.moved[row])
-            for row, name in enumerate(one.names)
+            (
+                pair.model,
+                name,
+                *(float(side[row, column]) for column in pair.changed for side in pair.weights),
+                moved[row],
+            )
+            for row, name in enumerate(names)
         )
-        sections.append(Section(f"{one.first}  |  {one.second}", headings, rows))
-        findings += _findings(one, record)
+        tables.append(Table(f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows))
+        share, most = sum(moved) / len(moved), max(range(len(moved)), key=lambda row: moved[row])
+        heads = "the mean over the heads" if pair.head is None else f"head {pair.head}"
+        where = f"in layer {pair.layer} of {pair.model}, {heads}"
+        changed = " and ".join(f"“{first[column]}” becomes “{second[column]}”" for column in pair.changed)
+        sentence = f"The two texts are the same to the model, and so is their attention, {where}."
+        if changed:
+            sentence = (
+                f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in the row of "
+                f"“{names[most]}”, {moved[most]:.1%}."
+            )
+        findings.append(finding(f"{share:.1%}", sentence, _KNOWN, share, [record], ()))
+        if prompts is not None:
+            before, after = prompts.probabilities.tolist()
+            change = after[0] - before[0]
+            parts = [
+                f"“{answer}” from {times(a)} to {times(b)}"
+                for answer, a, b in zip(prompts.answers, before, after, strict=True)
+            ]
+            sentence = (
+                f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({pair.model})."
+            )
+            findings.append(finding(f"{change:+.2g}", sentence, _KNOWN, change, [record], ()))
     note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
-    return Summary(tuple(sections), note, tuple(findings))
+    return Summary(tuple(tables), note, tuple(findings))
 
 
-def _findings(one: AttentionSummary, record: Record) -> list[Finding]:
-    known = "Computed from the model's own numbers: nothing is searched for."
-    most = max(range(len(one.moved)), key=lambda at: one.moved[at])
-    heads = "the mean over the heads" if one.head is None else f"head {one.head}"
-    tokens = one.pair.tokens
-    changed = " and ".join(f"“{tokens[0][at]}” becomes “{tokens[1][at]}”" for at in one.pair.changed)
-    where = f"in layer {one.layer} of {one.model}, {heads}"
-    sentence = f"The two texts are the same to the model, and so is their attention, {where}."
-    if changed:
-        sentence = (
-            f"When {changed}, {one.share:.1%} of the attention goes elsewhere, {where}; most in the row of "
-            f"“{one.names[most]}”, {one.moved[most]:.1%}."
-        )
-    findings = [finding(f"{one.share:.1%}", sentence, known, one.share, [record], ())]
-    if one.prompts is not None:
-        before, after = one.prompts.probabilities.tolist()
-        change = after[0] - before[0]
-        parts = [
-            f"“{name}” from {times(a)} to {times(b)}"
-            for name, a, b in zip(one.prompts.answers, before, after, strict=True)
-        ]
-        sentence = f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({one.model})."
-        findings.append(finding(f"{change:+.2g}", sentence, known, change, [record], ()))
-    return findings
+_KNOWN = "Computed from the model's own numbers: nothing is searched for."
 
 
 def _attention(records: Sequence[Record]) -> dict[str, Any]:
@@ -239,10 +204,11 @@ def _attention(records: Sequence[Record]) -> dict[str, Any]:
     from wordsens.plotting.attention import attention, prompts
 
     drawn = {}
-    for at, one in enumerate(map(attention_summary, records)):
-        drawn[f"attention-{at}" if at else "attention"] = attention(one.pair)
-        if one.prompts is not None:
-            drawn[f"prompts-{at}" if at else "prompts"] = prompts(one.prompts)
+    for number, (pair, answers) in enumerate(map(measured_pair, records)):
+        ending = f"-{number}" if number else ""
+        drawn[f"attention{ending}"] = attention(pair)
+        if answers is not None:
+            drawn[f"prompts{ending}"] = prompts(answers)
     return drawn
 
 

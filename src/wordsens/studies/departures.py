@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding
+from wordsens.display.content import Finding, Table
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
@@ -24,7 +24,7 @@ from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.statistics.mean import Estimate, student, with_error
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
-from wordsens.sweeps.experiment import Experiment, Grids, Section, Summary, estimate, finding, grouped, paired, ratio
+from wordsens.sweeps.experiment import Experiment, Grids, Summary, estimate, finding, grouped, paired, ratio
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import (
@@ -417,7 +417,7 @@ SURE = 0.99
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProtocolRecords:
     """The records of one map under one protocol: of S by n, and of the error on the changed text."""
 
     map: str
@@ -437,12 +437,12 @@ class Measured:
         return map_title(self.map).removesuffix(" (softmax)"), PROTOCOLS[self.protocol].title
 
 
-def measured(records: Any) -> dict[tuple[str, str], Measured]:
+def measured(records: Any) -> dict[tuple[str, str], ProtocolRecords]:
     """The finished records by map and protocol; protocols in their own order."""
     groups = grouped((record for record in as_records(records) if record.done), "map", "protocol")
     maps = list(dict.fromkeys(name for name, _ in groups))
     return {
-        key: Measured(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
+        key: ProtocolRecords(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
         for key in ((name, protocol) for name in maps for protocol in PROTOCOLS)
         if key in groups
     }
@@ -461,8 +461,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     of_s = ("map", "protocol", f"S, n = {last}", "S / beside", "exponent", "difference")
     of_errors = ("map", "protocol", "Err", "gamma", "Err - beside")
     sections = (
-        Section("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
-        Section("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
+        Table("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
+        Table("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
     )
     claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
     return Summary(
@@ -476,7 +476,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+def _row(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
     last = max(one.by_size)
     law, other = one.law, None if beside is None else beside.law
     return (
@@ -486,7 +486,7 @@ def _row(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None,
     )
 
 
-def _errors(one: Measured, beside: Measured | None) -> tuple[str | Estimate | None, ...]:
+def _errors(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
     gap = None if beside is None else paired(one.errors, beside.errors)
     return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
 
@@ -499,7 +499,7 @@ def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
     return law.exponent - other.exponent, (law.standard_error**2 + other.standard_error**2) ** 0.5
 
 
-def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Finding]:
+def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[Finding]:
     """Of one map: the published exponent, the departure that moves S most, and the published error."""
     claims = []
     defined, published = groups.get((name, DEFINED)), groups.get((name, PUBLISHED))
@@ -544,7 +544,7 @@ def _claims(name: str, groups: dict[tuple[str, str], Measured]) -> list[Finding]
     return claims
 
 
-def _strongest(name: str, groups: dict[tuple[str, str], Measured]) -> tuple[str, Estimate, int] | None:
+def _strongest(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> tuple[str, Estimate, int] | None:
     """The single departure whose factor is surely not 1 and farthest from it, with that factor and its n."""
     best: tuple[str, Estimate, int] | None = None
     for (other, protocol), one in groups.items():

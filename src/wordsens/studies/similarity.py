@@ -16,9 +16,9 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding
+from wordsens.display.content import Finding, Table
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.similarities import Measured as MeasuredPairs
+from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.registry import map_title
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -31,7 +31,6 @@ from wordsens.sweeps.experiment import (
     Column,
     Experiment,
     Grids,
-    Section,
     Summary,
     estimate,
     finding,
@@ -180,7 +179,7 @@ def aucs(
     """The columns that the pairs' cosines and relative changes give; auc_low and auc_high: a 95 % interval over
     pairs.
     """
-    measured = MeasuredPairs(pairs, cosines)
+    measured = PairSimilarities(pairs, cosines)
     opposites = np.logical_or.reduce(list(measured.opposites.values()))
     same, synonyms = cosines[measured.paraphrases], measured.synonyms
     one_word = np.array([pair.kind == SYNONYM for pair in pairs])
@@ -399,7 +398,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
 
 
-def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Section:
+def _by_kind(title: str, records: Sequence[Record], keys: dict[str, Column], name: str) -> Table:
     """A column a kind of opposites."""
 
     def of(kind: str) -> Callable[[Record], float | None]:

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wordsens.display.content import Display, Finding, Table
@@ -16,44 +16,33 @@ from wordsens.sweeps.store import Record, spec_columns
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Value = str | int | float | bool | Estimate | None
+
+def compact(table: Table) -> Table:
+    """Without the columns that have one value in every row, which the title gives instead.
+
+    >>> compact(Table("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0)))).title
+    'S against n: d = 8'
+    """
+    columns = dict(zip(table.headings, zip(*table.rows, strict=True), strict=True))
+    same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+    left = {name: group for name, group in columns.items() if name not in same}
+    constants = (
+        value
+        if isinstance(value, str)
+        else f"{name} = {value:.3g}"
+        if isinstance(value, float)
+        else f"{name} = {value}"
+        for name, value in same.items()
+        if value is not None
+    )
+    title = ": ".join(filter(None, (table.title, ", ".join(constants))))
+    return replace(table, title=title, headings=tuple(left), rows=tuple(zip(*left.values(), strict=True)))
 
 
-@dataclass(frozen=True)
-class Section:
-    """One table: a line above it, the headings of its columns, rows of as many values."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-
-    def compact(self) -> "Section":
-        """Without the columns that have one value in every row, which the title gives instead.
-
-        >>> Section("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0))).compact().title
-        'S against n: d = 8'
-        """
-        columns = dict(zip(self.headings, zip(*self.rows, strict=True), strict=True))
-        same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
-        left = {name: group for name, group in columns.items() if name not in same}
-        constants = (
-            one if isinstance(one, str) else f"{name} = {one:.3g}" if isinstance(one, float) else f"{name} = {one}"
-            for name, one in same.items()
-            if one is not None
-        )
-        title = ": ".join(filter(None, (self.title, ", ".join(constants))))
-        return Section(title, tuple(left), tuple(zip(*left.values(), strict=True)))
-
-    def to_pandas(self) -> "DataFrame":
-        """The table as a DataFrame, estimates as they are printed; `.to_latex(index=False)` of it is LaTeX."""
-        import pandas as pd
-
-        rows = [[str(value) if isinstance(value, Estimate) else value for value in row] for row in self.rows]
-        return pd.DataFrame(rows, columns=list(self.headings))
-
-    def to_latex(self) -> str:
-        """The table as LaTeX (booktabs), numbers to three digits."""
-        return self.to_pandas().to_latex(index=False, escape=True, float_format="%.3g", na_rep="")
+def printed(table: Table) -> Table:
+    """The table with its estimates as texts."""
+    rows = tuple(tuple(str(value) if isinstance(value, Estimate) else value for value in row) for row in table.rows)
+    return replace(table, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -61,14 +50,14 @@ class Summary:
     """What the records of one experiment say.
 
     Attributes:
-        sections: tables; the first is what a terminal prints.
+        tables: whose cells may be an Estimate; the first is what a terminal prints.
         note: what its numbers mean, in two lines.
         findings: the answer first.
         details: what else is to be known of the numbers.
         leading: how many of the findings are the answer: one a map, so that none is left out of it.
     """
 
-    sections: tuple[Section, ...]
+    tables: tuple[Table, ...]
     note: str
     findings: tuple[Finding, ...]
     details: str = ""
@@ -76,52 +65,42 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
-        tables = [
-            {
-                "title": one.title,
-                "rows": [
-                    {
-                        name: asdict(value) if isinstance(value, Estimate) else value
-                        for name, value in zip(one.headings, row, strict=True)
-                    }
-                    for row in one.rows
-                ],
-            }
-            for one in self.sections
-        ]
+
+        def row(table: Table, values: tuple[Any, ...]) -> dict[str, Any]:
+            plain = (asdict(value) if isinstance(value, Estimate) else value for value in values)
+            return dict(zip(table.headings, plain, strict=True))
+
         return {
-            "tables": tables,
+            "tables": [
+                {"title": table.title, "rows": [row(table, values) for values in table.rows]} for table in self.tables
+            ],
             "note": f"{self.note} {self.details}".strip(),
             "findings": [asdict(finding) for finding in self.findings],
         }
 
-    def to_pandas(self) -> "DataFrame":
-        """The first table, the one that a terminal prints; an empty one where there is none."""
-        return (self.sections or (Section("", (), ()),))[0].to_pandas()
+    def to_pandas(self, table: int = 0) -> "DataFrame":
+        """A table as a DataFrame, estimates as they are printed; an empty one where there is none.
 
-    def to_latex(self) -> str:
-        """The tables as LaTeX."""
-        return "\n".join(one.to_latex() for one in self.sections)
+        `.to_latex(index=False, float_format="%.3g")` of it is LaTeX (booktabs).
+        """
+        import pandas as pd
+
+        if not self.tables:
+            return pd.DataFrame()
+        return pd.DataFrame(list(printed(self.tables[table]).rows), columns=list(self.tables[table].headings))
 
     def show(self) -> str:
         """The answer, the first table and the note."""
         answer = [finding.sentence for finding in self.findings[: self.leading]]
-        title = [one.title for one in self.sections[:1]]
+        title = [table.title for table in self.tables[:1]]
         shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
         return "\n".join([*answer, *title, shown, self.note])
 
     __str__ = show
 
-    def display(self) -> Display:
-        """The answer and the first table, for a notebook."""
-        answer = tuple(finding.sentence for finding in self.findings[: self.leading])
-        first = self.sections[:1]
-        rows = [tuple(str(v) if isinstance(v, Estimate) else v for v in row) for one in first for row in one.rows]
-        parts = tuple(Table(one.title, one.headings, tuple(rows), self.note) for one in first)
-        return Display(answer, parts)
-
     def _repr_html_(self) -> str:
-        return html_fragment(self.display())
+        answer = tuple(finding.sentence for finding in self.findings[: self.leading])
+        return html_fragment(Display(answer, tuple(replace(printed(one), note=self.note) for one in self.tables[:1])))
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]
@@ -258,13 +237,13 @@ def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value
     return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
 
 
-def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Section:
+def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Table:
     """A row for each value of the keys: the means of the columns, and how many draws they are over."""
     rows = (
         (*key, *(estimate(group, column) for column in columns.values()), len(group))
         for key, group in grouped(records, *keys.values()).items()
     )
-    return Section(title, (*keys, *columns, "draws"), tuple(rows))
+    return Table(title, (*keys, *columns, "draws"), tuple(rows))
 
 
 def finding(

@@ -131,7 +131,6 @@ class Store:
     def __init__(self, folder: str | Path, *, read_only: bool = False):
         self.folder = named_path("out", folder, home=False)
         path = self.folder / FILE
-        _refuse_earlier_format(self.folder)
         if read_only:
             if not path.is_file():
                 raise InputError(f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run")
@@ -394,17 +393,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # NumPy's, of a DataFrame or a Parquet file
         value = value.tolist()
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
-
-
-def _refuse_earlier_format(folder: Path) -> None:
-    if (folder / FILE).exists() or not folder.is_dir():
-        return
-    earlier = [path.name for path in sorted(folder.glob("*records")) if any(path.glob("*.parquet"))]
-    if earlier:
-        raise InputError(
-            f"`folder` (={str(folder)!r}) holds results of an earlier version of wordsens, as Parquet files in "
-            f"{', '.join(earlier)}; this version keeps them in {FILE}: measure again in another folder"
-        )
 
 
 def _require_format(connection: sqlite3.Connection, path: Path) -> None:

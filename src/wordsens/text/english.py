@@ -36,3 +36,11 @@ def kind_of(word: str) -> str:
     if plain in FUNCTION_WORDS:
         return "function word"
     return "content word" if any(letter.isalpha() for letter in plain) else "number or sign"
+
+
+PLACES = ("first fifth", "middle", "last fifth")
+
+
+def place_of(share: float) -> str:
+    """One of PLACES, from a word's place as a share of its text: 0 the first word, 1 the last."""
+    return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]

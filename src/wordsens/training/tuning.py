@@ -13,28 +13,28 @@ import os
 import random
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordsens.display.page import markdown
 from wordsens.errors import InputError, MissingExtraError, require_count, require_device, require_positive
-from wordsens.evaluation.check import choose_pairs
 from wordsens.evaluation.near_misses import near_misses
+from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
 from wordsens.models.black_box import require_cosines
 from wordsens.models.load import as_model, is_pair_model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.loaded_models import is_sentence_transformer
-from wordsens.text.pairs import Pair, Pairs
+from wordsens.text.pairs import Pairs
 from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
 from wordsens.text.shipped_data import shipped_reviews
-from wordsens.training.held_out import Judge, Progress, Tuned, interval, split_pairs
+from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
 from wordsens.training.triples import Triple, make_triples, sentences_of
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from sentence_transformers import SentenceTransformer
 
 Data = tuple[dict[str, Any], dict[str, Any]]
 """Data sets for the trainer, and the loss of each."""
@@ -59,37 +59,17 @@ _CHECKPOINTS = 6
 """Of a whole training."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TunePlan:
-    """How to train.
-
-    Attributes:
-        steps: of AdamW.
-        batch: triples a step.
-        rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from there.
-        lora: train low-rank matrices instead of the weights, and add them to the weights at the end (peft).
-        device: cpu, cuda, ...
-    """
-
-    steps: int = 100
-    batch: int = 32
-    rate: float = 8e-5
-    lora: bool = False
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        require_count("steps", self.steps)
-        require_count("batch", self.batch, least=2)
-        require_positive("rate", self.rate)
-
-
 def tune(
     model: str | PathLike[str],
     out: str | PathLike[str],
     pairs: Pairs | None = None,
     texts: Iterable[str | Document] | None = None,
     *,
-    plan: TunePlan | None = None,
+    steps: int = 100,
+    batch: int = 32,
+    rate: float = 8e-5,
+    lora: bool = False,
+    device: str = "cpu",
     seed: Seed = 0,
     progress: Progress = lambda now, share: None,
 ) -> Tuned:
@@ -104,7 +84,11 @@ def tune(
             run that was stopped goes on from there when it is called again in the same way.
         pairs: the package's own, or yours; see `read_pairs`.
         texts: yours, in English: half of them for near misses, half for recall@1. None: the package's reviews.
-        plan: steps, batch, learning rate, LoRA, device.
+        steps: of AdamW.
+        batch: triples a step.
+        rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from there.
+        lora: train low-rank matrices instead of the weights, and add them to the weights at the end (peft).
+        device: cpu, cuda, ...
         seed: of everything random.
         progress: called with what is being done and its share.
 
@@ -113,29 +97,36 @@ def tune(
             options than those of the run that is continued.
         MissingExtraError: sentence-transformers, accelerate, datasets or, for LoRA, peft is not installed.
     """
-    plan = plan or TunePlan()
-    require_device(plan.device)
+    require_count("steps", steps)
+    require_count("batch", batch, least=2)
+    require_positive("rate", rate)
+    require_device(device)
     folder, work = _folders(out)
-    network = _trainable(model, plan)
-    chosen, notes = choose_pairs(pairs, None)
+    network = _trainable(model, lora, device)
+    chosen, notes = choose_pairs(pairs)
     split = split_pairs(chosen, seed=seed)
     ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
     chance = random.Random(derive_seed(seed, "triples"))
-    built, more = _near_misses(ours, seed)
-    short = [pair for pair in split.train if max(map(_words, (pair.first, pair.second))) <= _SHORT] or split.train
-    triples = make_triples(short, built, chance)
+    try:
+        opposites = near_misses(ours, most=_MOST_NEAR_MISSES, seed=seed)
+    except InputError as error:
+        opposites, notes = [], [*notes, f"the opposites come from the pairs alone: {error}"]
+    short = [pair for pair in split.train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT]
+    short = short or list(split.train)
+    triples = make_triples(short, opposites, chance)
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
-    judge = Judge(split, triples, apart, seed)
-    _begin(work, {"model": str(model), "seed": int(seed), **asdict(plan), "triples": _digest(triples)})
+    judge = HeldOutJudge(split.held_out, triples, apart, seed)
+    options = {"steps": steps, "batch": batch, "rate": rate, "lora": lora, "device": device}
+    digest = hashlib.sha256(json.dumps(triples).encode()).hexdigest()
+    _begin(work, {"model": str(model), "seed": int(seed), **options, "triples": digest})
     before = judge(as_model(network), "before", progress)
-    _train(network, _data(network, triples, steady), plan, work, seed, progress)
-    finished = _finish(network, str(model), plan, work)
+    _train(network, _data(network, triples, steady), work, seed, progress, steps=steps, batch=batch, rate=rate)
+    finished = _save(network, str(model), work, lora, device)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
     tuned = Tuned(
-        str(model), str(folder), len(triples), split.domains, before, after, judge.queries, judge.among,
-        (*notes, *more),
-    )  # fmt: skip
+        str(model), str(folder), len(triples), split.domains, before, after, judge.queries, judge.among, tuple(notes)
+    )
     _publish(finished, tuned, work, folder)
     return tuned
 
@@ -155,43 +146,32 @@ def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str]
     return ours, chance.sample(apart, min(_MOST_SENTENCES, len(apart)))
 
 
-def _near_misses(sentences: Sequence[str], seed: Seed) -> tuple[list[Pair], list[str]]:
-    try:
-        return near_misses(sentences, most=_MOST_NEAR_MISSES, seed=seed), []
-    except InputError as error:
-        return [], [f"the opposites come from the pairs alone: {error}"]
-
-
-def _trainable(model: str | PathLike[str], plan: TunePlan) -> "SentenceTransformer":
+def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "SentenceTransformer":
     """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices where asked."""
     if not isinstance(model, str | PathLike):
         raise InputError(f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model")
     name = os.fspath(model)
-    for package in ("accelerate", "datasets", *["peft"] * plan.lora):
+    for package in ("accelerate", "datasets", *["peft"] * lora):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "tune", "tune")
     if is_pair_model(name):
         raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
     place, local = find_model(name, None, local_files_only=False)
-    network = sentence_transformer(name, place, local, USUAL_ACCESS, plan.device)
+    network = sentence_transformer(name, place, local, USUAL_ACCESS, device)
     if not is_sentence_transformer(network):
         raise InputError(f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer")
     require_cosines(as_model(network), "tuned models")
     if not any(weight.requires_grad for weight in network.parameters()):
         raise InputError(f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation")
-    if plan.lora:
-        _add_lora(network, name)
+    if lora:
+        from peft import LoraConfig
+
+        config = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
+        try:
+            network.add_adapter(config)
+        except (AttributeError, ValueError) as error:
+            raise InputError(f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out") from error
     return network
-
-
-def _add_lora(network: "SentenceTransformer", name: str) -> None:
-    from peft import LoraConfig
-
-    config = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
-    try:
-        network.add_adapter(config)
-    except (AttributeError, ValueError) as error:
-        raise InputError(f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out") from error
 
 
 def _folders(out: str | PathLike[str]) -> tuple[Path, Path]:
@@ -223,57 +203,52 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
         path.write_text(json.dumps(settings), encoding="utf-8")
 
 
-def _words(text: str) -> int:
-    return len(text.split())
-
-
-def _digest(triples: Sequence[Triple]) -> str:
-    return hashlib.sha256(json.dumps(triples).encode()).hexdigest()
-
-
 def _train(
-    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
+    network: "SentenceTransformer",
+    data: Data,
+    work: Path,
+    seed: Seed,
+    progress: Progress,
+    *,
+    steps: int,
+    batch: int,
+    rate: float,
 ) -> None:
     """Train in place, from the last checkpoint where there is one."""
-    saved = sorted(work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1]))
-    with quiet_transformers():
-        trainer = _trainer(network, data, plan, work, seed, progress)
-        result = trainer.train(resume_from_checkpoint=str(saved[-1].parent) if saved else None)
-    if not math.isfinite(result.training_loss):
-        raise InputError(f"the loss became {result.training_loss}; lower `rate` (={plan.rate:g})")
-    network.eval()
-
-
-def _trainer(
-    network: "SentenceTransformer", data: Data, plan: TunePlan, work: Path, seed: Seed, progress: Progress
-) -> "SentenceTransformerTrainer":
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import PrinterCallback, TrainerCallback
 
     class Reporting(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            progress("training", state.global_step / plan.steps)
+            progress("training", state.global_step / steps)
 
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(work),
-        max_steps=plan.steps,
-        per_device_train_batch_size=plan.batch,
-        learning_rate=plan.rate,
-        warmup_steps=max(1, plan.steps // 10),
-        save_steps=max(1, plan.steps // _CHECKPOINTS),
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        learning_rate=rate,
+        warmup_steps=max(1, steps // 10),
+        save_steps=max(1, steps // _CHECKPOINTS),
         save_total_limit=2,
-        use_cpu=plan.device == "cpu",
+        use_cpu=network.device.type == "cpu",
         seed=derive_seed(seed, "trainer") % 2**32,
         dataloader_pin_memory=False,
         disable_tqdm=True,
         report_to=[],
     )
     network.model_card_data.widget = [{"text": ""}]  # else the library draws examples, with a progress bar
-    trainer = SentenceTransformerTrainer(
-        model=network, args=arguments, train_dataset=data[0], loss=data[1], callbacks=[Reporting()]
+    checkpoints = sorted(
+        work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1])
     )
-    trainer.remove_callback(PrinterCallback)
-    return trainer
+    with quiet_transformers():
+        trainer = SentenceTransformerTrainer(
+            model=network, args=arguments, train_dataset=data[0], loss=data[1], callbacks=[Reporting()]
+        )
+        trainer.remove_callback(PrinterCallback)
+        outcome = trainer.train(resume_from_checkpoint=str(checkpoints[-1].parent) if checkpoints else None)
+    if not math.isfinite(outcome.training_loss):
+        raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
+    network.eval()
 
 
 def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
@@ -299,31 +274,28 @@ def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Seq
     return data, {name: losses[name.partition("-")[0]] for name in data}
 
 
-def _finish(network: "SentenceTransformer", name: str, plan: TunePlan, work: Path) -> Path:
+def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, device: str) -> Path:
     """Save the trained model with all its weights in one, and return the folder."""
-    folder = work / "model"
+    folder, adapter = work / "model", work / "adapter"
     shutil.rmtree(folder, ignore_errors=True)
     with quiet_transformers():
-        if plan.lora:
-            network = _merged(network, name, plan, work / "adapter")
+        if lora:
+            from peft import PeftModel
+
+            network.save_pretrained(str(adapter), create_model_card=False)
+            place, local = find_model(name, None, local_files_only=False)
+            whole: Any = sentence_transformer(name, place, local, USUAL_ACCESS, device)
+            whole[0].model = PeftModel.from_pretrained(whole[0].auto_model, str(adapter)).merge_and_unload()
+            network = whole
         network.save_pretrained(str(folder), create_model_card=False)
     return folder
 
 
-def _merged(network: "SentenceTransformer", name: str, plan: TunePlan, adapter: Path) -> "SentenceTransformer":
-    """The model as it was, with the trained low-rank matrices added to its weights."""
-    from peft import PeftModel
-
-    network.save_pretrained(str(adapter), create_model_card=False)
-    place, local = find_model(name, None, local_files_only=False)
-    whole: Any = sentence_transformer(name, place, local, USUAL_ACCESS, plan.device)
-    whole[0].model = PeftModel.from_pretrained(whole[0].auto_model, str(adapter)).merge_and_unload()
-    return whole
-
-
 def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
     """Move the finished model to where it was asked for, with a README and ordinary permissions."""
-    (finished / "README.md").write_text(_read_me(tuned), encoding="utf-8")
+    head = "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
+    text = markdown(tuned.display(), heading=f"{Path(tuned.model).name}, tuned by wordsens tune")
+    (finished / "README.md").write_text(head + text, encoding="utf-8")
     mask = os.umask(0)
     os.umask(mask)
     for path in (finished, *finished.rglob("*")):
@@ -332,16 +304,3 @@ def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
         folder.rmdir()
     finished.rename(folder)
     shutil.rmtree(work)
-
-
-def _read_me(tuned: Tuned) -> str:
-    """The findings, for whoever meets the folder."""
-    head = "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
-    lines = "".join(
-        f"| {row['what']} | {row['count']} | {interval(row, 'before')} | {interval(row, 'after')} |\n"
-        for row in tuned.rows()
-    )
-    return (
-        f"{head}# {Path(tuned.model).name}, tuned by `wordsens tune`\n\n{tuned.reached}\n\n"
-        f"| AUC on held-out pairs | count | before (95 %) | after (95 %) |\n| --- | ---: | ---: | ---: |\n{lines}"
-    )

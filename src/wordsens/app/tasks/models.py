@@ -10,10 +10,9 @@ from wordsens.app.tasks.measure import rounded, token_name
 from wordsens.app.worker import TaskContext
 from wordsens.display.page import html_part
 from wordsens.errors import InputError
-from wordsens.evaluation.check import CheckOptions, KindTable, choose_pairs, evaluate
-from wordsens.evaluation.explain import ExplainPlan
+from wordsens.evaluation.check import evaluate
 from wordsens.evaluation.explain import explain as explanation_of
-from wordsens.evaluation.similarities import gives_cosines, readable, similarities, similarity_name
+from wordsens.evaluation.similarities import choose_pairs, gives_cosines, readable, similarities, similarity_name
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
@@ -59,12 +58,11 @@ def attention(
 def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
     """The check of a model by its name on the pairs that the package brings: the worst kind on top."""
     loaded = load(model)
-    chosen, notes = choose_pairs(None, None)
+    chosen, notes = choose_pairs(None)
     pairs, unread = readable(loaded, [pair for pair in chosen if length in ("all", pair.length)])
     values = similarities(loaded, pairs, progress=context.progress)
-    result = evaluate(loaded, pairs, values, CheckOptions(), [*notes, *unread])
-    result = replace(result, kinds=KindTable(sorted(result.kinds, key=lambda row: row.auc)))
-    opposite = np.logical_or.reduce(list(result.measured.opposites.values()))
+    result = evaluate(loaded, pairs, values, notes=[*notes, *unread])
+    result = replace(result, kinds=dict(sorted(result.kinds.items(), key=lambda kind: kind[1].auc)))
     cosines, start = gives_cosines(loaded), np.floor(values.min() / BIN) * BIN
     edges = np.arange(start, 1 + BIN, BIN) if cosines else np.histogram_bin_edges(values, BINS)
     return {
@@ -74,7 +72,7 @@ def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
         "most": 1 if cosines else None,
         "values": {
             name: _histogram(values[members], edges)
-            for name, members in (("opposites", opposite), ("the same meaning", result.measured.near))
+            for name, members in (("opposites", result.measured.opposite), ("the same meaning", result.measured.near))
         },
     }
 
@@ -90,4 +88,4 @@ def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
 def explain(context: TaskContext, model: str, text: str, other: str) -> dict[str, Any]:
     """A score, or a text's vector, by its words."""
     context.tick()
-    return {"html": html_part(explanation_of(model, text, other.strip() or None, plan=ExplainPlan(tries=2)).display())}
+    return {"html": html_part(explanation_of(model, text, other.strip() or None, tries=2).display())}

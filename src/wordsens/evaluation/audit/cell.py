@@ -3,35 +3,20 @@
 import hashlib
 import json
 import math
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.audit.decay import PairDistance
-from wordsens.evaluation.audit.layers import LayerSensitivity
-from wordsens.evaluation.audit.text import (
-    AUDIT_SEARCH,
-    AuditedText,
-    AuditedWord,
-    AuditPlan,
-    audit_black_box,
-    audit_text,
-)
+from wordsens.evaluation.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, audit_black_box, audit_text
 from wordsens.evaluation.replacements import Replacements
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
 from wordsens.models.load import as_model
-from wordsens.results import Saved
 from wordsens.sensitivity.removals import WAYS
-from wordsens.sources import source_digest
 from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell, ModelName, Strict
 from wordsens.sweeps.store import Record, json_text
@@ -131,15 +116,15 @@ class AuditCell(Cell, frozen=True):
 
     def spec(self) -> dict[str, Any]:
         """The content of the model and of the text stand for their names."""
-        left = {"model", "text", "content", "black_box", "revision"}
-        keys = self.model_dump(mode="json", exclude=left) | self.of_the_model()
+        named = {"model", "text", "content", "black_box", "revision"}
+        keys = self.model_dump(mode="json", exclude=named) | self.of_the_model()
         return {**keys, "text_content": hashlib.sha256(self.text.content.encode()).hexdigest()}
 
     def described(self) -> dict[str, Any]:
         """`audit` names everything but the text: records of one audit share it."""
         shared = {name: value for name, value in self.spec().items() if name not in ("text_content", "searched")}
         return {
-            "audit": _hash(shared),
+            "audit": digest(shared),
             "model": self.model,
             "source": self.text.source,
             "label": self.text.label,
@@ -147,49 +132,40 @@ class AuditCell(Cell, frozen=True):
         }
 
 
-def _hash(keys: Any) -> str:
+def digest(keys: Any) -> str:
+    """32 hexadecimal digits of SHA-256 over the keys as JSON."""
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def measure_audit(cell: AuditCell) -> dict[str, Any]:
     """The columns of an audited text: `value` is the largest sensitivity; of a black box, which has none, the largest
-    removal.
+    removal. Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON.
     """
     phi, document = audited_model(cell), Document(cell.text.content, cell.text.label, cell.text.source)
-    plan = AuditPlan(
-        max_words=cell.max_words,
-        words_per_text=cell.words_per_text,
-        removal=cell.removal,
-        seed=cell.seed,
-        radius=cell.radius,
-        search=replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None,
-    )
     offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
+    effort = {"max_words": cell.max_words, "words_per_text": cell.words_per_text, "seed": cell.seed}
     if isinstance(phi, TransformerFeatures):
-        audited = audit_text(phi, document, plan, offered)
+        search = replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None
+        text = audit_text(phi, document, offered, removal=cell.removal, radius=cell.radius, search=search, **effort)
     else:
-        audited = audit_black_box(phi, document, plan, offered)
-    return {"map": phi.name, **_columns(audited, swaps=cell.swaps)}
-
-
-def _columns(audited: AuditedText, *, swaps: bool) -> dict[str, Any]:
-    """Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON."""
-    words = audited.measured
+        text = audit_black_box(phi, document, offered, **effort)
+    words = text.measured
     return {
-        "value": audited.value,
-        "tokens": audited.tokens,
-        "words": audited.words,
-        "read": json_text(audited.read),
-        "words_lost": audited.words_lost,
-        "negations_lost": audited.negations_lost,
+        "map": phi.name,
+        "value": text.value,
+        "tokens": text.tokens,
+        "words": text.words,
+        "read": json_text(text.read),
+        "words_lost": text.words_lost,
+        "negations_lost": text.negations_lost,
         "measured": json_text([word.word for word in words]),
         "rows": json.dumps([word.tokens for word in words]),
         "places": tuple(word.place for word in words),
         "sensitivity": tuple(word.sensitivity for word in words if not math.isnan(word.sensitivity)),
         "removal": tuple(word.removal for word in words),
-        "swap": tuple(word.swap for word in words) if swaps else (),
-        "swapped_for": json_text([word.swapped_for for word in words] if swaps else []),
-        "evaluations": audited.evaluations,
+        "swap": tuple(word.swap for word in words) if cell.swaps else (),
+        "swapped_for": json_text([word.swapped_for for word in words] if cell.swaps else []),
+        "evaluations": text.evaluations,
     }
 
 
@@ -275,59 +251,6 @@ def _require_content(model: str, revision: str | None, content: str) -> None:
 @cache
 def _shipped_texts() -> tuple[str, ...]:
     return tuple(review.text for review in shipped_reviews())
-
-
-@dataclass(frozen=True)
-class SavedDistances(Saved):
-    """The distances of pairs under one model."""
-
-    distances: tuple[PairDistance, ...]
-
-
-@dataclass(frozen=True)
-class SavedLayers(Saved):
-    """The layers of one model on a few texts."""
-
-    layers: tuple[LayerSensitivity, ...]
-
-
-SavedResult = TypeVar("SavedResult", bound=Saved)
-
-
-def load_or_compute(
-    folder: Path, kind: type[SavedResult], key: Mapping[str, Any], compute: Callable[[], SavedResult]
-) -> SavedResult:
-    """A result about a model rather than its texts: an earlier one with the same key, in the audit's folder, by the
-    same code; else what `compute` gives, written down.
-
-    Args:
-        folder: of the audit.
-        kind: of the result.
-        key: everything that decides it: the model's content, the texts, the options.
-        compute: measures it; its module, and what that imports, are the code.
-    """
-    module = compute.__module__
-    code = source_digest({module: Path(str(sys.modules[module].__file__))})
-    path = folder / "kept" / f"{_hash({**key, 'kind': kind.__name__, 'code': code})}.safetensors"
-    if path.exists():
-        try:
-            return kind.load(path)
-        except InputError:  # damaged: computed again
-            pass
-    result = compute()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        result.save(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-    return result
-
-
-def content_key(texts: Sequence[str]) -> str:
-    """A digest of texts, their order included."""
-    return _hash(list(texts))
 
 
 AUDIT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)

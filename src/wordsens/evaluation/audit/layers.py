@@ -24,9 +24,9 @@ class LayerSensitivity:
 
     Attributes:
         layer: 1 to L.
-        sensitivity: the mean over texts of the largest attained value over the searched words.
-        heads: for each head, the mean over texts of the largest relative change of its output at the layer's witnesses:
-            attained, and not searched for the head itself.
+        sensitivity: the mean over texts of the largest value over the searched words, a lower bound.
+        heads: for each head, the mean over texts of the largest relative change of its output at the layer's witnesses,
+            which were not searched for the head itself.
     """
 
     layer: int
@@ -56,11 +56,11 @@ def layer_sensitivities(
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
-            result = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed=seed, search=SHORT_SEARCH)
-            values.append(result.value)
+            searched = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed=seed, search=SHORT_SEARCH)
+            values.append(searched.value)
             moved = [
                 perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))
-                for word, delta in zip(result.whole, result.perturbations, strict=True)
+                for word, delta in zip(searched.whole, searched.perturbations, strict=True)
             ]
             heads.append(_head_changes(phi, layer, torch.cat([text.rows.unsqueeze(0), *moved])))
         # A layer costs a pass of all layers below it.

@@ -1,4 +1,4 @@
-"""From audited texts to what a person reads: categories, words that a model reacts to or ignores, length."""
+"""From audited texts to their summary: categories, words that a model reacts to or ignores, length; and changes."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,17 +9,9 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
-from wordsens.results import ResultTable, Saved, Shown
-from wordsens.statistics.mean import least_values, median_ends
+from wordsens.statistics.mean import Mean, least_values, mean_interval, median_ends
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
-from wordsens.text.english import kind_of
-
-PLACES = ("first fifth", "middle", "last fifth")
-
-
-def place_of(share: float) -> str:
-    """One of PLACES, from the word's place as a share of the text: 0 the first word, 1 the last."""
-    return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
+from wordsens.text.english import KINDS, kind_of, place_of
 
 
 def frequency_bands(counts: Counter[str]) -> dict[str, str]:
@@ -80,10 +72,10 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
                 measured[word].append(removals)
     listed = {}
     for word in sorted(measured):
-        own = measured[word]
-        if len(own) >= least_values():
-            ordered, place = sorted(_ratio(word, removals) for removals in own), median_ends(len(own))
-            count = sum(len(removals[word]) for removals in own)
+        by_text = measured[word]
+        if len(by_text) >= least_values():
+            ordered, place = sorted(_ratio(word, removals) for removals in by_text), median_ends(len(by_text))
+            count = sum(len(removals[word]) for removals in by_text)
             listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
     return listed, max(map(len, measured.values()), default=0)
 
@@ -134,7 +126,7 @@ class Exponent:
 
 
 @dataclass(frozen=True)
-class AuditSummary(Shown, Saved):
+class AuditSummary:
     """The findings of an audit.
 
     Attributes:
@@ -156,17 +148,6 @@ class AuditSummary(Shown, Saved):
     overreacts: tuple[Reaction, ...]
     ignores: tuple[Reaction, ...]
     exponents: dict[str, dict[str, Exponent]]
-
-    def result_table(self) -> ResultTable:
-        """A row a category of words."""
-        names = ("category", "count", "sensitivity", "removal", "swap")
-        columns = {name: [getattr(group, name) for group in self.groups] for name in names}
-        notes = [
-            f"{shown}: {', '.join(one.word for one in words)}"
-            for shown, words in (("reacts to", self.overreacts), ("ignores", self.ignores))
-            if words
-        ]
-        return ResultTable(f"{self.words} words of {self.texts} texts", columns, notes=tuple(notes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
@@ -192,7 +173,7 @@ class AuditSummary(Shown, Saved):
 
 
 @dataclass(frozen=True)
-class _Sorted:
+class _SortedWord:
     """A measured word with its categories and its text."""
 
     measured: AuditedWord
@@ -214,13 +195,15 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
     Raises:
         InputError: there is no text.
     """
-    done = list(texts)
-    if not done:
+    texts = list(texts)
+    if not texts:
         raise InputError("no text of the dataset could be measured; give texts of two words or more")
     bands = frequency_bands(counts)
     words = [
-        _Sorted(word, at, text.tokens, kind_of(word.word), place_of(word.place), bands.get(word.word.lower(), "rare"))
-        for at, text in enumerate(done)
+        _SortedWord(
+            word, at, text.tokens, kind_of(word.word), place_of(word.place), bands.get(word.word.lower(), "rare")
+        )
+        for at, text in enumerate(texts)
         for word in text.measured
     ]
     groups = [
@@ -228,15 +211,15 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
         for name in ("kind", "place", "band")
         for value in sorted({getattr(word, name) for word in words})
     ]
-    compared, most = reactions(done)
+    compared, most_texts = reactions(texts)
     more = [word for word in compared.values() if word.more and kind_of(word.word) == "function word"]
     less = [word for word in compared.values() if word.less and kind_of(word.word) in ("content word", "negation")]
     return AuditSummary(
-        texts=len(done),
+        texts=len(texts),
         words=len(words),
         groups=tuple(groups),
         compared=len(compared),
-        most_texts=most,
+        most_texts=most_texts,
         overreacts=tuple(sorted(more, key=lambda word: -word.low)[:listed]),
         ignores=tuple(sorted(less, key=lambda word: word.high)[:listed]),
         exponents={
@@ -250,14 +233,14 @@ def _group(category: str, words: Sequence[AuditedWord]) -> Group:
     return Group(category, len(words), *(_mean([getattr(word, name) for word in words]) for name in MEASURES))
 
 
-def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
+def _exponents(words: Sequence[_SortedWord]) -> dict[str, Exponent]:
     """The exponent of each measure that these words have."""
     exponents = {}
     for name in MEASURES:
-        measured = [(word, value) for word in words if not math.isnan(value := getattr(word.measured, name))]
-        if measured:
-            sizes, texts = [word.tokens for word, _ in measured], [word.text for word, _ in measured]
-            values = [value for _, value in measured]
+        known = [(word, value) for word in words if not math.isnan(value := getattr(word.measured, name))]
+        if known:
+            sizes, texts = [word.tokens for word, _ in known], [word.text for word, _ in known]
+            values = [value for _, value in known]
             reason, zeros = unfit_for_power_law(sizes, texts), values.count(0)
             if reason is None and zeros:
                 reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
@@ -268,5 +251,59 @@ def _exponents(words: Sequence[_Sorted]) -> dict[str, Exponent]:
 
 def _mean(values: Sequence[float]) -> float | None:
     """The mean of the numbers among the values; None where there is none."""
-    measured = [value for value in values if not math.isnan(value)]
-    return math.fsum(measured) / len(measured) if measured else None
+    numbers = [value for value in values if not math.isnan(value)]
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+@dataclass(frozen=True)
+class AuditChange:
+    """The change of one measure of one kind of word from an earlier audit to a later one.
+
+    Attributes:
+        kind: of the words.
+        measure: sensitivity, removal or swap.
+        before, after: means over texts of the texts' own means.
+        difference: after - before, with its interval over texts.
+        texts: how many have words of the kind that both audits measured.
+    """
+
+    kind: str
+    measure: str
+    before: float
+    after: float
+    difference: Mean
+    texts: int
+
+    @property
+    def certain(self) -> bool:
+        """True where the interval leaves out 0."""
+        low, high = self.difference.low, self.difference.high
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[AuditChange]:
+    """The changes of every measure and kind of word that both audits have, over the same words of the same texts."""
+    changes = []
+    for kind in KINDS:
+        for measure in MEASURES:
+            means = [means for pair in pairs if (means := _both_means(*pair, kind, measure)) is not None]
+            if means:
+                before, after = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
+                difference = mean_interval([late - early for early, late in means])
+                changes.append(AuditChange(kind, measure, before, after, difference, len(means)))
+    return changes
+
+
+def _both_means(before: AuditedText, after: AuditedText, kind: str, measure: str) -> tuple[float, float] | None:
+    """The means over the words of the kind that stand at the same place in both; None where there is none."""
+    earlier = {(word.word, round(word.place, 6)): getattr(word, measure) for word in before.measured}
+    later = {(word.word, round(word.place, 6)): getattr(word, measure) for word in after.measured}
+    both = [
+        (earlier[name], value)
+        for name, value in later.items()
+        if kind_of(name[0]) == kind and not math.isnan(earlier.get(name, math.nan) + value)
+    ]
+    if not both:
+        return None
+    first, second = (math.fsum(side) / len(both) for side in zip(*both, strict=True))
+    return first, second

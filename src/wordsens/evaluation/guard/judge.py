@@ -1,6 +1,7 @@
 """Whether two near-duplicates mean the same: what is left of each text beside what they share, judged by rules."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.language import Language, english
-from wordsens.evaluation.guard.tokens import Amount, Moment, Reading, Token, read
+from wordsens.evaluation.guard.tokens import Amount, Moment, ReadText, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -30,6 +31,9 @@ _ONE = Amount("", 1.0)
 
 _SHOWN = 60
 """Characters of a token that a reason quotes."""
+
+_PAST = ("ed", "en", "id", "ld", "nt", "ght", "wn")
+"""How most English participles end."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,6 @@ def _english() -> Guard:
 _SAME = Judgement("same", None, "no difference of meaning was met")
 
 
-_PAST = ("ed", "en", "id", "ld", "nt", "ght", "wn")
-"""How most English participles end."""
-
-
 class _Evidence(NamedTuple):
     """What speaks for a difference; `strong` where it is one, else it may be."""
 
@@ -133,7 +133,9 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
         return _judgement(_Evidence(False, "", "too much differs", left, right))
     turned = any(b < a for (_, a), (_, b) in pairwise(shared))
     evidence: list[_Evidence] = []
-    light = _light_in_one(one, other)
+    # The light words of each text that the other does not have.
+    keys = [{token.key for token in side.light} for side in (other, one)]
+    light = [t for t in one.light if t.key not in keys[0]], [t for t in other.light if t.key not in keys[1]]
     if left or right:
         _without_acronyms(left, right)
         _without_acronyms(right, left)
@@ -179,12 +181,6 @@ def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, i
             left.append(token)
     rest = sorted(place for options in places.values() for place in options)
     return shared, left, [second[place] for place in rest]
-
-
-def _light_in_one(one: Reading, other: Reading) -> tuple[list[Token], list[Token]]:
-    """The light words of each text that the other does not have."""
-    ones, others = ({token.key for token in side.light} for side in (one, other))
-    return [t for t in one.light if t.key not in others], [t for t in other.light if t.key not in ones]
 
 
 def _replaced(
@@ -312,7 +308,7 @@ def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
 
 
 def _negated(
-    one: Reading, other: Reading, evidence: list[_Evidence], turned: bool, language: Language
+    one: ReadText, other: ReadText, evidence: list[_Evidence], turned: bool, language: Language
 ) -> list[_Evidence]:
     """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
@@ -333,12 +329,12 @@ def _negated(
     return evidence
 
 
-def _negates(text: Reading, token: Token) -> bool:
+def _negates(text: ReadText, token: Token) -> bool:
     """Whether a negation stands before a word, or before the one ahead of it."""
     return any(0 <= token.place - negation.place <= 1 for negation in text.negations)
 
 
-def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language) -> str:
+def _scope_moved(one: ReadText, other: ReadText, turned: bool, language: Language) -> str:
     """ "far", "near" or "": whether a negation stands before another word than in the other text."""
     following = [
         [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
@@ -353,23 +349,22 @@ def _scope_moved(one: Reading, other: Reading, turned: bool, language: Language)
     return "far" if max(abs(a - b) for a, b in places) > _FAR else "near"
 
 
-def _persons(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+def _persons(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """Pronouns that change places: I owe you, you owe me."""
-    said = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
-    orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in said]
+    pronouns = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
+    orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in pronouns]
     if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
-        return [_Evidence(False, "role", "order: of the pronouns", *said)]
+        return [_Evidence(False, "role", "order: of the pronouns", *pronouns)]
     return []
 
 
-def _joined(one: Reading, other: Reading, language: Language) -> list[_Evidence]:
+def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """An "or" in the place of an "and"."""
-    said = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
-    first, second = ([token.word for token in side] for side in said)
-    fewer = [word for word in language.joining if first.count(word) > second.count(word)]
-    more = [word for word in language.joining if first.count(word) < second.count(word)]
+    joining = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
+    counts = [Counter(token.word for token in side) for side in joining]
+    fewer, more = [word for word in language.joining if word in counts[0] - counts[1]], [*(counts[1] - counts[0])]
     if fewer and more:
-        return [_Evidence(False, "", f"conjunction: '{fewer[0]}' / '{more[0]}'", *said)]
+        return [_Evidence(False, "", f"conjunction: '{fewer[0]}' / '{more[0]}'", *joining)]
     return []
 
 

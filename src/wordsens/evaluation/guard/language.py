@@ -1,11 +1,12 @@
-"""What the guard knows of English: the lists of the folder `en`, and what they say of a word or of two."""
+"""What the guard knows of English: the lists of the folder `words/guard`, and what they say of a word or of two."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from wordsens.files import packaged_text
 
 NEGATION = "not"
 """What every word of negation is read as."""
@@ -13,7 +14,7 @@ NEGATION = "not"
 _NO_GROUPS: frozenset[int] = frozenset()
 
 
-class Word(NamedTuple):
+class WordEntry(NamedTuple):
     """What the lists say of a word.
 
     Attributes:
@@ -80,7 +81,11 @@ class Language:
             for member, words in enumerate(listed.split(",")):
                 for word in self._single(words.split("/")):
                     self._choices.setdefault(self.key(word), []).append(Choice(kind, group, member))
-        self.opposites = _both_ways((self.key(one), self.key(other)) for one, other in self._listed("antonyms"))
+        self.opposites = _both_ways(
+            (self.key(left), self.key(other.strip()))
+            for left, right in self._pairs("antonyms")
+            for other in right.split(",")
+        )
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         for left in sorted(self._phrases, key=len, reverse=True):
             self.phrases.setdefault(left[:2], []).append((left, self._phrases[left]))
@@ -103,11 +108,11 @@ class Language:
             word = word.removesuffix("e")
         return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
-    def _word(self, word: str) -> Word:
+    def _word(self, word: str) -> WordEntry:
         key = self.key(word)
         listed = key in self.opposites or key in self._choices
         light = word in self._fillers or (word in self._markers and not listed)
-        return Word(key, light, word in self._markers, listed or key in self._synonyms or word in self.months)
+        return WordEntry(key, light, word in self._markers, listed or key in self._synonyms or word in self.months)
 
     def expanded(self, word: str) -> tuple[str, ...]:
         """The words that a contraction stands for; the word itself if it is none."""
@@ -185,14 +190,8 @@ class Language:
                 self._phrases.setdefault(self._expanded(word), (single[0],))
         return single
 
-    def _listed(self, name: str) -> Iterator[tuple[str, str]]:
-        for left, right in self._pairs(name):
-            for other in right.split(","):
-                yield left, other.strip()
-
     def _lines(self, name: str) -> Iterator[str]:
-        text = files("wordsens.evaluation.guard").joinpath("en", f"{name}.txt").read_text(encoding="utf-8")
-        for line in text.splitlines():
+        for line in packaged_text(f"evaluation/words/guard/{name}.txt").splitlines():
             if line.strip() and not line.startswith("#"):
                 yield unicodedata.normalize("NFC", line.strip())
 
@@ -203,11 +202,11 @@ class Language:
 
 
 def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    result: dict[str, set[str]] = {}
+    partners: dict[str, set[str]] = {}
     for one, other in pairs:
-        result.setdefault(one, set()).add(other)
-        result.setdefault(other, set()).add(one)
-    return result
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    return partners
 
 
 def _undoubled(word: str) -> str:

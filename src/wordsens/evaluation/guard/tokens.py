@@ -51,7 +51,7 @@ class Token:
     place: int = 0
 
 
-class Reading(NamedTuple):
+class ReadText(NamedTuple):
     """The tokens of a text: with content, negations, and light words such as articles and auxiliaries."""
 
     content: list[Token]
@@ -59,11 +59,11 @@ class Reading(NamedTuple):
     light: list[Token]
 
 
-def read(text: str, language: Language) -> Reading:
+def read(text: str, language: Language) -> ReadText:
     """The tokens of a text, with spans of the text as it was given."""
     plain, origin = _plain(text)
     tokens = _quantified(_phrased(_scanned(plain, language), language), language)
-    content, negations, light = Reading([], [], [])
+    content, negations, light = ReadText([], [], [])
     marker, passive = "", False
     capitals = not text.isupper()
     for before, token in zip([Token("", 0, -1), *tokens], tokens, strict=False):
@@ -103,7 +103,7 @@ def read(text: str, language: Language) -> Reading:
             token.key = token.key or token.text  # an option: -d is not -D
         token.marker, marker, passive = marker, "", False
         content.append(token)
-    return Reading(content, negations, light)
+    return ReadText(content, negations, light)
 
 
 _OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
@@ -171,13 +171,13 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
         stop = at + 1
         while stop < len(text) and unicodedata.combining(text[stop]):
             stop += 1
-        said = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
-        if unicodedata.category(text[at]) == "No" and "/" in said:
-            said = f" {said}"
+        letters = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
+        if unicodedata.category(text[at]) == "No" and "/" in letters:
+            letters = f" {letters}"
         if text[at] in _SUPERSCRIPTS and text[at - 1 : at] not in _SUPERSCRIPTS:
-            said = f"^{said}"
-        plain.append(said)
-        origin += [(at, stop)] * len(said)
+            letters = f"^{letters}"
+        plain.append(letters)
+        origin += [(at, stop)] * len(letters)
         at = stop
     return "".join(plain), origin
 
@@ -301,8 +301,8 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
             versionlike = written.endswith("0") and "." in written
             doubtful = written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
-            kept = written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
-            return Token(written, start, end, "number", amount=Amount("", value, kept))
+            as_written = written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
+            return Token(written, start, end, "number", amount=Amount("", value, as_written))
     readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
     if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
         return Token("", start, end, "date", moments=tuple(dict.fromkeys(moments)))
@@ -326,33 +326,27 @@ def _decimal(written: str) -> float:
         written = f"{factor if factor.strip('-') else factor + '1'}e{exponent}"
     written = re.sub("[ '_]", "", written)
     thousands, decimal = ",", "."
-    if written.rfind(thousands) > written.rfind(decimal) and not _in_thousands(written, thousands):
-        thousands, decimal = decimal, thousands
+    if written.rfind(",") > written.rfind(".") and not re.fullmatch(r"-?[^,-]{1,3}(,\d{3})*", written):
+        thousands, decimal = ".", ","
     whole, _, part = written.replace(thousands, "").rpartition(decimal)
     return float(f"{whole.replace(decimal, '')}.{part}" if whole or decimal in written else part)
 
 
-def _in_thousands(written: str, mark: str) -> bool:
-    head, *groups = written.lstrip("-").split(mark)
-    return 0 < len(head) <= 3 and all(len(group) == 3 and group.isdigit() for group in groups)
-
-
 Rewriting = tuple[int, list[Token]]
 """Where the tokens stop that are read as others, and these."""
-
 
 Rule = Callable[[list[Token], int, Language], Rewriting | None]
 
 
 def _rewritten(tokens: list[Token], starts: list[int], rule: Rule, language: Language) -> list[Token]:
     """The tokens with those read as others that a rule knows, from the first of `starts` on."""
-    result, done = [], 0
+    rewritten, done = [], 0
     for start in starts:
         if start >= done and (rewriting := rule(tokens, start, language)):
-            stop, said = rewriting
-            result += [*tokens[done:start], *said]
+            stop, replaced = rewriting
+            rewritten += [*tokens[done:start], *replaced]
             done = stop
-    return result + tokens[done:] if done else tokens
+    return rewritten + tokens[done:] if done else tokens
 
 
 def _phrased(tokens: list[Token], language: Language) -> list[Token]:

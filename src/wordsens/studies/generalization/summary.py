@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.display.content import Finding, times
+from wordsens.display.content import Finding, Table, times
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.operating_point import share_interval
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.sensitivity.summary import SYNTHETIC
 from wordsens.sweeps.experiment import (
-    Section,
     Summary,
     finding,
     grouped,
@@ -126,7 +125,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     measured = sorted((one for one in series if one.errors), key=lambda one: one.text in SYNTHETIC)
     groups = sorted(grouped(measured, "map").values(), key=lambda group: -min(one.noticed or 0.0 for one in group))
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
-    table = Section("One word changed, the label flipped", headings, rows)
+    table = Table("One word changed, the label flipped", headings, rows)
     return Summary((table,), note, claims, leading=max(1, len(groups)))
 
 

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
-from wordsens.display.content import Finding, minus, times
+from wordsens.display.content import Finding, Table, minus, times
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.mean import student
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.sweeps.experiment import (
-    Section,
     Summary,
     finding,
     text_title,
@@ -29,7 +28,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
         "worst, at the last n."
     )
-    return Summary((Section("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
+    return Summary((Table("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
 
 
 def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:

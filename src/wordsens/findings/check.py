@@ -1,0 +1,210 @@
+"""What a check says: its sentences, and its tables for a terminal, a page and Markdown."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wordsens.display.content import Display, Marked, Strong, Table
+from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
+from wordsens.evaluation.layers import LayerRow
+from wordsens.results import ResultTable
+
+COIN = 0.5
+"""The AUC of chance."""
+
+_AROUND = 6
+"""Words on either side of a change that a sentence shows."""
+
+_FAILING = 5
+"""Pairs behind a requirement that fails that are shown at once."""
+
+
+def answer(check: Check) -> tuple[str, ...]:
+    """The share of opposites that pass at the threshold, with the worst kind; then the kinds that the model tells."""
+    measured = check.measured
+    hits, opposites = int((measured.values[measured.opposite] >= check.threshold).sum()), int(measured.opposite.sum())
+    first = (
+        f"{'At your threshold' if check.keep is None else 'At the threshold'} {_short(check.threshold)}, which keeps "
+        f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, {_share(hits / opposites, opposites)} "
+        "opposites pass as the same."
+    )
+    worst = max(check.kinds.values(), key=lambda row: row.false_hits)
+    if worst.false_hits > 0:
+        first += f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as {_example(check, worst)}."
+    above = [row.kind for row in check.kinds.values() if row.auc_low > COIN]
+    below = [row.kind for row in check.kinds.values() if row.auc_high < COIN]
+    unsure = [kind for kind in check.kinds if kind not in (*above, *below)]
+    verdicts = {
+        "tells these opposites from near-duplicates better than chance:": above,
+        "is no better than chance, as far as these pairs tell:": unsure,
+        "puts these closer together than near-duplicates:": below,
+    }
+    parts = [f"{verdict} {', '.join(kinds)}" for verdict, kinds in verdicts.items() if kinds]
+    return first, f"{check.model} {'; '.join(parts)}."
+
+
+def _example(check: Check, row: KindRow) -> str:
+    """The plainest opposite above the threshold: short texts first, then the most alike."""
+    measured = check.measured
+    places = np.flatnonzero(measured.opposites[row.kind] & (measured.values >= check.threshold))
+    place = max(places, key=lambda at: (-len(measured.pairs[at].first.split()) // 12, measured.values[at]))
+    pair = measured.pairs[place]
+    first, second = (part or "-" for part in pair.changed)
+    return f"'{first}' / '{second}' in {around(pair.first, pair.second)!r} ({measured.values[place]:.3f})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").removeprefix("0").rstrip(".") or "0"
+
+
+def _share(share: float, count: int) -> str:
+    """A share in words: of 10 where that is exact enough, of 100, or of all where they are fewer."""
+    tenths = share * 10
+    if count >= 100 and abs(tenths - round(tenths)) < 0.05 and 0 < round(tenths) < 10:
+        return f"{round(tenths)} of 10"
+    if count >= 100 and 0 < round(share * 100) < 100:
+        return f"{round(share * 100)} of 100"
+    return f"{round(share * count)} of {count}"
+
+
+def around(text: str, other: str) -> str:
+    """The text; of a long one, the words around its first difference from the other."""
+    words = text.split()
+    if len(words) <= 2 * _AROUND:
+        return text
+    differing = (at for at, (word, its) in enumerate(zip(words, other.split(), strict=False)) if word != its)
+    place = next(differing, 0)
+    start, stop = max(0, place - _AROUND), place + _AROUND
+    return f"{'... ' * (start > 0)}{' '.join(words[start:stop])}{' ...' * (stop < len(words))}"
+
+
+def pair_line(row: Mapping[str, Any]) -> str:
+    """A row of `Check.all_pairs` in one line."""
+    first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
+    return f"{row['similarity']:.3f} {row['kind']}: {first!r} / {second!r}"
+
+
+def cases(check: Check) -> dict[str, list[str]]:
+    """Every requirement, and every kind that was compared with a baseline, with what fails it and the pairs behind."""
+    names = [*(requirement.text for requirement in check.requirements), *map(not_dropped, check.drops)]
+    rows = check.failing_pairs()
+    failures: dict[str, list[str]] = {}
+    for name in names:
+        unmet = [each for each in check.unmet if each.requirement == name]
+        kinds = {each.kind for each in unmet}
+        behind = [pair_line(row) for row in rows if unmet and (row["kind"] in kinds or row["same"])]
+        failures[name] = [*(each.sentence for each in unmet), *behind]
+    return failures
+
+
+def table(check: Check) -> ResultTable:
+    """A row a kind of opposite."""
+    failed = tuple(f"FAILED: {failure}" for failure in check.failures)
+    return ResultTable(check.answer[0], check.columns(), notes=failed)
+
+
+def display(
+    check: Check, guarded: Guarded | None = None, layers: Sequence[LayerRow] = (), *, pairs: str = "worst"
+) -> Display:
+    """The answer, what fails with its pairs, then kinds, lengths, layers, changes and pairs, changed words marked.
+
+    Args:
+        check: the result.
+        guarded: with the guard behind the threshold.
+        layers: layer by layer.
+        pairs: "none" of those that fail nothing, the "worst" of each kind, or "all".
+    """
+    columns = ("cosine" if check.measured.cosines else "score", "", "kind", "first", "second")
+
+    def listing(
+        title: str, rows: Sequence[Mapping[str, Any]], most: int | None = None, *, folded: bool = False
+    ) -> Table:
+        return Table(title, columns, tuple(map(_pair_cells, rows)), most=most or len(rows), folded=folded)
+
+    failing = check.failing_pairs(len(check.measured.pairs))
+    tables = [
+        listing("Pairs behind the requirements that fail, worst first", failing, _FAILING),
+        _kinds(check, guarded),
+        _lengths(check),
+        _layers(layers),
+        Table(
+            "Since the baseline",
+            ("kind", "before", "now", "p of the drop"),
+            tuple(
+                (kind, f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}") for kind, drop in check.drops.items()
+            ),
+            most=len(check.drops),
+        ),
+    ]
+    if pairs != "none":
+        worst = {row["kind"]: row for row in reversed(check.all_pairs()) if not row["same"]}
+        tables.append(listing("The closest opposites of each kind", [worst[kind] for kind in check.kinds]))
+    if pairs == "all":
+        title = "Every pair: opposites from the most alike, then the same meaning from the least alike"
+        tables.append(listing(title, check.all_pairs(), folded=True))
+    gated = bool(check.requirements or check.drops)
+    return Display(
+        check.answer,
+        tuple(each for each in tables if each.rows),
+        failures=check.failures,
+        passed="All requirements are met." if gated and check.passed else "",
+        notes=check.notes,
+    )
+
+
+def _pair_cells(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A pair with its changed words marked; of long texts what stands around the change."""
+    texts = around(row["first"], row["second"]), around(row["second"], row["first"])
+    changed = row["changed_first"], row["changed_second"]
+    marked = (Marked(text, tuple(words.split(" ... "))) for text, words in zip(texts, changed, strict=True))
+    return (f"{row['similarity']:.3f}", "hit" if row["hit"] and not row["same"] else "", row["kind"], *marked)
+
+
+def _kinds(check: Check, guarded: Guarded | None) -> Table:
+    far = any(row.auc_far is not None for row in check.kinds.values())
+    rows = []
+    for row in check.kinds.values():
+        auc = f"{row.auc:.3f}"
+        cells: list[Any] = [row.kind, row.pairs, Strong(auc, "rise") if row.auc < COIN else auc]
+        cells += [f"[{row.auc_low:.2f}, {row.auc_high:.2f}]", f"{row.false_hits:.0%}"]
+        cells += [f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"]
+        cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
+        cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
+        rows.append(tuple(cells))
+    note = (
+        f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} near-duplicates of "
+        f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: the opposites that "
+        "do. AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more "
+        f"alike{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %."
+    )
+    if guarded:
+        note += f" With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits."
+    headings = ["kind", "pairs", "AUC", "[95 %]", "false hits", "[95 %]"]
+    headings += ["AUC far"] * far + ["with guard"] * (guarded is not None)
+    return Table("", tuple(headings), tuple(rows), note, len(rows))
+
+
+def _lengths(check: Check) -> Table:
+    """False hits by length; no row where all pairs are of one."""
+    lengths = list(dict.fromkeys(row.length for row in check.lengths))
+    shares = {(row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in check.lengths}
+    kinds = check.kinds if len(lengths) > 1 else ()
+    rows = tuple((kind, *(shares.get((kind, length)) for length in lengths)) for kind in kinds)
+    return Table("False hits by length", ("kind", *lengths), rows, most=len(rows))
+
+
+def _layers(layers: Sequence[LayerRow]) -> Table:
+    def cells(row: LayerRow) -> Iterator[Any]:
+        yield from (row.kind, row.layer, f"{row.auc:.3f}")
+        yield None if row.auc_synonym is None else f"{row.auc_synonym:.2f}"
+        yield from (f"{row.rows:.3f}", f"{row.pooled:.3f}", f"{row.kept:.0%}")
+
+    return Table(
+        "By layer: AUC, and how far an opposite's farthest token and its pooled vector are moved",
+        ("kind", "layer", "AUC", "synonym", "token", "pooled", "kept"),
+        tuple(tuple(cells(row)) for row in sorted(layers, key=lambda row: (row.kind, row.layer))),
+        "token: the median cosine distance of the token that finds its like least in the other text; pooled: of the "
+        "two pooled vectors; kept: their ratio, what pooling leaves of the difference.",
+        len(layers),
+    )

@@ -1,0 +1,110 @@
+"""What an explanation says: its sentences, the texts with their words in colour, and a row a word."""
+
+from typing import Any
+
+from wordsens.display.content import Display, Shade, Table, Words, level, minus
+from wordsens.evaluation.explain import Explanation, WordEffect
+
+
+def answer(explanation: Explanation) -> tuple[str, ...]:
+    """The number, then the words that move it most by removal, swap and vector; then the notes."""
+    two, value = len(explanation.texts) > 1, explanation.value
+    sentences = [f"{explanation.model}: {explanation.score} {value:.4f}" if two or value else explanation.model]
+    unmoved = "no word moves it by .0001"
+
+    def named(word: WordEffect) -> str:
+        return f"'{word.word}'" + (" (second text)" if two and word.side else "")
+
+    if words := explanation.most("removal", 3):
+        moving = ", ".join(f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal))
+        most = f"these words move it most: {moving}" if moving else unmoved
+        sentences.append(f"Removed one by one (one change each), {most}.")
+    word = explanation.dividing
+    if word is not None and _shows(word.rise):
+        without = f"{value + word.rise:.4f} (one change)"
+        if word.apart is None or (word.removal or 0.0) >= word.apart:
+            sentences.append(f"The word that keeps the texts apart most is {named(word)}: without it it is {without}.")
+        else:
+            first, second = (word.word, word.counterpart)[:: -1 if word.side else 1]
+            sentences.append(
+                f"The pair of words that keeps the texts apart most is '{first}' of the first and '{second}' of the "
+                f"second: without both it is {without}."
+            )
+    for word in explanation.most("swap", 1):
+        farthest = f"{named(word)} for '{word.swapped_for}' {word.swap:+.4f}"
+        sentences.append(
+            f"Exchanged for a word that a writer could put there (the farthest of {word.tried}): "
+            f"{farthest if _shows(word.swap) else unmoved}."
+        )
+    for word in explanation.most("farthest", 1):
+        farthest = f"{named(word)} {word.farthest:+.4f}"
+        sentences.append(
+            f"Moved as a vector (the farthest found, a lower bound): {farthest if _shows(word.farthest) else unmoved}."
+        )
+    return (*sentences, *explanation.notes)
+
+
+def _shows(value: float | None) -> bool:
+    """True where a change is not 0 in the four digits that are printed."""
+    return value is not None and round(abs(value), 4) > 0
+
+
+def display(explanation: Explanation) -> Display:
+    """The sentences, the texts with the words coloured by what their removal does, a row a word, and pairs."""
+    most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
+    meaning = f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
+    last = len(explanation.texts) - 1
+    coloured = [
+        Words("", _pieces(explanation, side, most or 1.0), ("0", f"{most:.3g}", meaning) if side == last else None)
+        for side in range(len(explanation.texts))
+    ]
+    pairs = Table(
+        "Pairs of words whose removal together differs most from the sum of each (one change)",
+        ("first", "second", "both", "sum", "difference"),
+        tuple(
+            (pair.first, pair.second, *map(_number, (pair.together, pair.alone, pair.together - pair.alone)))
+            for pair in explanation.pairs
+        ),
+    )
+    return Display(explanation.answer, (*coloured, _word_table(explanation), pairs))
+
+
+def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | str, ...]:
+    text, stop, pieces = explanation.texts[side], 0, []
+    for word in (word for word in explanation.words if word.side == side):
+        share = (word.removal or 0) / most
+        shade = Shade(word.word, level(abs(share)), _number(word.removal) or "", falls=share < 0)
+        pieces += [text[stop : word.start], shade]
+        stop = word.stop
+    return (*pieces, text[stop:])
+
+
+def _word_table(explanation: Explanation) -> Table:
+    """A row a word, without the columns that are empty throughout."""
+    words = explanation.words
+    columns: dict[str, list[Any]] = {
+        "text": [word.side + 1 for word in words],
+        "word": [word.word for word in words],
+        "removed": [_number(word.removal) for word in words],
+        "best swap": [_number(word.swap) for word in words],
+        "swapped for": [word.swapped_for for word in words],
+        "down": [_number(word.lowers) for word in words],
+        "up": [_number(word.raises) for word in words],
+        "certified": [_number(word.upper) for word in words],
+        "both removed": [_number(word.apart) for word in words],
+        "with": [word.counterpart for word in words],
+    }
+    meanings = {
+        "removed": "removed: the change without the word, one change.",
+        "best swap": f"best swap: the farthest of {max(word.tried for word in words)} words that could stand there.",
+        "down": "down, up: the farthest found by moving the word's vectors by up to their length; lower bounds.",
+        "certified": "certified: no move of the word's vectors goes farther.",
+        "both removed": "both removed: the largest rise without this word and one of the other text.",
+    }
+    known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    note = " ".join(meaning for name, meaning in meanings.items() if name in known)
+    return Table("", tuple(known), tuple(zip(*known.values(), strict=True)), note, most=max(len(words), 1))
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else minus(f"{value:+.4f}")
