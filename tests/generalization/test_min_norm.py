@@ -123,3 +123,13 @@ def test_more_texts_than_features_are_refused_without_a_ridge():
     with pytest.raises(SingularGramError, match="9 texts have only 6 features"):
         fit_min_norm(IDENTITY, texts, labels)
     assert fit_min_norm(IDENTITY, texts, labels, ridge=1.0).conditioning.residual < 1e-12
+
+
+def test_float32_features_with_a_float64_gram_stay_close_to_float64():
+    texts = torch.randn(30, 5, 16, generator=generator(0, "texts"), dtype=torch.float64)
+    labels = torch.randn(30, generator=generator(0, "labels")).sign()
+    fits = [
+        fit_min_norm(RandomAttentionFeatures(16, seed=0, dtype=kind), texts, labels)
+        for kind in (torch.float64, torch.float32)
+    ]
+    assert torch.allclose(fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm()))

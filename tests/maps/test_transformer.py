@@ -127,6 +127,13 @@ class TestEveryArchitecture:
         note = "the model is causal: a word can move only itself and the rows behind it"
         assert phi.notes == ((note,) if phi.causal else ())
 
+    def test_bfloat16_is_float32_roughly(self, kind):
+        half, single = phi_of(kind, dtype=torch.bfloat16, pool="mean"), phi_of(kind, pool="mean")
+        assert (half.dtype, half.stack.dtype) == (torch.float32, torch.bfloat16)
+        features, expected = half(half.rows_of(IDS)), single(single.rows_of(IDS))
+        assert features.dtype == torch.float32
+        assert 0 < float((features - expected).norm() / expected.norm()) < 0.05
+
     def test_weights_are_frozen_and_no_hook_stays(self, kind):
         phi = phi_of(kind)
         phi.at(layer=1, head=0)(phi.rows_of(IDS))
