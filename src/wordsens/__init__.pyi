@@ -29,6 +29,7 @@ from .generalization import OneWordFrontier as OneWordFrontier
 from .generalization import OneWordGeneralization as OneWordGeneralization
 from .generalization import OneWordOutcomes as OneWordOutcomes
 from .generalization import fit_min_norm as fit_min_norm
+from .generalization import one_word_generalization as one_word_generalization
 from .maps.attention.features import RandomAttentionFeatures as RandomAttentionFeatures
 from .maps.attention.given_weights import AttentionFeatures as AttentionFeatures
 from .maps.attention.scores import Score as Score
@@ -41,7 +42,7 @@ from .maps.transformer.features import TransformerFeatures as TransformerFeature
 from .models import Endpoint as Endpoint
 from .models import as_model as as_model
 from .report.write import write_report as write_report
-from .search.ball import Ball as Ball
+from .search.objective import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
 from .sensitivity.jacobian import jacobian_sensitivity as jacobian_sensitivity
 from .sensitivity.one_word import word_sensitivity as word_sensitivity
@@ -52,7 +53,7 @@ from .sensitivity.several_words import group_sensitivity as group_sensitivity
 from .sensitivity.several_words import several_words_sensitivity as several_words_sensitivity
 from .sensitivity.several_words import whole_word_sensitivity as whole_word_sensitivity
 from .sensitivity.substitution import substitution_sensitivity as substitution_sensitivity
-from .sensitivity.swap_search import ShortlistPlan as ShortlistPlan
+from .sensitivity.swaps import ShortlistPlan as ShortlistPlan
 from .sensitivity.swaps import best_swaps as best_swaps
 from .sensitivity.theorem_witness import theorem_witness as theorem_witness
 from .sweeps.run import run_sweep as run_sweep

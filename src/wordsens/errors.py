@@ -160,12 +160,7 @@ def shown(value: object) -> str:
         spelled = repr(value)
     except ValueError:  # Python spells out no whole number of more than 4,300 digits
         return f"a {type(value).__name__} of thousands of digits"
-    return shortened(spelled)
-
-
-def shortened(text: str) -> str:
-    """The text, a long one without its middle."""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}...{text[-_SHOWN // 2 :]}"
+    return spelled if len(spelled) <= _SHOWN else f"{spelled[: _SHOWN // 2]}...{spelled[-_SHOWN // 2 :]}"
 
 
 def without_secrets(text: str) -> str:

@@ -103,12 +103,10 @@ def _fields(result: Any) -> tuple[Any, ...]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.tolist()
+    if isinstance(value, Result):
+        return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return (
-            value.to_dict()
-            if isinstance(value, Result)
-            else {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-        )
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return [_plain(part) for part in value] if isinstance(value, (tuple, list)) else value
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 import wordsens as ws
-from wordsens.search.ball import Ball
+from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 
 SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")

@@ -1,8 +1,6 @@
 """Which certificate a map gets: that of its exact class, one that is registered, one from a Lipschitz constant."""
 
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -51,15 +49,13 @@ def test_it_says_what_it_rests_on() -> None:
     assert ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X).rigor == "certified"
 
 
-@pytest.mark.parametrize("constant", [0.0, -1.0, math.inf, math.nan])
-def test_a_constant_that_is_none_is_refused(constant) -> None:
-    with pytest.raises(InputError, match="`lipschitz`"):
-        ws.certify(lambda X: X, ws.gaussian_text(3, 4, seed=0), lipschitz=constant)
-
-
-def test_features_of_zero_are_refused() -> None:
+def test_a_constant_that_is_none_and_features_of_zero_are_refused() -> None:
+    X = ws.gaussian_text(3, 4, seed=0)
+    for constant in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="`lipschitz`"):
+            ws.certify(lambda X: X, X, lipschitz=constant)
     with pytest.raises(ZeroFeaturesError):
-        ws.certify(lambda X: 0 * X, ws.gaussian_text(3, 4, seed=0), lipschitz=1.0)
+        ws.certify(lambda X: 0 * X, X, lipschitz=1.0)
 
 
 class Scaled(ws.FeatureMap):
@@ -83,29 +79,8 @@ def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
     assert ws.certify(Scaled(), X, words=[1, 3]) == pytest.approx(torch.full((2,), 0.5).double())
     result = ws.word_sensitivity(Scaled(), X, search="quick")
     assert result.value <= result.upper <= result.value * (1 + 1e-6)
-    assert ws.certificate(type("Changed", (Scaled,), {})(), X) is None
-
-
-def test_a_class_of_a_familys_name_is_not_taken_for_it() -> None:
-    namesake = type("RandomFeatures", (Scaled,), {})
-    assert ws.certificate(namesake(), ws.gaussian_text(4, 9, seed=0)) is None
-
-
-@pytest.mark.parametrize(
-    ("map_of", "other"), [("RandomAttentionFeatures(9)", "dense"), ("RandomFeatures(4, 9)", "attention")]
-)
-def test_one_familys_certificate_loads_no_other(map_of: str, other: str) -> None:
-    code = f"""
-import sys
-import wordsens as ws
-ws.word_sensitivity
-assert not [name for name in sys.modules if "certificates.attention" in name or "certificates.dense" in name]
-ws.certify(ws.{map_of}, ws.gaussian_text(4, 9, seed=0))
-families = [name for name in sys.modules if name.startswith("wordsens.certificates.")]
-assert not [name for name in families if ".{other}" in name], families
-assert len(families) > 3
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    for name in ("Changed", "RandomFeatures"):
+        assert ws.certificate(type(name, (Scaled,), {})(), X) is None
 
 
 def test_a_score_without_bounds_is_told_what_it_lacks() -> None:

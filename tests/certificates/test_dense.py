@@ -151,11 +151,7 @@ def test_what_cannot_be_done_is_refused():
 
 
 @settings(max_examples=40)
-@given(
-    activation=st.sampled_from(sorted(ACTIVATIONS)),
-    h=st.floats(-6, 6),
-    log_reach=st.floats(-9, 1.5),
-)
+@given(activation=st.sampled_from(sorted(ACTIVATIONS)), h=st.floats(-6, 6), log_reach=st.floats(-9, 1.5))
 def test_no_secant_is_steeper_than_its_bound(activation, h, log_reach):
     law, reach = activation_named(activation), 10.0**log_reach
     at = torch.tensor([h], dtype=torch.float64)

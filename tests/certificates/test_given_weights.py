@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.errors import ZeroFeaturesError
@@ -12,17 +13,6 @@ from wordsens.maps.attention.given_weights import AttentionBias
 
 RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
 """The last two in units of sqrt(d)."""
-
-
-def weights_of(scores: np.ndarray, score: str) -> np.ndarray:
-    if score == "softmax":
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
-    if score == "sigmoid":
-        return 0.5 + 0.5 * np.tanh(scores / 2)
-    weights = scores if score == "linear" else np.maximum(scores, 0)
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total > 0, total, 1) if score == "relu" else weights
 
 
 class Problem:
@@ -71,7 +61,7 @@ class Problem:
             scores = query @ key.swapaxes(1, 2) / math.sqrt(self.query.shape[2]) + self.mask
             values = (texts if self.value is None else texts @ self.value[h]) + self.bias[2][h]
             values = values if self.output is None else values @ self.output[h]
-            found = found + weights_of(scores, self.score) @ values
+            found = found + numpy_maps.SCORES[self.score](scores) @ values
         return np.asarray(found)
 
     def attacked(self, radius: float, seed: int, *, points: int = 40, steps: int = 30) -> np.ndarray:

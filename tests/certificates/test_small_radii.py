@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.certificates.attention_cases import SCORES, gaussian_rows
+from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
@@ -16,20 +17,7 @@ from wordsens.seeds import generator
 
 def by_hand(rows: np.ndarray, matrices: np.ndarray, score: str) -> np.ndarray:
     """phi(X) in NumPy, (heads, n, d); `matrices` are W over the scale."""
-    scores = rows @ matrices @ rows.swapaxes(-1, -2)
-    match score:
-        case "softmax":
-            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        case "relu" | "relu-unnormalized":
-            weights = np.maximum(scores, 0)
-        case "sigmoid":
-            weights = 1 / (1 + np.exp(-scores))
-        case _:
-            weights = scores
-    if score in ("softmax", "relu"):
-        total = weights.sum(axis=-1, keepdims=True)
-        weights = weights / np.where(total > 0, total, 1)
-    return weights @ rows
+    return numpy_maps.SCORES[score](rows @ matrices @ rows.swapaxes(-1, -2)) @ rows
 
 
 @pytest.mark.parametrize("score", SCORES)

@@ -18,8 +18,7 @@ MAPS = {
             ),
         )
         for score in ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
-        for heads in (1, 2)
-        for temperature in (1.0, 0.1)
+        for heads, temperature in ((1, 0.1), (2, 1.0))
     },
     "rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="dense")),
     "lazy rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="lazy")),
@@ -65,13 +64,3 @@ def test_chunks_of_a_small_budget_change_nothing(name):
         strict=True,
     ):
         assert torch.allclose(one, other, rtol=0, atol=1e-12)
-
-
-def test_zero_moves_nothing_and_starting_directions_fit_the_text():
-    phi, X = RandomAttentionFeatures(D, seed=1), drawn(N, D, purpose="text")
-    functionals = word_functionals(phi, X, drawn(2, N * D, purpose="thetas"))
-    values = functionals.values(torch.zeros(N, D, dtype=torch.float64), torch.arange(N))
-    assert float(values.abs().max()) == 0
-    assert functionals.starting_directions().shape[1] == D
-    plain = PlainFunctionals(phi, X, drawn(2, N * D, purpose="thetas"), memory_budget=1 << 20)
-    assert plain.starting_directions().shape == (0, D)

@@ -86,16 +86,6 @@ def test_a_lazy_map_and_a_dense_map_interpolate_alike():
         assert fit.accuracy(texts, labels) == 1.0
 
 
-def test_float32_features_with_a_float64_gram_stay_close_to_float64():
-    texts = torch.randn(30, 5, 16, generator=generator(0, "texts"), dtype=torch.float64)
-    labels = torch.randn(30, generator=generator(0, "labels")).sign()
-    fits = [
-        fit_min_norm(RandomAttentionFeatures(16, seed=0, dtype=kind), texts, labels)
-        for kind in (torch.float64, torch.float32)
-    ]
-    assert torch.allclose(fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm()))
-
-
 def test_the_residual_is_orthogonal_to_the_training_features_and_complements_the_rest():
     texts, labels, x = problem(40, 90)
     fit = fit_min_norm(IDENTITY, texts, labels)
@@ -116,14 +106,6 @@ def test_conditioning_reports_the_extreme_eigenvalues():
     assert report.condition == report.largest / report.smallest
 
 
-def test_the_repr_says_the_sizes_and_how_well_the_labels_are_met():
-    texts = torch.randn(5, 3, 4, generator=generator(0, "texts"), dtype=torch.float64)
-    shown = repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1]))
-    assert shown.startswith("MinNormFit(raf: 5 texts (3, 4), 12 features; interpolates, relative residual ")
-    assert "smallest kernel eigenvalue" in shown
-    assert "ridge 0.5" in repr(fit_min_norm(RandomAttentionFeatures(4, seed=1), texts, [1, -1, 1, -1, 1], ridge=0.5))
-
-
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
     # Integers: the Gram matrix is exactly singular, and Cholesky meets an exact zero.
     texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
@@ -131,13 +113,9 @@ def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree(
         fit = fit_min_norm(IDENTITY, texts, [1, 1])
     assert fit.conditioning.jitter > 0
     assert torch.allclose(fit.predict(texts), torch.ones(2, dtype=torch.float64), atol=1e-6)
-
-
-def test_a_repeated_text_with_two_labels_is_beyond_repair():
-    texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
     with warnings.catch_warnings(), pytest.raises(SingularGramError, match="leave out repeated texts"):
         warnings.simplefilter("ignore", ConditioningWarning)
-        fit_min_norm(IDENTITY, texts, [1, -1])
+        fit_min_norm(IDENTITY, texts, [1, -1])  # with two labels it is beyond repair
 
 
 def test_more_texts_than_features_are_refused_without_a_ridge():
@@ -145,3 +123,13 @@ def test_more_texts_than_features_are_refused_without_a_ridge():
     with pytest.raises(SingularGramError, match="9 texts have only 6 features"):
         fit_min_norm(IDENTITY, texts, labels)
     assert fit_min_norm(IDENTITY, texts, labels, ridge=1.0).conditioning.residual < 1e-12
+
+
+def test_float32_features_with_a_float64_gram_stay_close_to_float64():
+    texts = torch.randn(30, 5, 16, generator=generator(0, "texts"), dtype=torch.float64)
+    labels = torch.randn(30, generator=generator(0, "labels")).sign()
+    fits = [
+        fit_min_norm(RandomAttentionFeatures(16, seed=0, dtype=kind), texts, labels)
+        for kind in (torch.float64, torch.float32)
+    ]
+    assert torch.allclose(fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm()))

@@ -16,7 +16,7 @@ from tests.peers import numpy_maps
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.scores import SCORES
-from wordsens.search.ball import Ball
+from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 
 N, D = 6, 4

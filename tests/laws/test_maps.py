@@ -92,13 +92,7 @@ class AttentionLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
         return ws.RandomAttentionFeatures(
-            self.d,
-            self.score,
-            seed,
-            dtype,
-            temperature=self.temperature,
-            heads=self.heads,
-            device=device,
+            self.d, self.score, seed, dtype, temperature=self.temperature, heads=self.heads, device=device
         )
 
     def numpy_features(self, phi, X):
@@ -124,10 +118,6 @@ class TestSigmoidAttention(AttentionLaws, SearchLaws):
 
 class TestLinearAttention(AttentionLaws, SearchLaws, HomogeneousLaws):
     score = "linear"
-
-
-class TestHotAttention(AttentionLaws):
-    temperature = 5.0
 
 
 class TestColdAttention(AttentionLaws):
@@ -157,9 +147,11 @@ class TestFunction(FeatureMapLaws, SearchLaws):
 
 
 class TestBatchedFunction(FeatureMapLaws):
+    """One number a text."""
+
     def make(self, *, dtype=torch.float64, device="cpu"):
         return ws.FunctionFeatures(
-            lambda X: torch.logsumexp(X, dim=-2), batched=True, name="pooled", dtype=dtype, device=device
+            lambda X: torch.logsumexp(X, dim=(-2, -1)), batched=True, name="pooled", dtype=dtype, device=device
         )
 
 
@@ -173,13 +165,6 @@ class TestModule(FeatureMapLaws):
             for parameter in module.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=stream))
         return ws.FunctionFeatures(module.to(dtype=dtype, device=device), batched=True, dtype=dtype, device=device)
-
-
-class TestScalarFeature(FeatureMapLaws):
-    """One number a text."""
-
-    def make(self, *, dtype=torch.float64, device="cpu"):
-        return ws.FunctionFeatures(lambda X: torch.cos(X).sum(), dtype=dtype, device=device)
 
 
 def test_every_score_and_every_activation_has_its_laws():

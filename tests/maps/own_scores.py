@@ -3,7 +3,7 @@
 import torch
 
 import wordsens as ws
-from wordsens.maps.attention.scores.bounds import CertifiedElementwise, Curve, Rounding, nodes
+from wordsens.maps.attention.scores.base import CertifiedElementwise, Curve, Rounding, nodes
 
 
 class DividedSquares(ws.Score):

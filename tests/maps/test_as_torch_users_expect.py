@@ -11,7 +11,8 @@ from torch import nn
 from transformers import pipeline
 
 import wordsens as ws
-from wordsens.maps.function import FunctionFeatures, as_feature_map
+from wordsens.maps.arguments import as_feature_map
+from wordsens.maps.function import FunctionFeatures
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.models.load import as_model
 
@@ -131,10 +132,7 @@ RAF, RF = MAPS["raf"](), MAPS["rf"]()
         (lambda: ws.removal_effects(RAF, "a text"), "`phi` (=RandomAtten"),
         (lambda: prompt_pair(RAF, "a", "b"), "`phi` (=RandomAtten"),
         (lambda: ws.theorem_witness(RF, X), "`phi` (=RandomFeature"),
-        (
-            lambda: ws.attention_pair(RF, "a b", "a c"),
-            "`phi` (rf) has no attention weights; give a Transformer",
-        ),
+        (lambda: ws.attention_pair(RF, "a b", "a c"), "`phi` (rf) has no attention weights; give a Transformer"),
     ],
 )
 def test_the_wrong_map_is_one_error(call, start, unchecked_types):

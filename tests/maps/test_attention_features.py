@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -67,16 +68,8 @@ def by_hand(kind: str, score: str, mask: object, X: np.ndarray) -> np.ndarray:
         elif isinstance(mask, torch.Tensor):
             seen = mask.numpy() if mask.dtype == torch.bool else seen
             scores = scores if mask.dtype == torch.bool else scores + mask.numpy()
-        if score == "softmax":
-            weights = np.where(seen, np.exp(scores - scores.max()), 0)
-            weights /= weights.sum(axis=1, keepdims=True)
-        elif score == "sigmoid":
-            weights = np.where(seen, 1 / (1 + np.exp(-scores)), 0)
-        else:
-            weights = np.where(seen, scores if score == "linear" else np.maximum(scores, 0), 0)
-            if score == "relu":
-                total = weights.sum(axis=1, keepdims=True)
-                weights = weights / np.where(total > 0, total, 1)
+        hidden = -np.inf if score == "softmax" else 0.0
+        weights = np.where(seen, numpy_maps.SCORES[score](np.where(seen, scores, hidden)), 0)
         values = X if kind == "words" else X @ value[h] + biases[2][h]
         if kind == "values":
             values = values @ drawn(MV, 5, seed=9).numpy()

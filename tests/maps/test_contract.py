@@ -45,14 +45,6 @@ def test_features_that_carry_no_gradient_are_refused():
     )
 
 
-def test_parameters_that_want_gradients_do_not_hide_that_the_text_has_none():
-    weight = torch.ones(3, dtype=torch.float64, requires_grad=True)
-    r = ws.word_sensitivity(lambda text: 2 * weight, X)
-    assert r.value == 0
-    assert weight.grad is None
-    assert "carry no gradient" in refused(ws.word_sensitivity, lambda text: weight * text.detach(), X)
-
-
 def test_features_of_norm_zero_have_no_relative_change():
     with pytest.raises(ZeroFeaturesError) as caught:
         ws.word_sensitivity(ws.FunctionFeatures(lambda text: 0 * text, name="nothing"), X)
@@ -139,3 +131,11 @@ def test_batch_norm_over_the_words_of_one_text_keeps_its_statistics(held):
     with torch.no_grad():
         by_hand = float((phi(moved) - phi(TEXT)).norm() / phi(TEXT).norm())
     assert r.value == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_parameters_that_want_gradients_do_not_hide_that_the_text_has_none():
+    weight = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    r = ws.word_sensitivity(lambda text: 2 * weight, X)
+    assert r.value == 0
+    assert weight.grad is None
+    assert "carry no gradient" in refused(ws.word_sensitivity, lambda text: weight * text.detach(), X)

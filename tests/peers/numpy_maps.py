@@ -25,7 +25,7 @@ SCORES = {
     "softmax": lambda scores: softmax(scores, axis=-1),
     "relu": lambda scores: divided(np.maximum(scores, 0)),
     "relu-unnormalized": lambda scores: np.maximum(scores, 0),
-    "sigmoid": lambda scores: 1 / (1 + np.exp(-scores)),
+    "sigmoid": lambda scores: 0.5 + 0.5 * np.tanh(scores / 2),
     "linear": lambda scores: scores,
 }
 

@@ -8,7 +8,7 @@ from tests.search.functions import Function, quadratic
 
 import wordsens as ws
 from wordsens.search.ascent import ascend
-from wordsens.search.ball import Ball
+from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordsens.search.ball import Ball
+from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 
 DTYPES = {torch.float64: 150, torch.float32: 30}

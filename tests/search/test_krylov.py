@@ -9,8 +9,8 @@ from benchmarks.plain import dense_ascent
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
-from wordsens.search.ball import Ball
 from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text

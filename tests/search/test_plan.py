@@ -6,8 +6,8 @@ from tests.search.functions import Function, quadratic
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
+from wordsens.search.objective import Ball
 from wordsens.search.plan import EFFORTS, SearchPlan, Stages
 from wordsens.seeds import generator
 

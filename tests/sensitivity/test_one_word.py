@@ -112,8 +112,7 @@ class TestWords:
 
 class TestRadius:
     @pytest.mark.parametrize(
-        "radius",
-        [2, 2.0, np.float32(2), torch.tensor(2.0), [2.0] * 4, (2,) * 4, np.full(4, 2.0), torch.full((4,), 2)],
+        "radius", [2, 2.0, np.float32(2), torch.tensor(2.0), [2.0] * 4, (2,) * 4, np.full(4, 2.0), torch.full((4,), 2)]
     )
     def test_one_number_or_one_a_word(self, radius, unchecked_types):
         r = measured(radius=radius)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.peers import numpy_maps
 
 import wordsens as ws
 from wordsens.maps.attention.scores import SCORES
@@ -15,25 +16,11 @@ QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=20)}
 
 
 def attention(phi, X):
-    scores = X @ phi.weight.numpy().astype(LONG) @ X.T / LONG(math.sqrt(X.shape[1]) * phi.temperature)
-    if phi.score.name == "softmax":
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    elif phi.score.name == "sigmoid":
-        weights = 1 / (1 + np.exp(-scores))
-    else:
-        weights = scores if phi.score.name == "linear" else np.maximum(scores, 0)
-    if phi.score.name in ("softmax", "relu"):
-        total = weights.sum(axis=1, keepdims=True)
-        weights = weights / np.where(total > 0, total, 1)
-    return weights @ X
+    return numpy_maps.attention(phi.weight.numpy().astype(LONG), phi.score.name, X)
 
 
 def layers(phi, X):
-    hidden = X.ravel()
-    for V in phi.weights:
-        hidden = V.numpy().astype(LONG) @ hidden
-        hidden = np.maximum(hidden, 0) if phi.activation.name == "relu" else np.tanh(hidden)
-    return hidden
+    return numpy_maps.fully_connected([V.numpy().astype(LONG) for V in phi.weights], phi.activation.name, X)
 
 
 def cases():

@@ -5,8 +5,7 @@ import torch
 from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
-from wordsens.maps.transformer.vocabulary import whole_word_tokens
-from wordsens.sensitivity.swap_search import ShortlistPlan
+from wordsens.sensitivity.swaps import ShortlistPlan
 from wordsens.text.vocabulary import Vocabulary
 
 SCORES = ("softmax", "relu", "sigmoid")
@@ -130,12 +129,3 @@ def test_a_text_without_special_tokens_and_with_rescaled_rows():
     rows = vocabulary.rows(torch.tensor(at), torch.arange(3))
     for place in range(3):
         torch.testing.assert_close(rows[place, place].double(), X.rows[place], rtol=0, atol=1e-4)
-
-
-class TestFilters:
-    def test_wordpiece(self):
-        assert "##like" not in whole_word_tokens(tokenizer()).values()
-        tokens = whole_word_tokens(tokenizer())
-        assert set(tokens.values()) == {
-            "the", "film", "was", "good", "bad", "very", "long", "short", "and", "not", "un", "don", "t",
-        }  # fmt: skip

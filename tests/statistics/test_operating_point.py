@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from wordsens.statistics.operating_point import operating_point, share_at_most, trials_for
+from wordsens.statistics.operating_point import operating_point, share_at_most
 
 
 def by_search(unwanted, wanted, budget):
@@ -35,7 +35,3 @@ def test_the_upper_limit_of_a_share_is_clopper_and_pearsons(hits, trials):
     assert share_at_most(hits, trials) == pytest.approx(
         beta.ppf(0.95, hits + 1, trials - hits) if hits < trials else 1, abs=1e-9
     )
-
-
-def test_enough_trials_without_a_hit():
-    assert share_at_most(0, trials_for(0.01)) <= 0.01 < share_at_most(0, trials_for(0.01) - 1)

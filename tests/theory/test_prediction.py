@@ -1,7 +1,6 @@
 """Which prediction belongs to which map and text."""
 
 import pytest
-import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
@@ -43,16 +42,11 @@ def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
     ids=["undivided", "relu heads", "heads", "temperature", "function"],
 )
 def test_other_maps_get_none(phi):
-    assert ws.theory.predict(phi, ws.gaussian_text(4, 8, seed=0).rows) is None
-
-
-def test_rows_of_another_length_get_none():
-    assert ws.theory.predict(ws.RandomFeatures(4, 8), 2 * ws.gaussian_text(4, 8, seed=0).rows) is None
-
-
-def test_a_bad_number_of_words_is_refused():
+    rows = ws.gaussian_text(4, 8, seed=0).rows
+    assert ws.theory.predict(phi, rows) is None
+    assert ws.theory.predict(ws.RandomFeatures(4, 8), 2 * rows) is None  # rows of another length
     with pytest.raises(InputError, match="`words`"):
-        ws.theory.predict(ws.RandomFeatures(3, 4), torch.ones(3, 4, dtype=torch.float64), words=0)
+        ws.theory.predict(ws.RandomFeatures(4, 8), rows, words=0)
 
 
 @pytest.mark.parametrize(

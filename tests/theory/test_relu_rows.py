@@ -6,8 +6,7 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
-from wordsens.theory.rows import relu_rows, relu_self_row, weight_moments
+from wordsens.theory.rows import relu_moments, relu_rows, relu_self_row
 
 
 @pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])
@@ -17,7 +16,7 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
     positive = (shift + math.sqrt(variance) * scores).clamp(min=0)
     weights = positive / positive.sum(dim=1, keepdim=True).clamp(min=1e-300)
     products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
-    for found, ours in zip((weights.square().sum(dim=1), products), weight_moments(n, shift, variance), strict=True):
+    for found, ours in zip((weights.square().sum(dim=1), products), relu_moments(n, shift, variance), strict=True):
         error = float(found.std()) / math.sqrt(len(found))
         assert ours == pytest.approx(float(found.mean()), abs=5 * error)
 
@@ -80,8 +79,3 @@ def test_a_prediction_belongs_to_a_relu_map_and_a_text_without_a_mean_cosine():
     assert [reason.split(" ")[0] for reason in found.outside] == ["d"]
     shared = ws.correlated_text(24, 48, 0.3, seed=0).rows
     assert ws.theory.predict(ws.RandomAttentionFeatures(48, score="relu", seed=0), shared) is None
-
-
-def test_a_score_without_a_prediction_is_refused():
-    with pytest.raises(InputError, match="`score`"):
-        ws.theory.raf_sensitivity(10, 10, score="sigmoid")

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.results import Result, ResultTable
+from wordsens.results import Result
 
 CERTIFIED = "certified"
 UNIT_ROUNDOFF = 2.0**-53
@@ -38,11 +39,9 @@ class Certificate(Result):
     failure_probability: float | None = None
     rests_on: str | None = None
 
-    def result_table(self) -> ResultTable:
+    def columns(self) -> dict[str, Any]:
         """A row a word."""
-        columns = {"word": self.words.tolist(), "upper": self.upper.tolist()}
-        heading = f"None of these words can move the output more than {self.value:.4g} times its size ({self.rigor})"
-        return ResultTable(heading, columns, "upper", notes=(self.method,))
+        return {"word": self.words.tolist(), "upper": self.upper.tolist()}
 
     def __post_init__(self) -> None:
         if bool(torch.isnan(self.upper).any()) or bool((self.upper < 0).any()):

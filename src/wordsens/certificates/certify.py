@@ -10,10 +10,9 @@ from torch import Tensor
 
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.scores import Certified, Score, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, require_repeatable
 from wordsens.text.matrix import TextMatrix
 
@@ -45,8 +44,7 @@ def certify(
     Args:
         phi: a feature map.
         X: the text, (n, d).
-        words: the word indices; None for all.
-        radius: of the ball, one number or one a word; None for the map's default, sqrt(d).
+        words, radius: as for word_sensitivity.
         text_depends_on_weights: whether the text, words or radius were chosen by the map's outputs or weights (an
             optimised text). Then only bounds that hold with certainty are returned.
         lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
@@ -159,11 +157,7 @@ def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
 def _lipschitz_certificate(
     phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"], lipschitz: float
 ) -> Certificate:
-    """L radius / ‖phi(X)‖ for each word: ‖phi(X^i(Delta)) - phi(X)‖ <= L ‖Delta‖, L stated by the caller.
-
-    What the rounding of ‖phi(X)‖ may be (`FeatureMap.relative_rounding`, an estimate for a map of which nothing is
-    known) is added to the bounds.
-    """
+    """L radius / ‖phi(X)‖ for each word, L stated by the caller; the rounding of ‖phi(X)‖, an estimate, is added."""
     constant = require_positive("lipschitz", lipschitz, remedy="give a constant of your map, or None")
     with torch.no_grad():
         norm = feature_norm(require_repeatable(phi, rows), phi.name)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from wordsens.certificates.base import CERTIFIED
+from wordsens.certificates.base import CERTIFIED, Certificate
 from wordsens.display.content import Display, Finding, Section, Shade, Strong, Table, colour_share, level
 from wordsens.display.result_table import ResultTable
-from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.maps.attention_pair import AttentionPair
+from wordsens.maps.registry import MAPS, base_name, map_title
+from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.sensitivity.jacobian import JacobianSensitivity
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import Sensitivity
@@ -18,8 +20,6 @@ from wordsens.sensitivity.swaps import Swaps
 from wordsens.sensitivity.theorem_witness import TheoremWitness
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
-
-FAMILY_NAMES = {"dense": "a fully connected layer", "attention": "attention"}
 
 
 def answer(results: Sequence[Sensitivity]) -> str:
@@ -41,9 +41,8 @@ def contrast(values: Sequence[tuple[str, float]]) -> Finding | None:
     """
     best: dict[str, float] = {}
     for name, value in values:
-        base = base_name(name)
-        family = map_entry(base).family if base in ("rf", "drf") or base.endswith("raf") else ""
-        best.setdefault(family, value)
+        if (base := base_name(name)) in MAPS:
+            best.setdefault(MAPS[base].family, value)
     attention, dense = best.get("attention"), best.get("dense")
     if attention is None or dense is None or not dense > 0:
         return None
@@ -316,6 +315,20 @@ def _of_theorem_witness(result: TheoremWitness) -> ResultTable:
     return ResultTable(heading, result.columns())
 
 
+def _of_certificate(bounds: Certificate) -> ResultTable:
+    heading = f"None of these words can move the output more than {bounds.value:.4g} times its size ({bounds.rigor})"
+    return ResultTable(heading, bounds.columns(), "upper", notes=(bounds.method,))
+
+
+def _of_attention_pair(pair: AttentionPair) -> ResultTable:
+    head = "mean over the heads" if pair.head is None else f"head {pair.head}"
+    return ResultTable(f"{pair.model}: attention of layer {pair.layer}, {head}", pair.columns())
+
+
+def _of_prompt_pair(pair: PromptPair) -> ResultTable:
+    return ResultTable(f"{pair.model}: probabilities of the answers", pair.columns())
+
+
 TABLES: dict[type, Callable[[Any], ResultTable]] = {
     Sensitivity: _of_words,
     GroupSensitivity: _of_groups,
@@ -325,4 +338,7 @@ TABLES: dict[type, Callable[[Any], ResultTable]] = {
     Removals: _of_removals,
     SubstitutionSensitivity: _of_substitutions,
     TheoremWitness: _of_theorem_witness,
+    Certificate: _of_certificate,
+    AttentionPair: _of_attention_pair,
+    PromptPair: _of_prompt_pair,
 }

@@ -140,10 +140,7 @@ class OnDemandGaussian(GaussianMatrix):
     of the span of earlier ones (`SPAN_TOLERANCE`) gets the combination of their answers and adds nothing to memory.
 
     Args:
-        rows, columns: the shape.
-        standard_deviation: of the entries.
-        seed, purpose: fix the stream of random numbers.
-        dtype, device: of the vectors. Numbers are drawn on the CPU, so they do not depend on the device.
+        seed, purpose: fix the stream of random numbers, which are drawn on the CPU whatever the device.
         gaussian_bytes: how much memory the queries and answers may take.
 
     Raises:
@@ -210,11 +207,7 @@ class OnDemandGaussian(GaussianMatrix):
         )
 
     def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
-        """A copy with the same past; later queries may differ. Past answers share their memory.
-
-        Without a seed the copy's future is the same too: equal calls get equal answers. With one, its future is drawn
-        from the conditional law given the past, independently of this matrix's.
-        """
+        """As of any Gaussian matrix; past answers share their memory."""
         stream = generator(0 if seed is None else seed, "fork", self.purpose)
         if seed is None:
             stream.set_state(self._source.stream.get_state())
@@ -268,7 +261,8 @@ class OnDemandGaussian(GaussianMatrix):
 
     def _overlapping(self, start: int, stop: int) -> list[tuple[Columns, ConditionedGaussian]]:
         """The parts that have columns in [start, stop), in a fixed order."""
-        parts = [(at, part) for at, part in sorted(self._apart.items()) if at[0] < stop and start < at[1]]
+        apart = sorted(self._apart.items())
+        parts = [(columns, part) for columns, part in apart if columns[0] < stop and start < columns[1]]
         covered = sum(min(end, stop) - max(begin, start) for (begin, end), _ in parts)
         return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
 

@@ -90,15 +90,9 @@ class VectorStack:
     def combine(self, coefficients: Float[Tensor, "count length"]) -> Float[Tensor, "count dimension"]:
         """Row j: the sum over a of coefficients[j, a] times the stack's vector a."""
         total = coefficients.new_zeros(len(coefficients), self.dimension)
-        return self.add_combination(total, coefficients)
-
-    def add_combination(
-        self, total: Float[Tensor, "count dimension"], coefficients: Float[Tensor, "count length"], sign: float = 1.0
-    ) -> Float[Tensor, "count dimension"]:
-        """Add sign times `combine(coefficients)` to the total, in place."""
         parts = coefficients.split(self._filled, dim=1) if self._filled else ()
         for part, chunk in zip(parts, self._parts(), strict=True):
-            total.addmm_(part, chunk, alpha=sign)
+            total.addmm_(part, chunk)
         return total
 
     def set_components(

@@ -4,7 +4,7 @@ The model is the min-norm interpolation of labelled texts from the Gram matrix o
 """
 
 from wordsens.generalization.min_norm import TRAININGS, Conditioning, MinNormFit, SingularGramError, fit_min_norm
-from wordsens.generalization.new_text import NewText
+from wordsens.generalization.new_text import NewText, one_word_generalization
 from wordsens.generalization.result import (
     OBJECTIVE_NAMES,
     OneWordFrontier,
@@ -27,5 +27,6 @@ __all__ = [
     "TheoremConditions",
     "fit_min_norm",
     "linear_labels",
+    "one_word_generalization",
     "random_labels",
 ]

@@ -54,10 +54,6 @@ class TrainingFeatures:
         return self._stored is not None
 
     @property
-    def device(self) -> torch.device:
-        return self.phi.device
-
-    @property
     def text_shape(self) -> tuple[int, int]:
         """(n, d) of every text."""
         rows = self._texts[0]
@@ -65,7 +61,7 @@ class TrainingFeatures:
 
     def gram(self) -> Float[Tensor, "N N"]:
         """Phi Phi^T in float64."""
-        gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.device)
+        gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.phi.device)
         if self._stored is not None:
             # A block of features at a time: float64 copies stay small.
             for block in self._stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
@@ -101,7 +97,7 @@ class TrainingFeatures:
 
     def _rows(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
         """Rows of Phi in the map's dtype."""
-        rows = torch.empty(stop - start, self.size, dtype=self.phi.dtype, device=self.device)
+        rows = torch.empty(stop - start, self.size, dtype=self.phi.dtype, device=self.phi.device)
         for begin in range(start, stop, self._chunk):
             end = min(begin + self._chunk, stop)
             rows[begin - start : end - start] = self._mapped(begin, end)

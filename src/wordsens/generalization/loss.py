@@ -13,10 +13,10 @@ from wordsens.errors import InputError, require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
-from wordsens.maps.base import MovedRows
+from wordsens.maps.base import WordChange
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.search.ball import unit
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
+from wordsens.search.objective import Deltas, Evaluated, Words, unit
 from wordsens.search.plan import Stages
 
 INSIDE = 1e-4
@@ -172,21 +172,17 @@ class BestPoints:
     def see(self, values: Float[Tensor, "b f"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
         """Take what is better than before."""
         self.evaluations += len(words)
-        least, at = self._losses.reached(values).min(dim=0)
+        least, point = self._losses.reached(values).min(dim=0)
         better = least < self._least
         self._least = torch.where(better, least, self._least)
-        self.words = torch.where(better, words[at], self.words)
-        self.perturbations = torch.where(better.unsqueeze(1), perturbations[at], self.perturbations)
+        self.words = torch.where(better, words[point], self.words)
+        self.perturbations = torch.where(better.unsqueeze(1), perturbations[point], self.perturbations)
 
 
-class LossObjective(MovedRows):
+class LossObjective(WordChange):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
-    Args:
-        losses: (items,), one an item.
-        words: (items,), the word of each item.
-        stages: of the search.
-        observe: called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
+    `observe` is called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
     """
 
     inward = True
@@ -206,15 +202,13 @@ class LossObjective(MovedRows):
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()
 
-    def functionals(self, perturbations: Float[Tensor, "b d"], items: Int[Tensor, " b"]) -> Float[Tensor, "b f"]:
-        """delta and every F - F(X) of each pair of an item and a Delta."""
-        return self._functionals.values(perturbations, self._item_words[items])
-
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
-        slopes = torch.stack([self._gradient(zero, different, at) for at in range(self._functionals.count)])[:, index]
+        slopes = torch.stack([self._gradient(zero, different, which) for which in range(self._functionals.count)])[
+            :, index
+        ]
         column = self._losses.column[words]
         shift, alignment = slopes[0], slopes[column, torch.arange(len(words), device=words.device)]
         at_zero = self.rows.new_zeros(len(words), self._functionals.count)
@@ -236,9 +230,7 @@ class LossObjective(MovedRows):
 
         return self._functionals.values_and_gradient(zero, words, pull)[1]
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         moved, slope = self._item_words[words], None
         if not gradient:
             values = self._functionals.values(perturbations, moved)
@@ -257,6 +249,7 @@ class LossObjective(MovedRows):
 def climb_within_limits(
     objective: LossObjective,
     losses: Losses,
+    words: Int[Tensor, " m"],
     radius: Float[Tensor, " m"],
     points: Float[Tensor, "m d"],
     *,
@@ -270,7 +263,7 @@ def climb_within_limits(
     items, scale = torch.arange(len(points), device=points.device), radius.to(points.dtype).unsqueeze(1)
     idle = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     for _ in range(rounds):
-        losses.raise_multipliers(objective.functionals(points * scale, items)[:, 0])
+        losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])
         climb = Climb(objective, items, radius, points)
         rule = (Momentum if objective.kinked else QuasiNewton)(climb, first=0.05)
         for _ in range(steps):

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
 from wordsens.generalization.features import TRAINING_BYTES, Texts, TrainingFeatures
+from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 
@@ -83,7 +83,11 @@ class KernelSolver:
             repaired.diagonal().add_(size)
             factor, still = torch.linalg.cholesky_ex(repaired)
             if int(still) != 0 or size == 0:
-                raise _singular(f"its factorisation fails at row {int(still)} of {len(features)}")
+                raise SingularGramError(
+                    "the kernel matrix Phi Phi^T cannot be inverted (its factorisation fails at row "
+                    f"{int(still)} of {len(features)}); leave out repeated texts, take fewer texts than features, use "
+                    "float64, or pass `ridge`"
+                )
             self.jitter = size
             warnings.warn(
                 f"the kernel matrix of {len(features)} texts is singular to rounding; {size:.3g} was added to its "
@@ -96,16 +100,12 @@ class KernelSolver:
     def solve(self, right: Float[Tensor, "m N"]) -> Float[Tensor, "m N"]:
         """K^-1 b for every row b."""
         solution = torch.cholesky_solve(right.T, self._factor).T
-        rest = right - self.multiply(solution)
+        rest = right - solution @ self._gram
         return solution + torch.cholesky_solve(rest.T, self._factor).T
-
-    def multiply(self, vectors: Float[Tensor, "m N"]) -> Float[Tensor, "m N"]:
-        """K v for every row v, without jitter."""
-        return vectors @ self._gram
 
     def residual(self, solution: Float[Tensor, "m N"], right: Float[Tensor, "m N"]) -> float:
         """The largest ‖K a - b‖ / ‖b‖ over the rows."""
-        left = torch.linalg.vector_norm(self.multiply(solution) - right, dim=1)
+        left = torch.linalg.vector_norm(solution @ self._gram - right, dim=1)
         return float((left / torch.linalg.vector_norm(right, dim=1)).max())
 
     def extremes(self) -> tuple[float, float]:
@@ -149,7 +149,6 @@ class MinNormFit:
         phi: the map.
         features: Phi, as an operator.
         labels: Y, (N,).
-        coefficients: (N,), the kernel coefficients K^-1 Y.
         theta: theta*, (p,), float64.
         conditioning: of K.
         ridge: the number added to K's diagonal.
@@ -158,7 +157,6 @@ class MinNormFit:
     phi: FeatureMap
     features: TrainingFeatures
     labels: Float[Tensor, " N"]
-    coefficients: Float[Tensor, " N"]
     theta: Float[Tensor, " p"]
     conditioning: Conditioning
     ridge: float
@@ -246,8 +244,7 @@ def fit_min_norm(
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
-        texts: N texts of one shape; a list, or one array (N, n, d).
-        y: N labels.
+        texts, y: N texts of one shape, a list or one array (N, n, d); and their labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
         memory_budget: bytes for the features in memory; past it they are computed again for every product.
 
@@ -265,7 +262,7 @@ def fit_min_norm(
         raise InputError(f"`ridge` (={ridge!r}) must be a finite number, at least 0")
     phi = as_feature_map(phi)
     features = TrainingFeatures(phi, texts, memory_budget=memory_budget)
-    labels = as_labels(y, len(features), "y").to(features.device)
+    labels = as_labels(y, len(features), "y").to(phi.device)
     if ridge == 0 and len(features) > features.size:
         raise SingularGramError(
             f"{len(features)} texts have only {features.size} features, so their labels cannot all be interpolated; "
@@ -286,7 +283,6 @@ def fit_min_norm(
         phi=phi,
         features=features,
         labels=labels,
-        coefficients=solution[0],
         theta=features.combine(solution)[0],
         conditioning=conditioning,
         ridge=float(ridge),
@@ -297,17 +293,10 @@ def fit_min_norm(
 def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N"]:
     """The labels in float64; InputError unless there are `count` finite ones."""
     listed = [float("nan") if label is None else float(label) for label in labels]
-    given = torch.tensor(listed, dtype=torch.float64)
-    if given.shape != (count,):
-        raise InputError(f"`{name}` has {tuple(given.shape)} labels for {count} texts; give one a text")
-    if not bool(torch.isfinite(given).all()):
-        missing = int((~torch.isfinite(given)).nonzero()[0])
+    signs = torch.tensor(listed, dtype=torch.float64)
+    if signs.shape != (count,):
+        raise InputError(f"`{name}` has {tuple(signs.shape)} labels for {count} texts; give one a text")
+    if not bool(torch.isfinite(signs).all()):
+        missing = int((~torch.isfinite(signs)).nonzero()[0])
         raise InputError(f"`{name}` has a missing or infinite label at {missing}; label every text")
-    return given
-
-
-def _singular(reason: str) -> SingularGramError:
-    return SingularGramError(
-        f"the kernel matrix Phi Phi^T cannot be inverted ({reason}); leave out repeated texts, take fewer texts than "
-        "features, use float64, or pass `ridge`"
-    )
+    return signs

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
+from wordsens.generalization.features import Texts
 from wordsens.generalization.loss import (
     FEW_WORDS,
     BestPoints,
@@ -21,20 +22,16 @@ from wordsens.generalization.loss import (
     climb_within_limits,
     stages_for,
 )
-from wordsens.generalization.min_norm import TRAININGS
-from wordsens.generalization.result import (
-    OneWordFrontier,
-    OneWordGeneralization,
-    OneWordOutcomes,
-    finite_sample_bound,
-)
+from wordsens.generalization.min_norm import TRAININGS, fit_min_norm
+from wordsens.generalization.result import OneWordFrontier, OneWordGeneralization, OneWordOutcomes, finite_sample_bound
 from wordsens.generalization.setting import OneWordSetting
 from wordsens.maps.arguments import radii
-from wordsens.search.ball import Ball
+from wordsens.maps.base import FeatureMap
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Progress, SearchResult
+from wordsens.search.objective import Ball, Progress, SearchResult
 from wordsens.search.plan import Search, SearchPlan, Stages
 from wordsens.seeds import Seed, generator
+from wordsens.text.matrix import TextMatrix
 
 WordIndex = SupportsIndex | str | None
 """An index; None or "all" for the best of all words."""
@@ -57,6 +54,23 @@ _CHOICES = [(name.removesuffix("-alignment"), name) for name in _ALIGNMENTS] + [
     (training, name) for training in TRAININGS for name in ("error", "penalized-error")
 ]
 """The trainings and objectives that have a loss of their own; an alignment is the same for both trainings."""
+
+
+def one_word_generalization(
+    phi: FeatureMap | Callable[[Tensor], Tensor],
+    texts: Texts,
+    y: Iterable[Any],
+    x: TextMatrix | Tensor,
+    y_x: float | int,
+    **options: Any,
+) -> OneWordGeneralization:
+    """`NewText.generalization` of the model that fits (texts, y), with its options: one text, one question.
+
+    >>> texts, x = torch.eye(8, dtype=torch.float64).view(8, 2, 4)[:2], torch.ones(2, 4, dtype=torch.float64)
+    >>> round(one_word_generalization(lambda X: X, texts, [1, -1], x, 1, objective="error", radius=1.0).error, 3)
+    0.318
+    """
+    return NewText(fit_min_norm(phi, texts, y), x, y_x).generalization(**options)
 
 
 class NewText(OneWordSetting):
@@ -180,12 +194,13 @@ class NewText(OneWordSetting):
             """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
             for group in chosen.split(1 if losses.functionals.one_word_at_a_time else len(chosen)):
                 items = losses.repeated(len(group))
-                objective = LossObjective(items, group.repeat_interleave(len(losses)), stages, observe=best.see)
+                of_items = group.repeat_interleave(len(losses))
+                objective = LossObjective(items, of_items, stages, observe=best.see)
                 reach = self._ball(group, radius).radius.repeat_interleave(len(losses))
                 each = torch.arange(len(items), device=reach.device)
                 points = maximize(objective, each, Ball(reach), plan, generator=stream).perturbations
                 points = points / reach.to(points.dtype).unsqueeze(1)
-                climb_within_limits(objective, items, reach, points, rounds=rounds, steps=_ROUND_STEPS)
+                climb_within_limits(objective, items, of_items, reach, points, rounds=rounds, steps=_ROUND_STEPS)
 
         first_stages, close_stages = stages_for(losses.functionals)
         if len(words) > FEW_WORDS:
@@ -250,7 +265,8 @@ class NewText(OneWordSetting):
         both, reach = losses.repeated(2), reach.repeat(2)
         points = torch.cat([points, best.perturbations]) / reach.to(points.dtype).unsqueeze(1)
         rounds, steps = (_LINEAR_ROUNDS, _LINEAR_ROUND_STEPS) if linear else (_ROUNDS, _ROUND_STEPS)
-        idle = climb_within_limits(objective(both), both, reach, points, rounds=rounds, steps=steps)
+        each_word = words.expand(len(both))
+        idle = climb_within_limits(objective(both), both, each_word, reach, points, rounds=rounds, steps=steps)
         converged = idle.view(2, -1).any(dim=0)
         spent: dict[str, Any] = {"search": str(plan), "evaluations": best.evaluations, "seed": int(seed)}
         spent["seconds"] = time.perf_counter() - started
@@ -302,7 +318,13 @@ class NewText(OneWordSetting):
         evaluations = 0
         for index in self._words(word).tolist():
             names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
-            perturbations = self._to_words(names, rows, index)
+            d = self.rows.shape[1]
+            if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
+                raise InputError(
+                    f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} "
+                    "coordinates a word, at least one"
+                )
+            perturbations = rows.to(self.rows) - self.rows[index]
             same = torch.full((len(names),), index, device=self.rows.device)
             values = losses.functionals.values(perturbations, same)
             evaluations += len(names)
@@ -411,16 +433,6 @@ class NewText(OneWordSetting):
         """The ball of each word: the map's default radius, or the caller's."""
         return Ball(radii(radius, self.fit.phi, self.rows, words))
 
-    def _to_words(self, names: Sequence[str], rows: Tensor, word: int) -> Float[Tensor, "v d"]:
-        """From the text's word to each word of the vocabulary."""
-        d = self.rows.shape[1]
-        if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
-            raise InputError(
-                f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} "
-                "coordinates a word, at least one"
-            )
-        return rows.to(dtype=self.rows.dtype, device=self.rows.device) - self.rows[word]
-
 
 def losses_under(training: str, limits: Float[Tensor, " g"]) -> list[Loss]:
     """Err under each limit on gamma."""
@@ -451,7 +463,7 @@ def _search_words(
             objective = LossObjective(losses.repeated(len(part)), words[part], stages)
             items = torch.arange(len(part), device=part.device)
             parts.append(maximize(objective, items, Ball(ball.radius[part]), plan, generator=stream, progress=progress))
-        return _joined(parts)
+        return SearchResult.joined(parts)
 
     first_stages, close_stages = stages_for(losses.functionals)
     every = torch.arange(len(words), device=words.device)
@@ -459,13 +471,4 @@ def _search_words(
         return words, search(every, close_stages)
     first = search(every, first_stages)
     front = first.squared.topk(FEW_WORDS).indices
-    return torch.cat([words, words[front]]), _joined([first, search(front, close_stages)])
-
-
-def _joined(parts: list[SearchResult]) -> SearchResult:
-    return SearchResult(
-        **{
-            name: torch.cat([getattr(part, name) for part in parts])
-            for name in ("perturbations", "squared", "spent", "converged")
-        }
-    )
+    return torch.cat([words, words[front]]), SearchResult.joined([first, search(front, close_stages)])

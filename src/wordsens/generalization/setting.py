@@ -66,7 +66,12 @@ class OneWordSetting:
     ):
         self.fit = fit
         self.text = as_text(x)
-        _require_signs(fit.labels, y_x)
+        if others := sorted({*fit.labels.tolist(), y_x} - {1, -1}):
+            listed = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
+            raise InputError(
+                f"`{'y_x' if y_x in others else 'y'}` (={listed}) must be +1 or -1, since the changed text has the "
+                "opposite label; map the labels first: 2 * y - 1 for labels 0 and 1"
+            )
         self.label = float(y_x)
         if tuple(self.text.rows.shape) != fit.features.text_shape:
             raise InputError(
@@ -125,17 +130,6 @@ class OneWordSetting:
             texts_per_coordinate=texts / self.rows.numel(),
             condition=condition,
             solved=condition * texts * sys.float_info.epsilon <= 10.0**-SOLVED_DIGITS,
-        )
-
-
-def _require_signs(trained: Float[Tensor, " N"], y_x: float | int) -> None:
-    others = sorted({*trained.tolist(), y_x} - {1, -1})
-    if others:
-        listed = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
-        name = "y_x" if y_x in others else "y"
-        raise InputError(
-            f"`{name}` (={listed}) must be +1 or -1, since the changed text has the opposite label; map the labels "
-            "first: 2 * y - 1 for labels 0 and 1"
         )
 
 

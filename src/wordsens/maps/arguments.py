@@ -1,18 +1,51 @@
-"""The arguments that every measurement takes: a text, a map, the words and the radius, checked."""
+"""The arguments that every measurement takes: a map, a text, the words and the radius, checked."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.base import FeatureMap
+from wordsens.maps.function import FunctionFeatures
+from wordsens.text.loaded_models import is_instance, is_loaded_model
 from wordsens.text.matrix import TextMatrix, as_text_matrix
+
+
+def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
+    """A feature map as it is; any other callable as FunctionFeatures."""
+    if isinstance(phi, FeatureMap):
+        return phi
+    if remedy := _map_of_texts(phi):
+        raise InputError(
+            f"`phi` (a {type(phi).__name__}) reads texts or tokens, and a map takes the rows of a text: pass phi = "
+            f"{remedy} and X = phi.embed(text)[0]"
+        )
+    if not callable(phi) or isinstance(phi, type):
+        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
+    return FunctionFeatures(phi)
+
+
+def _map_of_texts(phi: Any) -> str | None:
+    """The expression that makes a map of a model of texts; None of anything else."""
+    if isinstance(phi, nn.Module) and type(phi).__module__.startswith("torch."):
+        phi = getattr(phi, "_orig_mod", getattr(phi, "module", phi))  # of torch.compile, DataParallel
+    if isinstance(phi, str | Path):
+        return f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's name,"
+    if is_loaded_model(phi):
+        return "TransformerFeatures.from_pretrained(model)"
+    if hasattr(phi, "encode_layers"):
+        return "model.features()"
+    parts = is_instance(phi, "transformers", "PreTrainedModel") or hasattr(phi, "get_vocab")
+    if parts or is_instance(phi, "sentence_transformers", "BaseModel"):
+        return "TransformerFeatures.from_pretrained((model, tokenizer))"
+    return None
 
 
 def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:

@@ -1,7 +1,7 @@
 """The attention of two texts side by side: by token, or by word where their tokens do not match one for one."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Result, ResultTable
+from wordsens.results import Result
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
@@ -51,15 +51,13 @@ class AttentionPair(Result):
     weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
     changed: tuple[int, ...]
 
-    def result_table(self) -> ResultTable:
-        """A row a token: its attention to itself, and how much of its attention moves where that can be told."""
+    def columns(self) -> dict[str, Any]:
+        """A row a token, with how much of its attention moves; a row a text where that cannot be told."""
         first, second = self.tokens
-        head = "mean over the heads" if self.head is None else f"head {self.head}"
-        heading = f"{self.model}: attention of layer {self.layer}, {head}"
         if self.difference is None:
-            return ResultTable(heading, {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]})
+            return {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]}
         moved = self.difference.abs().sum(dim=1) / 2
-        return ResultTable(heading, {"first": first, "second": second, "attention that moves": moved.tolist()})
+        return {"first": first, "second": second, "attention that moves": moved.tolist()}
 
     @property
     def difference(self) -> Float[Tensor, "n n"] | None:
@@ -108,11 +106,7 @@ def attention_pair(
                 )
             weights.append(heads.mean(dim=0) if head is None else heads[head])
     first_tokens, second_tokens = (tuple(text.word(row) for row in range(len(text))) for text in texts)
-    changed: tuple[int, ...] = ()
-    if len(first_tokens) == len(second_tokens):
-        changed = tuple(
-            row for row, both in enumerate(zip(first_tokens, second_tokens, strict=True)) if both[0] != both[1]
-        )
+    changed = _changed(first_tokens, second_tokens) if len(first_tokens) == len(second_tokens) else ()
     name = phi.stack.name if isinstance(phi, TransformerFeatures) else phi.name
     return AttentionPair(number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed)
 
@@ -131,10 +125,8 @@ def comparable_pair(
     Where the texts have different numbers of tokens, the tokens of a word count as one: what a row gives them is
     added, and their own rows are averaged, so that rows still sum to 1.
 
-    Args:
-        phi: as for `attention_pair`.
-        first, second: texts of two words or more that differ, with equally many tokens or equally many words.
-        layer, head: as for `attention_pair`.
+    The texts have two words or more and differ; they have equally many tokens or equally many words. Arguments as for
+    `attention_pair`.
 
     Raises:
         InputError: what `attention_pair` raises; a text of one word; texts that read the same; neither equally many
@@ -156,10 +148,17 @@ def comparable_pair(
             f"`first` has {words[0]} words and `second` has {words[1]}, so that their attention cannot be compared; "
             "change words in place, one for one"
         )
-    names = [tuple(name for name, _ in side) for side in units]
-    weights = [_by_unit(one, [rows for _, rows in side]) for one, side in zip(pair.weights, units, strict=True)]
-    changed = tuple(at for at, (one, other) in enumerate(zip(*names, strict=True)) if one != other)
-    return replace(pair, tokens=(names[0], names[1]), weights=(weights[0], weights[1]), changed=changed)
+    first_names, second_names = (tuple(name for name, _ in side) for side in units)
+    by_unit = []
+    for weights, side in zip(pair.weights, units, strict=True):
+        taken = torch.stack([weights[:, rows].sum(dim=1) for _, rows in side], dim=1)
+        by_unit.append(torch.stack([taken[rows].mean(dim=0) for _, rows in side]))
+    changed = _changed(first_names, second_names)
+    return replace(pair, tokens=(first_names, second_names), weights=(by_unit[0], by_unit[1]), changed=changed)
+
+
+def _changed(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(place for place, (before, after) in enumerate(zip(first, second, strict=True)) if before != after)
 
 
 def _units(text: TextMatrix) -> list[tuple[str, list[int]]]:
@@ -168,8 +167,3 @@ def _units(text: TextMatrix) -> list[tuple[str, list[int]]]:
     within = {row for _, rows in words for row in rows}
     alone = [(text.word(row), [row]) for row in range(len(text)) if row not in within]
     return sorted(words + alone, key=lambda unit: unit[1][0])
-
-
-def _by_unit(weights: Float[Tensor, "n n"], rows: list[list[int]]) -> Float[Tensor, "u u"]:
-    taken = torch.stack([weights[:, unit].sum(dim=1) for unit in rows], dim=1)
-    return torch.stack([taken[unit].mean(dim=0) for unit in rows])

@@ -7,7 +7,7 @@ the change of many perturbed words faster than by mapping each perturbed text; a
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -23,7 +23,7 @@ from wordsens.maps.mapping import (
     require_equal_answers,
     require_repeatable,
 )
-from wordsens.search.objective import Objective
+from wordsens.search.objective import Deltas, Evaluated, Objective, Words
 from wordsens.search.plan import Stages
 from wordsens.text.matrix import TextMatrix
 
@@ -138,8 +138,9 @@ class FeatureMap(ABC):
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
 
 
-class MovedRows(Objective):
-    """An objective whose Deltas move rows of one text, or of several.
+class WordChange(Objective):
+    """‖phi(X^i(Delta)) - phi(X)‖², or another function of Deltas that move rows of a text, for pairs (word or group i,
+    Delta).
 
     Attributes:
         rows: X, (n, d), in the map's dtype.
@@ -155,26 +156,8 @@ class MovedRows(Objective):
         )
         self.rows = rows
 
-    def coarse(self) -> "MovedRows":
+    def coarse(self) -> "WordChange":
         return self
-
-
-class WordChange(MovedRows):
-    """‖phi(X^i(Delta)) - phi(X)‖² and its gradient in Delta, for a batch of pairs (word or group i, Delta).
-
-    Attributes:
-        base_norm: ‖phi(X)‖.
-    """
-
-    def __init__(
-        self,
-        rows: Float[Tensor, "n d"],
-        base_norm: float,
-        memory_budget: int,
-        shape: tuple[int, ...] | None = None,
-    ):
-        super().__init__(rows, memory_budget, shape)
-        self.base_norm = base_norm
 
 
 def replacements(
@@ -189,42 +172,37 @@ def replacements(
     return torch.stack([-moved, others - moved]) / radius.to(rows).view(-1, 1, 1)
 
 
+def plain_stages(rows: Float[Tensor, "n d"]) -> Stages:
+    """The stages of a search of this text under a map of which nothing is known."""
+    return _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
+
+
 class PlainGroupChange(WordChange):
     """The change by definition: build the perturbed text, map it, differentiate with autograd. O(cost of phi) a pair.
 
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        groups: (m, g), the words that move together in each of m groups; Delta has shape (g, d).
-        memory_budget: bytes for intermediate results.
+    `groups` (m, g) are the words that move together in each of m groups; Delta has shape (g, d).
     """
-
-    # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
-    _COPIES_IN_MEMORY: ClassVar[int] = 8
 
     def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
         rows = phi.accept(rows)
         self._phi, self._groups = phi, groups.to(rows.device)
         self._base = self._base_features(rows)
-        shape = (groups.shape[1], rows.shape[1])
-        super().__init__(rows, feature_norm(self._base, phi.name), memory_budget, shape)
-        self.stages = _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
+        feature_norm(self._base, phi.name)
+        super().__init__(rows, memory_budget, (groups.shape[1], rows.shape[1]))
+        self.stages = plain_stages(rows)
 
     def _base_features(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
         """phi(X), flat; of a map of which nothing is known, after it was asked twice."""
         return require_repeatable(self._phi, rows)
 
     def bytes_per_pair(self) -> int:
-        n = self.rows.shape[0]
-        numbers = self.rows.numel() + self._base.numel() + n * n
-        return self._COPIES_IN_MEMORY * numbers * self.rows.element_size()
+        # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
+        return 8 * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
             texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, cast
 
 from torch import nn
 
 from wordsens.errors import InputError, running
+from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.sources import source_digest
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
@@ -29,17 +29,19 @@ def build_custom(
     """The map that `module:Name` stands for.
 
     Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
-    with what it asks for; or a differentiable function of (n, d), which is the map itself.
-
-    Args:
-        name: `module:Name`.
-        given: a value for each of GIVEN.
-        parameters: values for further parameters of the class or function.
+    with what it asks for of `given`, a value for each of GIVEN, and with the further `parameters`; or a differentiable
+    function of (n, d), which is the map itself.
 
     Raises:
         InputError: there is no such module or name, or it is none of these.
     """
-    source = _named(name)
+    module_name, _, attribute = name.partition(":")
+    _source(module_name)
+    with running(f"`map` (={module_name!r}): the import ended"), _current_folder():
+        module = importlib.import_module(module_name)
+    if not hasattr(module, attribute):
+        raise InputError(f"`map` (={name!r}): {module.__file__} has no {attribute!r}")
+    source: Any = getattr(module, attribute)
     if _makes_maps(source, parameters):
         several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         signature = inspect.signature(source).parameters.values()
@@ -79,21 +81,7 @@ def _makes_maps(thing: Any, given: Mapping[str, Any]) -> bool:
     if not inspect.isfunction(thing):
         return False
     parameters = inspect.signature(thing).parameters.values()
-    return all(one.name in (*GIVEN, *given) or one.default is not one.empty for one in parameters)
-
-
-def _named(name: str) -> Any:
-    module_name, _, attribute = name.partition(":")
-    module = _module(module_name)
-    if not hasattr(module, attribute):
-        raise InputError(f"`map` (={name!r}): {module.__file__} has no {attribute!r}")
-    return getattr(module, attribute)
-
-
-def _module(module: str) -> ModuleType:
-    _source(module)
-    with running(f"`map` (={module!r}): the import ended"), _current_folder():
-        return importlib.import_module(module)
+    return all(each.name in (*GIVEN, *given) or each.default is not each.empty for each in parameters)
 
 
 @cache

@@ -67,8 +67,7 @@ class DeepRandomFeatures(FeatureMap):
     (He: s = 2 for ReLU).
 
     Args:
-        n: words of a text.
-        d: coordinates of a word.
+        n, d: words of a text, and coordinates of a word.
         depth: L, the number of layers.
         width: k, the features of each layer; None for n d.
         activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as torch.sin; or an
@@ -219,16 +218,7 @@ class RandomFeatures(DeepRandomFeatures):
         gaussian_bytes: int = ON_DEMAND_BYTES,
     ):
         super().__init__(
-            n,
-            d,
-            1,
-            width,
-            activation,
-            gaussian,
-            seed,
-            dtype=dtype,
-            device=device,
-            gaussian_bytes=gaussian_bytes,
+            n, d, 1, width, activation, gaussian, seed, dtype=dtype, device=device, gaussian_bytes=gaussian_bytes
         )
         self.name = "rf"
 

@@ -14,15 +14,12 @@ from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.ball import unit
-from wordsens.search.objective import LinearEntryObjective
+from wordsens.search.objective import Deltas, Evaluated, LinearEntryObjective, Words, unit
 from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
-"""Of the starting directions; the second where matrices are sampled on demand and steps are few. Eight layers, 80 words
-in 768 coordinates, 46 steps in all, means of 12 texts: .14864 with 8 Lanczos steps, .14893 with 10, .14915 with 14,
-.14934 with 18, .14936 with 22, .14893 with 26."""
+"""Of the starting directions; the second where matrices are sampled on demand and steps are few."""
 
 _NAMED_STARTS, _CHECKS = 4, 8
 """Starts that are named for a word, and products, at most, by which what its search found is checked."""
@@ -44,16 +41,8 @@ _BLOCKS_SHARE = 4
 class DenseChange(WordChange):
     """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1 flat(X) is kept.
 
-    One Delta costs one product with each matrix forward and one with each transpose backward.
-
-    Args:
-        layers: V_1, ..., V_L.
-        activation: act.
-        rows: X.
-        groups: (m, g), the words that move together in each of m groups; one word each for word sensitivity.
-        name: of the map, for errors.
-        memory_budget: bytes for intermediate results.
-        together: whether Delta has shape (g, d), rather than (d,) for one word.
+    One Delta costs one product with each matrix forward and one with each transpose backward. `groups` (m, g) are the
+    words that move together; Delta has shape (g, d) where they do (`together`), else (d,).
     """
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
@@ -76,7 +65,8 @@ class DenseChange(WordChange):
         self._steps = self._forward(layers[0].multiply(rows.flatten()))
         self._base = self._steps.pop()
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
-        super().__init__(rows, feature_norm(self._base, name), memory_budget, shape)
+        feature_norm(self._base, name)
+        super().__init__(rows, memory_budget, shape)
         self._lanczos_steps = _LANCZOS_STEPS
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
@@ -89,8 +79,8 @@ class DenseChange(WordChange):
     @classmethod
     def queries(cls, plan: SearchPlan) -> int:
         """The products with each matrix sampled on demand, and as many with its transpose, of one word, at most."""
-        own = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
-        return _CHECKS + sum(own + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
+        before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
+        return _CHECKS + sum(before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
 
     def _search_widely(self, activation: Activation) -> None:
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
@@ -103,8 +93,7 @@ class DenseChange(WordChange):
 
         It is the Jacobian at X with act'(z) of every unit replaced by E[act'(z + s g)], g ~ N(0, 1), where s is how far
         a random Delta of the ball's radius moves the units of that layer: by Stein's lemma the best slope for a
-        Gaussian change of variance s². At 8 ReLU layers, n = 80, d = 768, r = sqrt(d), the leading vector attained
-        .1425 for the Jacobian's .1393, and 34 steps in all as much as 64.
+        Gaussian change of variance s².
         """
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
@@ -137,16 +126,16 @@ class DenseChange(WordChange):
         for group in words.unique().tolist():
             members = (words == group).nonzero().squeeze(1)
             for place, word in enumerate(self._groups[group].tolist()):
-                block, some, at = self._block(word), slopes[members], (word * d, (word + 1) * d)
-                whole = self._layers[0]
-                parts[members, place] = whole.multiply_block_transposed(some, *at) if block is None else some @ block
+                block, some = self._block(word), slopes[members]
+                if block is None:
+                    some = self._layers[0].multiply_block_transposed(some, word * d, (word + 1) * d)
+                parts[members, place] = some if block is None else some @ block
         return parts.reshape(len(words), *self.shape)
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
         """V_1^(i) apart, where V_1 is a matrix in a CPU's memory and the budget has room; None elsewhere.
 
-        Within V_1 the block's rows lie n d numbers apart: at n = 160, d = 48 a product there and one with the transpose
-        take 520 us, with the block apart 90 us.
+        Within V_1 the block's rows lie n d numbers apart, and a product takes several times as long.
         """
         matrix, d = self._layers[0], self.rows.shape[1]
         if word not in self._blocks and isinstance(matrix, DenseGaussian) and matrix.matrix.device.type == "cpu":
@@ -162,13 +151,20 @@ class DenseChange(WordChange):
             steps.append(layer.multiply(self._activation(steps[-1])))
         return [*steps, self._activation(steps[-1])]
 
-    def _backward(
-        self, slope: Float[Tensor, "*batch width"], steps: list[Float[Tensor, "*steps width"]]
-    ) -> Float[Tensor, "*batch width"]:
-        """The gradient in V_1 flat(X) from that in the features."""
+    def change(
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+    ) -> tuple[Float[Tensor, "b width"], list[Float[Tensor, "b width"]]]:
+        """phi(X^G(Delta)) - phi(X), and the pre-activations of every layer."""
+        *steps, features = self._forward(self.enter(perturbations, words) + self._steps[0])
+        return features - self._base, steps
+
+    def pull_back(
+        self, slope: Float[Tensor, "b width"], steps: list[Float[Tensor, "b width"]], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b *shape"]:
+        """The gradient in Delta from that in the features, at these pre-activations."""
         for layer, step in zip(reversed(self._layers[1:]), reversed(steps[1:]), strict=True):
             slope = layer.multiply_transposed(slope * self._activation.derivative(step))
-        return slope * self._activation.derivative(steps[0])
+        return self.enter_transposed(slope * self._activation.derivative(steps[0]), words)
 
     def _mean_slopes(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> list[Float[Tensor, "b width"]]:
         """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point changes of them.
@@ -199,15 +195,10 @@ class DenseChange(WordChange):
             change = layer.multiply_transposed(change * slope)
         return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
-        *steps, features = self._forward(self.enter(perturbations, words) + self._steps[0])
-        change = features - self._base
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+        change, steps = self.change(perturbations, words)
         squared = change.square().sum(dim=1)
-        if not gradient:
-            return squared, None
-        return squared, self.enter_transposed(self._backward(2 * change, steps), words)
+        return squared, self.pull_back(2 * change, steps, words) if gradient else None
 
 
 _CACHED = 1 << 15
@@ -239,9 +230,9 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
 
     def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
         slopes = torch.empty_like(entered)
-        for at in self._pieces(len(entered)):
-            moved = self._steps[0][at] + entered[:, at]
-            slopes[:, at] = (self._activation(moved) - self._base[at]) * self._activation.derivative(moved)
+        for units in self._pieces(len(entered)):
+            moved = self._steps[0][units] + entered[:, units]
+            slopes[:, units] = (self._activation(moved) - self._base[units]) * self._activation.derivative(moved)
         return slopes
 
     def along(
@@ -249,12 +240,12 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
         cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
         value, first, second = (torch.zeros_like(angle) for _ in range(3))
-        for at in self._pieces(len(entered)):
-            here = (entered[:, at] * cosine).addcmul_(across[:, at], sine)
-            turn = (across[:, at] * cosine).addcmul_(entered[:, at], sine, value=-1)
-            moved = self._steps[0][at] + here
+        for units in self._pieces(len(entered)):
+            here = (entered[:, units] * cosine).addcmul_(across[:, units], sine)
+            turn = (across[:, units] * cosine).addcmul_(entered[:, units], sine, value=-1)
+            moved = self._steps[0][units] + here
             slope = self._activation.derivative(moved)
-            change = self._activation(moved).sub_(self._base[at])
+            change = self._activation(moved).sub_(self._base[units])
             turn *= slope
             value += torch.linalg.vecdot(change, change)
             first += torch.linalg.vecdot(change, turn)

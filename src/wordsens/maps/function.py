@@ -1,8 +1,6 @@
 """Any differentiable function of a text as a feature map: a lambda, a method, a torch module."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -11,7 +9,6 @@ from torch import Tensor, nn
 from wordsens.errors import InputError, require_device, require_dtype
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import checked_features
-from wordsens.text.loaded_models import is_instance, is_loaded_model
 
 
 class FunctionFeatures(FeatureMap):
@@ -47,11 +44,12 @@ class FunctionFeatures(FeatureMap):
         self._function = function
         self._batched = batched
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
-        weight = next(_weights(owner), None)
-        found_dtype, found_device = (torch.float64, "cpu") if weight is None else (weight.dtype, weight.device)
-        self.name = _name_of(function) if name is None else name
-        self.dtype = found_dtype if dtype is None else require_dtype(dtype)
-        self.device = torch.device(found_device if device is None else require_device(device))
+        parts = [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
+        weight = next((part for part in parts if part.is_floating_point()), torch.empty(0, dtype=torch.float64))
+        module_name = type(function).__name__ if isinstance(function, nn.Module) else "function"
+        self.name = getattr(function, "__name__", module_name) if name is None else name
+        self.dtype = weight.dtype if dtype is None else require_dtype(dtype)
+        self.device = torch.device(weight.device if device is None else require_device(device))
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
         if self._batched or texts.ndim == 2:
@@ -63,43 +61,3 @@ class FunctionFeatures(FeatureMap):
     def __repr__(self) -> str:
         batched = ", batched=True" if self._batched else ""
         return f"FunctionFeatures({self.name}{batched}, dtype={str(self.dtype).removeprefix('torch.')})"
-
-
-def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
-    """A feature map as it is; any other callable as FunctionFeatures."""
-    if isinstance(phi, FeatureMap):
-        return phi
-    if remedy := _map_of_texts(phi):
-        raise InputError(
-            f"`phi` (a {type(phi).__name__}) reads texts or tokens, and a map takes the rows of a text: pass phi = "
-            f"{remedy} and X = phi.embed(text)[0]"
-        )
-    if not callable(phi) or isinstance(phi, type):
-        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
-    return FunctionFeatures(phi)
-
-
-def _map_of_texts(phi: Any) -> str | None:
-    """The expression that makes a map of a model of texts; None of anything else."""
-    if isinstance(phi, nn.Module) and type(phi).__module__.startswith("torch."):
-        phi = getattr(phi, "_orig_mod", getattr(phi, "module", phi))  # of torch.compile, DataParallel
-    if isinstance(phi, str | Path):
-        return f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's name,"
-    if is_loaded_model(phi):
-        return "TransformerFeatures.from_pretrained(model)"
-    if hasattr(phi, "encode_layers"):
-        return "model.features()"
-    parts = is_instance(phi, "transformers", "PreTrainedModel") or hasattr(phi, "get_vocab")
-    if parts or is_instance(phi, "sentence_transformers", "BaseModel"):
-        return "TransformerFeatures.from_pretrained((model, tokenizer))"
-    return None
-
-
-def _weights(owner: Any) -> Iterator[Tensor]:
-    """The parameters and buffers of a module that are real numbers, parameters first."""
-    if isinstance(owner, nn.Module):
-        yield from (part for part in [*owner.parameters(), *owner.buffers()] if part.is_floating_point())
-
-
-def _name_of(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__ if isinstance(function, nn.Module) else "function")

@@ -11,7 +11,6 @@ Derivation: docs/theory/generalization.md.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -20,9 +19,10 @@ from torch import Tensor
 from wordsens.gaussian import DenseGaussian
 from wordsens.maps.attention.change import Head
 from wordsens.maps.attention.features import RandomAttentionFeatures
-from wordsens.maps.attention.scores import ClosedForm, Moved, offered
+from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
+from wordsens.maps.dense_change import DenseChange
 from wordsens.maps.mapping import features_by_text, perturbed_texts
 
 Pull = Callable[[Tensor], Tensor]
@@ -90,16 +90,7 @@ class WordFunctionals(ABC):
 
 
 class PlainFunctionals(WordFunctionals):
-    """The functionals by definition: build the perturbed text, map it, differentiate with autograd.
-
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        thetas: (m, p), in the map's dtype.
-        memory_budget: bytes for intermediate results.
-    """
-
-    _COPIES_IN_MEMORY = 8
+    """The functionals by definition: build the perturbed text, map it, differentiate with autograd. thetas (m, p)."""
 
     def __init__(
         self, phi: FeatureMap, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], *, memory_budget: int
@@ -111,8 +102,7 @@ class PlainFunctionals(WordFunctionals):
             self._base = phi(rows).flatten()
 
     def bytes_per_pair(self) -> int:
-        n = self.rows.shape[0]
-        return self._COPIES_IN_MEMORY * (self.rows.numel() + self._base.numel() + n * n) * self.rows.element_size()
+        return 8 * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2) * self.rows.element_size()
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
@@ -127,97 +117,47 @@ class PlainFunctionals(WordFunctionals):
         return values.detach(), gradient
 
 
+class _WholeBlocks(DenseChange):
+    """Of a matrix sampled on demand the whole block of a word, d queries: a search asks for more than d products."""
+
+    def _block(self, word: int) -> Float[Tensor, "width d"] | None:
+        first, d = self._layers[0], self.rows.shape[1]
+        if isinstance(first, DenseGaussian):
+            return super()._block(word)
+        if word not in self._blocks:
+            identity = torch.eye(d, dtype=self.rows.dtype, device=self.rows.device)
+            self._blocks = {word: first.multiply_block(identity, word * d).T}
+        return self._blocks[word]
+
+
 class DenseFunctionals(WordFunctionals):
-    """c . theta for RF and DRF: with h = V flat(X) kept, c = act(h + V_i Delta) - act(h) in one layer.
-
-    Only the columns V_i (k, d) of the word are needed. A matrix sampled on demand is asked for the whole block once a
-    word, d queries, since a search asks for more than d products: k d numbers of memory, and no query in the loop.
-    One pair costs O(k d), forward and backward alike, and O(k²) more for each layer past the first.
-
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        thetas: (m, k).
-        memory_budget: bytes for intermediate results.
-    """
+    """c . theta for RF and DRF, of the change c that `DenseChange` gives; O(k d) a pair, and O(k²) more for each layer
+    past the first, forward and backward alike."""
 
     one_word_at_a_time = True
 
     def __init__(
-        self,
-        phi: DeepRandomFeatures,
-        rows: Float[Tensor, "n d"],
-        thetas: Float[Tensor, "m k"],
-        *,
-        memory_budget: int,
+        self, phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m k"], *, memory_budget: int
     ):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
-        self._phi, self._thetas = phi, thetas
-        self._preactivation = phi.layers[0].multiply(rows.flatten())
-        self._base = self._forward(self._preactivation.unsqueeze(0))[-1]
-        self._block: tuple[int, Tensor] | None = None
+        words = torch.arange(len(rows), device=rows.device).unsqueeze(1)
+        self._change = _WholeBlocks(phi.layers, phi.activation, rows, words, phi.name, memory_budget=memory_budget)
+        self._thetas = thetas
 
     def bytes_per_pair(self) -> int:
-        return (2 * self._phi.depth + 3) * self._phi.width * self.rows.element_size()
-
-    def _columns(self, word: int) -> Float[Tensor, "d k"]:
-        """V_i^T: a view of a dense matrix; else asked for once, and kept until another word's turn."""
-        first, d = self._phi.layers[0], self.rows.shape[1]
-        if isinstance(first, DenseGaussian):
-            return first.matrix[:, word * d : (word + 1) * d].T
-        if self._block is None or self._block[0] != word:
-            self._block = None
-            identity = torch.eye(d, dtype=self.rows.dtype, device=self.rows.device)
-            self._block = (word, first.multiply_block(identity, word * d))
-        return self._block[1]
-
-    def _forward(self, preactivation: Float[Tensor, "b k"]) -> list[Float[Tensor, "b k"]]:
-        """The pre-activations of every layer, then the features."""
-        steps = [preactivation]
-        for layer in self._phi.layers[1:]:
-            steps.append(layer.multiply(self._phi.activation(steps[-1])))
-        return [*steps, self._phi.activation(steps[-1])]
+        return self._change.bytes_per_pair()
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
-        groups = [(int(word), (words == word).nonzero().squeeze(1)) for word in words.unique()]
-        preactivation = self._preactivation.repeat(len(words), 1)
-        for word, members in groups:
-            preactivation[members] += perturbations[members] @ self._columns(word)
-        *steps, features = self._forward(preactivation)
-        values = (features - self._base) @ self._thetas.T
-        if pull is None:
-            return values, None
-        slope = pull(values) @ self._thetas
-        for layer, step in zip(reversed(self._phi.layers[1:]), reversed(steps[1:]), strict=True):
-            slope = layer.multiply_transposed(slope * self._phi.activation.derivative(step))
-        slope = slope * self._phi.activation.derivative(steps[0])
-        gradients = torch.empty_like(perturbations)
-        for word, members in groups:
-            gradients[members] = slope[members] @ self._columns(word).T
-        return values, gradients
-
-
-@dataclass
-class _Point:
-    """One head at b pairs: what the gradient needs of the values."""
-
-    answer: Moved
-    on_delta: Float[Tensor, "b m n"]
-    pushed: Float[Tensor, "b d"]
-    new_scores: Float[Tensor, "b n"]
-    attention: Float[Tensor, "b n"]
+        change, steps = self._change.change(perturbations, words)
+        values = change @ self._thetas.T
+        return values, None if pull is None else self._change.pull_back(pull(values) @ self._thetas, steps, words)
 
 
 class _HeadFunctionals:
-    """One head on one text: what does not depend on Delta.
-
-    Args:
-        head: the head.
-        thetas: (m, n, d), this head's part of every theta.
-    """
+    """One head on one text, with its part of every theta, (m, n, d)."""
 
     def __init__(self, head: Head, thetas: Float[Tensor, "m n d"]):
         self.head, self.thetas = head, thetas
@@ -235,10 +175,12 @@ class _HeadFunctionals:
         return products
 
     def values(
-        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], on_rest: Float[Tensor, "b m n"]
-    ) -> tuple[Float[Tensor, "b m"], _Point]:
+        self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"]
+    ) -> tuple[Float[Tensor, "b m"], Callable[[Float[Tensor, "b m"]], Float[Tensor, "b d"]]]:
+        """The functionals, and from weights (b, m) the gradient of their weighted sum."""
         head = self.head
-        n = head.rows.shape[0]
+        different, index = words.unique(return_inverse=True)
+        on_rest = self.rest_products(different)[index]
         pair = torch.arange(len(words), device=words.device)
         moved = delta @ head.queries.T
         answer = head.response.move(moved, words)
@@ -249,7 +191,7 @@ class _HeadFunctionals:
         # Row i is not of this form: it is taken out here and evaluated plainly below.
         answer.p[pair, words] = 0
         answer.gain[pair, words] = 0
-        on_delta = (delta @ self.flat.T).unflatten(1, (-1, n))
+        on_delta = (delta @ self.flat.T).unflatten(1, (-1, len(head.rows)))
         values = torch.einsum("bn,bmn->bm", answer.p, on_delta) + torch.einsum("bn,bmn->bm", answer.gain, on_rest)
 
         pushed = delta @ head.symmetric
@@ -258,41 +200,25 @@ class _HeadFunctionals:
         attention = head.score.attention(new_scores)
         change = attention @ head.values + attention[pair, words].unsqueeze(1) * delta - head.outputs[words]
         values += torch.einsum("bd,mbd->bm", change, self.thetas[:, words])
-        return values, _Point(answer, on_delta, pushed, new_scores, attention)
 
-    def gradient(
-        self,
-        delta: Float[Tensor, "b d"],
-        words: Int[Tensor, " b"],
-        on_rest: Float[Tensor, "b m n"],
-        weights: Float[Tensor, "b m"],
-        point: _Point,
-    ) -> Float[Tensor, "b d"]:
-        head, answer = self.head, point.answer
-        pair = torch.arange(len(words), device=words.device)
-        on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, point.on_delta)
-        on_scores += answer.gain_slope * torch.einsum("bm,bmn->bn", weights, on_rest)
-        row_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
-        on_weights = row_theta @ head.values.T
-        on_weights[pair, words] += torch.linalg.vecdot(row_theta, delta)
-        row_slope = head.score.pull_back(point.new_scores, point.attention, on_weights)
-        row_slope_self = row_slope[pair, words]
-        on_scores[pair, words] = row_slope_self
-        gradient = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
-        gradient += point.attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * point.pushed
-        return gradient + on_scores @ head.queries + row_slope @ head.keys
+        def gradient(weights: Float[Tensor, "b m"]) -> Float[Tensor, "b d"]:
+            on_scores = answer.p_slope * torch.einsum("bm,bmn->bn", weights, on_delta)
+            on_scores += answer.gain_slope * torch.einsum("bm,bmn->bn", weights, on_rest)
+            row_theta = torch.einsum("bm,mbd->bd", weights, self.thetas[:, words])
+            on_weights = row_theta @ head.values.T
+            on_weights[pair, words] += torch.linalg.vecdot(row_theta, delta)
+            row_slope = head.score.pull_back(new_scores, attention, on_weights)
+            row_slope_self = row_slope[pair, words]
+            on_scores[pair, words] = row_slope_self
+            slope = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
+            slope += attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * pushed
+            return slope + on_scores @ head.queries + row_slope @ head.keys
+
+        return values, gradient
 
 
 class AttentionFunctionals(WordFunctionals):
-    """c . theta for random attention. Exact; b pairs cost O(b (m n d + d²)), and the preparation O(m n d) a word.
-
-    Args:
-        phi: the map.
-        score: its score.
-        rows: X, (n, d).
-        thetas: (m, heads n d).
-        memory_budget: bytes for intermediate results.
-    """
+    """c . theta for random attention, thetas (m, heads n d). Exact; b pairs cost O(b (m n d + d²))."""
 
     def __init__(
         self,
@@ -306,10 +232,11 @@ class AttentionFunctionals(WordFunctionals):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
         self.kinked = score.kinked
-        shaped = thetas.view(len(thetas), phi.heads, *rows.shape)
-        heads = [Head(rows, weights, score) for weights in phi.head_weights(len(rows), phi.dtype)]
-        self._heads = [_HeadFunctionals(head, shaped[:, index]) for index, head in enumerate(heads)]
-        self._rest: dict[int, list[Tensor]] = {}
+        parts = thetas.view(len(thetas), phi.heads, *rows.shape).unbind(1)
+        weights = phi.head_weights(len(rows), phi.dtype)
+        self._heads = [
+            _HeadFunctionals(Head(rows, head, score), part) for head, part in zip(weights, parts, strict=True)
+        ]
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
@@ -322,27 +249,12 @@ class AttentionFunctionals(WordFunctionals):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
-        different, index = words.unique(return_inverse=True)
-        rests = [rest[index] for rest in self._rest_products(different)]
-        parts = [head.values(perturbations, words, rest) for head, rest in zip(self._heads, rests, strict=True)]
-        values = torch.stack([part[0] for part in parts]).sum(dim=0)
+        parts, gradients = zip(*(head.values(perturbations, words) for head in self._heads), strict=True)
+        values = torch.stack(parts).sum(dim=0)
         if pull is None:
             return values, None
         weights = pull(values)
-        gradients = [
-            head.gradient(perturbations, words, rest, weights, moved)
-            for head, rest, (_, moved) in zip(self._heads, rests, parts, strict=True)
-        ]
-        return values, torch.stack(gradients).sum(dim=0)
-
-    def _rest_products(self, words: Int[Tensor, " w"]) -> list[Float[Tensor, "w m n"]]:
-        missing = [int(word) for word in words if int(word) not in self._rest]
-        if missing:
-            chosen = torch.tensor(missing, device=words.device)
-            built = [head.rest_products(chosen) for head in self._heads]
-            for at, word in enumerate(missing):
-                self._rest[word] = [part[at] for part in built]
-        return [torch.stack([self._rest[int(word)][head] for word in words]) for head in range(len(self._heads))]
+        return values, torch.stack([gradient(weights) for gradient in gradients]).sum(dim=0)
 
 
 def word_functionals(
@@ -352,14 +264,7 @@ def word_functionals(
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> WordFunctionals:
-    """The fastest way the map has to evaluate linear functionals of its features.
-
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        thetas: (m, p), over the flattened features.
-        memory_budget: bytes for intermediate results.
-    """
+    """The fastest way the map has to evaluate linear functionals (m, p) of its flattened features, for rows (n, d)."""
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
     if isinstance(phi, DeepRandomFeatures):
         return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)

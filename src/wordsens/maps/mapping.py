@@ -6,7 +6,7 @@ A map may have a state of its own: what a call leaves behind is put back, and an
 import functools
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -93,7 +93,9 @@ def restores_state(function: Callable[_Arguments, _Result]) -> Callable[_Argumen
     @functools.wraps(function)
     def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         phi = args[0] if args else kwargs.get("phi")
-        with torch.inference_mode(False), _buffers_restored(phi), torch.random.fork_rng(devices=_cuda_devices(phi)):
+        device = getattr(phi, "device", None)
+        devices = [device] if isinstance(device, torch.device) and device.type == "cuda" else []
+        with torch.inference_mode(False), _buffers_restored(phi), torch.random.fork_rng(devices=devices):
             return function(*args, **kwargs)
 
     return wrapped
@@ -120,14 +122,9 @@ def require_repeatable(phi: TextMap, rows: Float[Tensor, "n d"]) -> Float[Tensor
         once = phi(rows).flatten()
         feature_norm(once, phi.name)
         alike, mixed = (features_by_text(phi, torch.stack([rows, part, rows, rows])) for part in (rows, 2 * rows))
-        for at in (0, 2, 3):
-            require_equal_answers(phi.name, alike[at], mixed[at])
+        for place in (0, 2, 3):
+            require_equal_answers(phi.name, alike[place], mixed[place])
     return once
-
-
-def _cuda_devices(phi: Any) -> list[torch.device]:
-    device = getattr(phi, "device", None)
-    return [device] if isinstance(device, torch.device) and device.type == "cuda" else []
 
 
 @contextmanager
@@ -155,7 +152,9 @@ def _modules(thing: Any, depth: int = 3) -> Iterator[nn.Module]:
     if depth == 0 or isinstance(thing, Tensor):
         return
     parts: list[Any] = [getattr(thing, "__self__", None), getattr(thing, "func", None)]
-    parts += [cell.cell_contents for cell in getattr(thing, "__closure__", None) or () if _filled(cell)]
+    for cell in getattr(thing, "__closure__", None) or ():
+        with suppress(ValueError):  # of a variable that is not set yet
+            parts.append(cell.cell_contents)
     code = getattr(thing, "__code__", None)
     if code is not None:
         known = thing.__globals__
@@ -165,10 +164,3 @@ def _modules(thing: Any, depth: int = 3) -> Iterator[nn.Module]:
     for part in parts:
         if isinstance(part, nn.Module) or callable(part):
             yield from _modules(part, depth - 1)
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False

@@ -7,9 +7,10 @@ name may have parameters, `raf(heads=4)`, which come before options given beside
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count, require_positive
@@ -19,32 +20,13 @@ MOST_DEPTH = 10_000
 """Of drf: so many matrices take a second to name, and no activation passes anything on through them."""
 
 
-def _activations() -> Iterable[str]:
-    from wordsens.activations import ACTIVATIONS
+def _one_of(module: str, names: str) -> Callable[[str, Any], object]:
+    """A check against the names that a module lists, which is loaded when something is checked."""
 
-    return ACTIVATIONS
+    def check(name: str, value: Any) -> None:
+        require_choice(name, value, tuple(getattr(import_module(module), names)))
 
-
-def _gaussian_kinds() -> Iterable[str]:
-    from wordsens.maps.dense import GAUSSIAN_KINDS
-
-    return GAUSSIAN_KINDS
-
-
-def _scores() -> Iterable[str]:
-    from wordsens.maps.attention.scores import SCORES
-
-    return SCORES
-
-
-def _pools() -> Iterable[str]:
-    from wordsens.maps.transformer.features import POOL_NAMES
-
-    return POOL_NAMES
-
-
-def _choice(name: str, value: Any, *, names: Callable[[], Iterable[str]]) -> None:
-    require_choice(name, value, tuple(names()))
+    return check
 
 
 def _named(name: str, value: object) -> None:
@@ -67,16 +49,18 @@ OPTIONS = {
     "activation": MapOption(
         "relu",
         "Of rf and drf: relu, leaky_relu, identity, tanh, gelu or erf.",
-        partial(_choice, names=_activations),
+        _one_of("wordsens.activations", "ACTIVATIONS"),
     ),
     "gaussian": MapOption(
         "auto",
         "How the matrices of rf and drf are kept: dense, lazy (never built) or auto.",
-        partial(_choice, names=_gaussian_kinds),
+        _one_of("wordsens.maps.dense", "GAUSSIAN_KINDS"),
     ),
     "temperature": MapOption(1.0, "Divides the scores of the attention maps.", require_positive),
     "heads": MapOption(1, "Heads of the attention maps, each with weights of its own.", require_count),
-    "score": MapOption("softmax", "How the scores of raf become weights.", partial(_choice, names=_scores)),
+    "score": MapOption(
+        "softmax", "How the scores of raf become weights.", _one_of("wordsens.maps.attention.scores", "SCORES")
+    ),
     "model": MapOption("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named),
     "model_layer": MapOption(
         -1,
@@ -86,7 +70,7 @@ OPTIONS = {
     "pool": MapOption(
         None,
         "One vector a text of the transformer: own, mean, cls, last or max; default: all rows.",
-        partial(_choice, names=_pools),
+        _one_of("wordsens.maps.transformer.features", "POOL_NAMES"),
     ),
 }
 """Every option that fixes a map beside its name, the size of the text and the seed."""
@@ -176,18 +160,12 @@ def map_entry(name: str) -> MapEntry:
     ('drf(width=8)', ('depth', 'activation', 'gaussian'))
     """
     base, parameters = _split(name)
-    if ":" in base:
-        if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", base):
-            raise InputError(f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it")
+    if ":" not in base:
+        entry = MAPS[require_choice("map", base, MAP_NAMES, remedy="module:Name names a map of your own")]
+    elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", base):
         entry = MapEntry(name=base, title=base.rpartition(":")[2], family="own", maker=base)
-    elif base in MAPS:
-        entry = MAPS[base]
     else:
-        try:
-            require_choice("map", base, MAP_NAMES)
-        except InputError as error:
-            raise InputError(f"{error}; module:Name names a map of your own") from None
-        raise AssertionError(base)
+        raise InputError(f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it")
     if not parameters:
         return entry
     if entry.family != "own":
@@ -331,11 +309,8 @@ def map_title(recorded: str) -> str:
     name, (bare, opened, listed) = base_name(recorded), recorded.partition("(")
     if name not in MAPS:
         return recorded.rpartition(":")[2] if ":" in bare else recorded
-    parameters = listed.removesuffix(")")
-    if parameters and name == "raf" and "score=" in parameters:
-        name = "RAF"
-    title = MAPS[name].title if name in MAPS else name
-    depth = bare.removeprefix(base_name(recorded))
+    parameters, depth = listed.removesuffix(")"), bare.removeprefix(name)
+    title = "RAF" if name == "raf" and "score=" in parameters else MAPS[name].title
     return title + (f", L = {depth}" if depth else "") + (f", {parameters}" if opened else "")
 
 

@@ -17,9 +17,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball, into_ball, unit
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, verify_stationary
-from wordsens.search.objective import Objective, Progress, SearchResult
+from wordsens.search.objective import Ball, Objective, Progress, SearchResult, into_ball, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
@@ -152,11 +151,7 @@ class _Ascent:
         return torch.cat([informed, random])
 
     def _climb(
-        self,
-        x: Float[Tensor, "ranks w blocks size"],
-        steps: int,
-        first: float,
-        halvings: tuple[int, ...] = (),
+        self, x: Float[Tensor, "ranks w blocks size"], steps: int, first: float, halvings: tuple[int, ...] = ()
     ) -> Points:
         """The highest point that an ascent from each one meets; after `halvings` steps the lower half ends."""
         memory, best = torch.zeros_like(x), Points(x, torch.full_like(x[..., 0, 0], -torch.inf))

@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.ball import Ball, unit
-from wordsens.search.objective import Objective, SearchResult
+from wordsens.search.objective import Ball, Objective, SearchResult, unit
 from wordsens.seeds import gaussian_on
 
 PATIENCE = 8
@@ -35,9 +34,7 @@ class Climb:
     several words in a joint ball; several blocks for several words with a ball each.
 
     Attributes:
-        objective: evaluated at every step.
-        words: (b,), the word (or group) of each ascent.
-        radius: (b,), the radius of its balls.
+        words, radius: (b,), the word (or group) of each ascent, and the radius of its balls.
         blocks: how many balls a point has.
         x: (b, size), the best point so far; every block has norm at most 1.
         squared: (b,), the objective there.
@@ -53,10 +50,7 @@ class Climb:
         x: Float[Tensor, "b size"],
         blocks: int = 1,
     ):
-        self.objective = objective
-        self.words = words
-        self.radius = radius
-        self.blocks = blocks
+        self.objective, self.words, self.radius, self.blocks = objective, words, radius, blocks
         self.x = self.into_ball(x)
         self.squared, self.slope = self.evaluate(self.x)
         self.idle = torch.zeros_like(words)
@@ -230,8 +224,7 @@ class QuasiNewton(Rule):
 
 STEEPNESS = 0.01
 """A point is stationary where the squared change f rises along its feasible gradient g by less than this times 2 f a
-radius. At the end of default searches of random maps |g| / 2 f was at most .0003 where
-phi is smooth (attention, one to three layers)."""
+radius."""
 
 TRIALS = (1e-2, 1e-3)
 """The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to one side of it."""

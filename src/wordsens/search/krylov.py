@@ -18,9 +18,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
-from wordsens.search.ball import Ball, unit
 from wordsens.search.climb import STEEPNESS, TRIALS
-from wordsens.search.objective import LinearEntryObjective, Progress, SearchResult
+from wordsens.search.objective import Ball, LinearEntryObjective, Progress, SearchResult, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
@@ -44,13 +43,8 @@ class LinearEntry:
 
 @dataclass(frozen=True)
 class CircleLimits:
-    """The end of a climb.
-
-    Attributes:
-        steps: at most.
-        tolerance: a run counts as converged after some steps in a row with a smaller relative gain in the square.
-        turns: angles that a line search tries at most.
-    """
+    """The end of a climb: so many steps at most, or a few in a row with a relative gain in the square below the
+    tolerance; and how many angles a line search tries at most."""
 
     steps: int
     tolerance: float
@@ -91,10 +85,7 @@ def climb_great_circles(
     gradient g is multiplied; the line search needs no product at all. The value never falls.
 
     Args:
-        objective: gives psi.
-        entry: products with A and its transpose.
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
-        limits: when it ends.
         tick: called after every step with how many were taken.
     """
     zero = torch.zeros_like(point[:, 0])
@@ -232,12 +223,7 @@ def krylov_search(
         results.append(result)
     if progress is not None:
         progress(rounds * len(groups), rounds * len(groups))
-    return SearchResult(
-        perturbations=torch.cat([result.perturbations for result in results]),
-        squared=torch.cat([result.squared for result in results]),
-        spent=torch.cat([result.spent for result in results]),
-        converged=torch.cat([result.converged for result in results]),
-    )
+    return SearchResult.joined(results)
 
 
 class _SphereSearch:

@@ -1,15 +1,15 @@
 """The search: on great circles where Delta enters linearly, a multistart ascent elsewhere."""
 
 from dataclasses import replace
+from functools import reduce
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from wordsens.search.ascent import ascend
-from wordsens.search.ball import Ball
 from wordsens.search.krylov import krylov_search
-from wordsens.search.objective import LinearEntryObjective, Objective, Progress, SearchResult
+from wordsens.search.objective import Ball, LinearEntryObjective, Objective, Progress, SearchResult
 from wordsens.search.plan import SearchPlan
 
 
@@ -23,18 +23,10 @@ def maximize(
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The best Delta of each word, in its ball, or in the `blocks` balls of a group.
+    """The best Delta of each word (w,), in its ball, or in the `blocks` balls of a group, one for each equal part.
 
     Lower bounds of the maxima; map the perturbations again before you trust the values. Cost: see `Stages`.
-
-    Args:
-        objective: what is climbed.
-        words: (w,), passed on to the objective.
-        ball: of each word.
-        plan: what the search spends.
-        blocks: equal parts of a Delta, each with a ball of its own.
-        generator: of the random starts.
-        progress: called with (steps done, steps at most).
+    `generator` draws the random starts; `progress` is called with (steps done, steps at most).
     """
     reduced = objective.narrowed()
     if reduced is not None:
@@ -50,7 +42,4 @@ def maximize(
             results.append(
                 ascend(objective, words, ball, stages, blocks=blocks, generator=generator, progress=progress)
             )
-    best = results[0]
-    for other in results[1:]:
-        best = best.merge_best(other)
-    return best
+    return reduce(SearchResult.merge_best, results)

@@ -1,4 +1,4 @@
-"""The contract of what a search climbs: a function of points in balls, with its gradient, for a batch of words.
+"""What a search climbs: a function of points in balls, with its gradient, for a batch of words; and the balls.
 
 Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi acting on each
 entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and
@@ -7,14 +7,22 @@ A_i b are known, the whole circle is known without another product. `search.kryl
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.errors import InputError
+from wordsens.results import Result
 from wordsens.search.plan import Stages
+from wordsens.seeds import gaussian_on
+
+Deltas = Float[Tensor, "b *shape"]
+Words = Int[Tensor, " b"]
+Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
+"""Of b pairs: the values, and the gradients where they were asked for."""
 
 
 class Objective(ABC):
@@ -57,9 +65,7 @@ class Objective(ABC):
         """About how many bytes of intermediate results one (word, Delta) costs in `_evaluate`."""
 
     @abstractmethod
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         """The values of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "Objective":
@@ -177,6 +183,11 @@ class SearchResult:
         """The number of (word, Delta) pairs that were evaluated."""
         return int(self.spent.sum())
 
+    @classmethod
+    def joined(cls, parts: "Sequence[SearchResult]") -> "SearchResult":
+        """The results of several batches of words, one after the other."""
+        return cls(**{field.name: torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)})
+
     def merge_best(self, other: "SearchResult") -> "SearchResult":
         """Word by word the result with the larger objective; evaluations add up."""
         better = other.squared > self.squared
@@ -187,3 +198,72 @@ class SearchResult:
             spent=self.spent + other.spent,
             converged=torch.where(better, other.converged, self.converged),
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ball(Result):
+    """Euclidean balls around the origin, one for each of w words.
+
+    Projected vectors end inside the ball after rounding: the target radius is a few units of the last place
+    smaller, so that ‖Delta‖₂ <= radius holds when the norm is recomputed in float64.
+    """
+
+    radius: Float[Tensor, " w"]
+
+    def __post_init__(self) -> None:
+        if not bool(torch.isfinite(self.radius).all()) or bool((self.radius <= 0).any()):
+            raise InputError(
+                f"`radius` (={self.radius.tolist()!r}) must be positive and finite for every word; "
+                "pass None for the map's default"
+            )
+
+    def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
+        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay; idempotent."""
+        # Nearer to the sphere than the target is: what was projected is not projected again for its rounding.
+        outside = _lengths(perturbations) > self.radius.double() * (1 - torch.finfo(perturbations.dtype).eps)
+        return torch.where(outside.unsqueeze(-1), self.linear_maximizer(perturbations), perturbations)
+
+    def linear_maximizer(self, direction: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
+        """The Delta in the ball with the largest inner product with `direction`: radius * direction / ‖direction‖.
+
+        A zero direction gives a zero Delta.
+        """
+        largest = direction.abs().amax(dim=-1, keepdim=True)
+        # Divide by the largest entry first: a tiny direction would underflow when squared.
+        bounded = direction / torch.where(largest > 0, largest, torch.ones_like(largest))
+        norms = torch.linalg.vector_norm(bounded, dim=-1, dtype=torch.float64)
+        inside = self.radius.double() * (1 - 4 * torch.finfo(direction.dtype).eps)
+        scale = inside / torch.where(norms > 0, norms, torch.ones_like(norms))
+        return bounded * scale.unsqueeze(-1).to(direction.dtype)
+
+    def sample(
+        self, *starts: int, dimension: int, generator: torch.Generator, dtype: torch.dtype
+    ) -> Float[Tensor, "*starts w d"]:
+        """Uniform directions on the spheres that bound the balls."""
+        directions = gaussian_on(
+            *starts, len(self.radius), dimension, generator=generator, dtype=dtype, device=self.radius.device
+        )
+        return self.linear_maximizer(directions)
+
+    def contains(self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12) -> bool:
+        """True where every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
+        return bool((_lengths(perturbations) <= self.radius.double() * (1 + relative_slack)).all())
+
+
+def _lengths(vectors: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch"]:
+    """‖.‖₂ of each vector in float64, where squares of the entries may under- or overflow."""
+    vectors = vectors.double()
+    largest = vectors.abs().amax(dim=-1, keepdim=True)
+    bounded = vectors / torch.where(largest > 0, largest, torch.ones_like(largest))
+    return torch.linalg.vector_norm(bounded, dim=-1) * largest.squeeze(-1)
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Each of length 1; zero stays zero."""
+    return torch.nn.functional.normalize(vectors, dim=-1, eps=torch.finfo(vectors.dtype).tiny)
+
+
+def into_ball(points: Tensor) -> Tensor:
+    """The nearest points of the unit ball; NaN becomes 0. `Ball.project` and `Climb.into_ball` allow for rounding."""
+    length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
+    return torch.nan_to_num(torch.where(length > 1, points / length, points))

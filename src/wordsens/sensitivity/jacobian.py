@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -13,20 +14,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from wordsens.errors import InputError, first_line
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.arguments import as_text, word_indices
+from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.attention.features import AttentionLayer, RandomAttentionFeatures
 from wordsens.maps.attention.given_weights import AttentionFeatures
-from wordsens.maps.attention.jacobian import AttentionJacobian
+from wordsens.maps.attention.jacobian import attention_normal_product
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.function import as_feature_map
-from wordsens.maps.mapping import (
-    feature_norm,
-    features_by_text,
-    perturbed_texts,
-    require_repeatable,
-    restores_state,
-)
+from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts, require_repeatable, restores_state
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
@@ -39,9 +33,7 @@ def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
 
     The fused kernels of scaled dot product attention cannot be differentiated twice: it runs by plain products here.
 
-    Args:
-        features: from b perturbations to b rows of features, each of its own perturbation.
-        name: of the map, for errors.
+    `features` gives b rows of features for b perturbations, each of its own; `name` is the map's, for errors.
 
     Raises:
         InputError: from the product, where the features change and carry no gradient, or one that has none itself.
@@ -142,7 +134,10 @@ def jacobian_sensitivity(
     if product is not None:
         squares, vectors = _largest(product, start)
     else:
-        of_words = [_largest(_product(phi, rows, word), start[i : i + 1]) for i, word in enumerate(chosen)]
+        of_words = []
+        for word, first in zip(chosen.view(-1, 1, 1), start.split(1), strict=True):
+            moved = partial(_moved_features, phi, rows, word)
+            of_words.append(_largest(normal_product(moved, phi.name), first))
         squares, vectors = (torch.cat(parts) for parts in zip(*of_words, strict=True))
     per_word = squares.clamp(min=0).sqrt().double() / norm
     largest = vectors.gather(1, vectors.abs().argmax(dim=1, keepdim=True))
@@ -165,7 +160,7 @@ def _attention_product(phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[T
     score = offered(phi.score, ClosedForm)
     if score is None or phi.summed:
         return None
-    return AttentionJacobian(rows, phi.head_weights(len(rows), phi.dtype), score, words).normal_product
+    return attention_normal_product(rows, phi.head_weights(len(rows), phi.dtype), score, words)
 
 
 def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
@@ -191,7 +186,5 @@ def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tenso
     )
 
 
-def _product(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, ""]) -> Product:
-    return normal_product(
-        lambda delta: features_by_text(phi, perturbed_texts(rows, word.view(1, 1), delta.unsqueeze(1))), phi.name
-    )
+def _moved_features(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, "1 1"], delta: Tensor) -> Tensor:
+    return features_by_text(phi, perturbed_texts(rows, word, delta.unsqueeze(1)))

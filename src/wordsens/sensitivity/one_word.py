@@ -12,13 +12,11 @@ from torch import Tensor
 
 from wordsens.certificates.certify import certificate_for
 from wordsens.errors import InputError, require_count
-from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
-from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Progress
+from wordsens.search.objective import Ball, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.result import Sensitivity

@@ -143,15 +143,10 @@ def cosine_distance(first: Float[Tensor, "*batch p"], second: Float[Tensor, " p"
 
 
 def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> float | None:
-    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of the whole text; of features with a row for each word
-    the rows other than i are compared (ours; one changed text, not a sup).
+    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of a whole text of three words or more; of features with
+    a row for each word the rows other than i are compared (ours; one changed text, not a sup).
 
     A trained model moves the later words one place forward. None where phi takes no shorter text.
-
-    Args:
-        phi: the map.
-        X: the text, at least three words.
-        word: i.
 
     >>> from wordsens import RandomAttentionFeatures, gaussian_text
     >>> 0 < row_removal(RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0), 1) < 1

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.maps.arguments import as_text
+from wordsens.maps.arguments import as_feature_map, as_text
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
@@ -41,8 +40,7 @@ def sampled_words(phi: FeatureMap, n: int, seed: Seed, count: int | None = None)
     return sorted(torch.randperm(n, generator=generator(seed, "sample"))[:count].tolist())
 
 
-_SHARE = 1000
-"""The share of one text in progress, whatever its steps."""
+_SHARE = 1000  # of one text in progress, whatever its steps
 
 
 @restores_state
@@ -63,16 +61,8 @@ def word_sensitivities(
     All texts are checked before the first is searched, and each is searched with the random numbers that
     `word_sensitivity` gives it alone.
 
-    Args:
-        phi: a feature map, or any differentiable function of an (n, d) tensor.
-        texts: each (n, d), n two or more; n may differ from text to text.
-        radius: of every word's ball; None for the map's default, sqrt(d).
-        seed: of the random starts, the same for every text.
-        search, certificate, text_depends_on_weights, memory_budget: as for word_sensitivity.
-        progress: called with (done, in all), in thousandths of a text.
-
-    Returns:
-        A Sensitivity a text, in their order.
+    Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text; `progress` is called
+    with (done, in all) in thousandths of a text. Returns a Sensitivity a text, in their order.
 
     Raises:
         InputError: no text, or a text that word_sensitivity would refuse; it names the text.

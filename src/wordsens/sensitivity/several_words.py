@@ -13,13 +13,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.arguments import as_text, radii
+from wordsens.maps.arguments import as_feature_map, as_text, radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
-from wordsens.maps.function import as_feature_map
 from wordsens.maps.mapping import restores_state
-from wordsens.search.ball import Ball
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Objective, Progress
+from wordsens.search.objective import Ball, Objective, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
@@ -94,8 +92,7 @@ def group_sensitivity(
     searches these words.
 
     Args:
-        phi: a feature map, or any differentiable function of an (n, d) tensor.
-        X: the text, (n, d).
+        phi, X: as for word_sensitivity.
         groups: the word indices of each group; sizes may differ.
         radius: None for the map's default, sqrt(d).
         seed: of the random starts.
@@ -188,10 +185,7 @@ def several_words_sensitivity(
     are the most sensitive one by one are exchanged for others as long as short searches gain by it, and the best few
     sets that were met are searched. Of matrices sampled on demand, which remember every product, those of `word_sets`.
 
-    Args:
-        phi, X, radius, seed, ball, memory_budget, progress: as for group_sensitivity.
-        count: k, from 1 to n.
-        search: what the search of a set spends.
+    Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is what the search of a set spends.
 
     >>> X = torch.diag(torch.tensor([1.0, 2.0, 3.0]).double())
     >>> pair = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)
@@ -270,7 +264,7 @@ def whole_word_sensitivity(
     Eq. 1 with the tokens of one word in place of one row, each with a ball of its own: `group_sensitivity` of them.
 
     Args:
-        phi: a feature map, or a differentiable function of an (n, d) tensor.
+        phi: as for word_sensitivity.
         X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
         words: indices of X.whole_words; None for all.
         radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
@@ -295,25 +289,19 @@ def whole_word_sensitivity(
     if not chosen or len(set(chosen)) != len(chosen) or any(not 0 <= word < count for word in chosen):
         raise InputError(f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one")
     whole = [text.whole_words[word] for word in chosen]
-    found = group_sensitivity(
+    groups = group_sensitivity(
         phi, text, [word.rows for word in whole], radius, seed, search=search, memory_budget=memory_budget,
         progress=progress,
     )  # fmt: skip
+    shared = ("value", "perturbations", "radius", "search", "evaluations", "seconds", "converged", "seed")
     return WholeWordSensitivity(
-        value=found.value,
-        word=int(chosen[int(found.per_group.argmax())]),
+        word=int(chosen[int(groups.per_group.argmax())]),
         words=tuple(int(word) for word in chosen),
         whole=tuple(whole),
         tokens=tuple(tuple(text.word(row) for row in word.rows) for word in whole),
-        per_word=found.per_group,
-        perturbations=found.perturbations,
-        radius=found.radius,
-        search=found.search,
-        evaluations=found.evaluations,
-        seconds=found.seconds,
-        converged=found.converged,
-        seed=found.seed,
+        per_word=groups.per_group,
         notes=phi.notes,
+        **{name: getattr(groups, name) for name in shared},
     )
 
 
@@ -328,10 +316,7 @@ def word_sets(
 ) -> list[tuple[int, ...]]:
     """The `count` words that are the most sensitive one by one, and random sets of as many beside them.
 
-    Args:
-        phi, X, radius, seed: as for group_sensitivity.
-        count: k, from 1 to n.
-        sets: how many sets, the first included; of a short text they may coincide, and are then fewer.
+    Arguments as for `group_sensitivity`; so many `sets` at most, the first included: in a short text some coincide.
 
     >>> word_sets(lambda X: X, torch.ones(4, 9), 4)
     [(0, 1, 2, 3)]
@@ -347,12 +332,7 @@ def word_sets(
 
 
 class InUnitBalls(Objective):
-    """A change of groups in coordinates where the ball of every row has radius 1.
-
-    Args:
-        change: the change.
-        radius: of each row of each group.
-    """
+    """A change of groups in coordinates where the ball of every row, of these radii, has radius 1."""
 
     def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
         super().__init__(

@@ -83,8 +83,7 @@ def theorem_witness(
     Raises:
         InputError: another score, several heads, n >= d, a word out of range, a bad radius.
     """
-    remedy = "build one with RandomAttentionFeatures(d)"
-    require_kind("phi", phi, RandomAttentionFeatures, remedy=remedy)
+    require_kind("phi", phi, RandomAttentionFeatures, remedy="build one with RandomAttentionFeatures(d)")
     text = as_text_matrix(X)
     if type(phi.score) is not Softmax or phi.heads != 1:
         raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")
@@ -98,7 +97,12 @@ def theorem_witness(
     radius = math.sqrt(d) if radius is None else require_positive("radius", radius)
     queries = rows @ phi.weight / (phi.temperature * math.sqrt(d))
     along = torch.nn.functional.normalize(queries.sum(dim=0), dim=0)
-    across = _orthogonal(queries, seed)
+    # A unit vector drawn uniformly from the orthogonal complement of all queries.
+    basis, stream = torch.linalg.qr(queries.T).Q, generator(seed, "orthogonal")
+    across = gaussian_on(d, generator=stream, dtype=queries.dtype, device=queries.device)
+    for _ in range(2):
+        across = across - basis @ (basis.T @ across)
+    across = torch.nn.functional.normalize(across, dim=0)
 
     scores = phi.scores(rows)
     others = scores.scatter(1, torch.full((n, 1), word, device=rows.device), -torch.inf)
@@ -131,17 +135,3 @@ def theorem_witness(
         attention_after=attentions[best],
         mass=float(attentions[best][elsewhere].mean()),
     )
-
-
-def _orthogonal(queries: Float[Tensor, "n d"], seed: Seed) -> Float[Tensor, " d"]:
-    """A unit vector orthogonal to every row, drawn uniformly from the orthogonal complement."""
-    basis = torch.linalg.qr(queries.T).Q
-    drawn = gaussian_on(
-        queries.shape[1],
-        generator=generator(seed, "orthogonal"),
-        dtype=queries.dtype,
-        device=queries.device,
-    )
-    for _ in range(2):
-        drawn = drawn - basis @ (basis.T @ drawn)
-    return torch.nn.functional.normalize(drawn, dim=0)

@@ -43,12 +43,7 @@ def witness_effect(
 
     None for features without a row for each word: of dense layers, and of pooled models. One evaluation of phi a word.
 
-    Args:
-        phi: the map.
-        X: the text.
-        words: i of each perturbation.
-        perturbations: Delta of each word, such as the witnesses of `word_sensitivity`.
-        rows: at most so many for each word.
+    `perturbations` are Delta of each word, such as the witnesses of `word_sensitivity`; at most so many `rows` a word.
 
     >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
     >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
@@ -70,18 +65,11 @@ def witness_effect(
             moved[word] += delta.to(text.dtype)
             change = torch.linalg.vector_norm(phi(moved) - base, dim=-1, dtype=torch.float64)
             change = torch.linalg.vector_norm(change.reshape(-1, len(text)), dim=0) / norm
-            after = None if attention is None else _attention(phi, moved)
-            effects.append(
-                tuple(
-                    MovedRow(
-                        row,
-                        float(change[row]),
-                        None if attention is None else float(attention[row, word]),
-                        None if after is None else float(after[row, word]),
-                    )
-                    for row in change.argsort(descending=True)[:rows].tolist()
-                )
-            )
+            most = change.argsort(descending=True)[:rows].tolist()
+            before, after = [None] * len(most), [None] * len(most)
+            if attention is not None and (attention_after := _attention(phi, moved)) is not None:
+                before, after = (weights[most, word].tolist() for weights in (attention, attention_after))
+            effects.append(tuple(map(MovedRow, most, change[most].tolist(), before, after)))
     return tuple(effects)
 
 

@@ -99,8 +99,8 @@ def student(freedom: float, level: float = LEVEL) -> float:
 
 
 def median_ends(size: int) -> int:
-    """The largest k such that the (k + 1)-th smallest and largest of `size` values enclose their median with the
-    coverage: 2 P(Binomial(size, 1/2) <= k) <= 1 - coverage. -1 where there is none.
+    """The largest k with 2 P(Binomial(size, 1/2) <= k) <= 1 - LEVEL, or -1: the (k + 1)-th smallest and largest of
+    `size` values enclose their median with that coverage.
 
     >>> median_ends(5), median_ends(6), median_ends(20)
     (-1, 0, 5)

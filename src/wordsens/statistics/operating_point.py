@@ -8,10 +8,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv
 
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, LEVEL
-
-_BLOCK = 4_000_000
-"""Resampled numbers that are held at once: 32 MB of them."""
+from wordsens.statistics.auc import DRAWS, LEVEL, in_blocks
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,8 @@ def operating_point(
     allowed = math.floor(budget * len(unwanted) + 1e-9)
     threshold, recall = (float(numbers[0]) for numbers in _points(unwanted[None], wanted[None], allowed))
     random = np.random.default_rng(derive_seed(seed, "operating point"))
-    step = max(1, _BLOCK // (len(unwanted) + len(wanted)))
     parts = []
-    for start in range(0, draws, step):
-        count = min(step, draws - start)
+    for count in in_blocks(draws, len(unwanted) + len(wanted)):
         unwanted_draw, wanted_draw = (random.choice(sample, size=(count, len(sample))) for sample in (unwanted, wanted))
         parts.append(_points(unwanted_draw, wanted_draw, allowed))
     thresholds, recalls = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -77,15 +72,6 @@ def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
     0.0444
     """
     return 1.0 if hits >= trials else float(betaincinv(hits + 1, trials - hits, level))
-
-
-def trials_for(share: float, level: float = LEVEL) -> int:
-    """The number of trials without a hit that show hits to be rarer than the share.
-
-    >>> trials_for(0.01)
-    299
-    """
-    return math.ceil(math.log(1 - level) / math.log1p(-share))
 
 
 def _points(

@@ -5,24 +5,21 @@ each statistic is compared with, so that all of the p-values hold at once (Westf
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import IntervalEstimate, auc_interval, placements
-from wordsens.statistics.mean import LEAST, mean_interval, student
+from wordsens.statistics.auc import IntervalEstimate, auc_interval, in_blocks, placements
+from wordsens.statistics.mean import LEAST, Mean, mean_interval, student
 
 TOGETHER = "all together"
 """The name of the area of all first samples as one."""
 
 DRAWS = 9999
 """Of the signs: a p-value near .05 is then known to .004 (its 95 % interval)."""
-
-_BLOCK = 4_000_000
-"""Signs that are held at once: 32 MB of them."""
 
 Numbers = Float[np.ndarray, " _"]
 Sides = tuple[Numbers, Numbers]
@@ -32,26 +29,15 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Drop:
-    """One area under the curve, before and after.
-
-    Attributes:
-        before, after: the areas.
-        p: the chance that among all of the areas one falls so far, in units of its standard error, where none has
-            changed.
-    """
+    """One area under the curve, before and after; and the chance `p` that among all of the areas one falls so far, in
+    units of its standard error, where none has changed."""
 
     before: float
     after: float
     p: float
 
 
-def paired_drops(
-    firsts: Mapping[str, Sides],
-    second: Sides,
-    *,
-    seed: Seed,
-    draws: int = DRAWS,
-) -> dict[str, Drop]:
+def paired_drops(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draws: int = DRAWS) -> dict[str, Drop]:
     """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
 
     Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the
@@ -73,7 +59,9 @@ def paired_drops(
         shares[TOGETHER] = _Shares.of(*_joined(firsts), *second)
     widest = max([len(second[0]), *(len(each.first) for each in moved)])
     together = shares.get(TOGETHER)
-    largest = _in_blocks(draws, widest, lambda count: _largest(moved, together, len(second[0]), count, random))
+    largest = np.concatenate(
+        [_largest(moved, together, len(second[0]), count, random) for count in in_blocks(draws, widest)]
+    )
     return {name: Drop(each.before, each.after, _p(each, largest)) for name, each in shares.items()}
 
 
@@ -124,13 +112,8 @@ def _p(each: _Shares, largest: Numbers) -> float:
 
 @dataclass(frozen=True)
 class PairedArea:
-    """One area under the curve, before and after.
-
-    Attributes:
-        before, after: the areas.
-        change: after - before with its 95 % interval.
-        p: the joint chance of a change so large, in either direction, where none of the areas has changed.
-    """
+    """One area under the curve, before and after; the change with its 95 % interval; and the joint chance of a change
+    so large, in either direction, where none of the areas has changed."""
 
     before: float
     after: float
@@ -177,18 +160,12 @@ def _change(first: Sides, second: Sides, *, seed: Seed) -> IntervalEstimate:
 
 
 @dataclass(frozen=True)
-class PairedMean:
-    """The mean of one row of differences.
+class PairedMean(Mean):
+    """The mean of one row of differences over the texts that have one, with its interval over texts.
 
-    Attributes:
-        value: the mean over the texts that have one.
-        low, high: its 95 % interval over texts; None with fewer than LEAST texts.
-        p: the joint chance, over all rows, of a mean so far outside its margin where none is outside.
+    `p` is the joint chance, over all rows, of a mean so far outside its margin where none is outside.
     """
 
-    value: float
-    low: float | None
-    high: float | None
     p: float
 
 
@@ -244,19 +221,16 @@ def _joint_p(
     if moved.any():
         scaled = (left[moved] / size[moved, None]).T
         random = np.random.default_rng(derive_seed(seed, "paired means"))
-        largest = _in_blocks(
-            draws, max(scaled.shape), lambda count: np.abs(_signs(count, len(scaled), random) @ scaled).max(axis=1)
+        largest = np.concatenate(
+            [
+                np.abs(_signs(count, len(scaled), random) @ scaled).max(axis=1)
+                for count in in_blocks(draws, max(scaled.shape))
+            ]
         )
         # Equal sums of the same numbers in another order may differ in their last digits.
         reached = largest[:, None] >= sums[moved] / size[moved] - 1e-9
         p[moved] = (1 + reached.sum(axis=0)) / (1 + draws)
     return p
-
-
-def _in_blocks(draws: int, width: int, largest: Callable[[int], Numbers]) -> Numbers:
-    """The largest statistic of every draw, so many draws at a time that their signs fit the memory."""
-    step = max(1, _BLOCK // width)
-    return np.concatenate([largest(min(step, draws - start)) for start in range(0, draws, step)])
 
 
 def _signs(draws: int, members: int, random: np.random.Generator) -> Float[np.ndarray, "draws members"]:

@@ -11,8 +11,7 @@ from wordsens.errors import InputError
 from wordsens.statistics.mean import student
 
 LEAST_RANGE = 2.0
-"""The least ratio of the longest text's words to the shortest's: log n then spreads over log 2. Texts that were cut to
-one length, or nearly, have slopes that are all noise (n^68 ± 18 was seen)."""
+"""The least ratio of the longest text's words to the shortest's: slopes over texts of one length are all noise."""
 
 LEAST_LENGTHS = 5
 """The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
@@ -35,14 +34,8 @@ BOOTSTRAP, STUDENT = "95 % interval, bootstrap over texts", "95 % interval, Stud
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """value = constant * n^exponent.
-
-    Attributes:
-        exponent: b.
-        standard_error: of b.
-        constant: exp(a).
-        freedom: the degrees of freedom of the standard error; infinite where it is as good as known.
-    """
+    """value = constant * n^exponent; the exponent's standard error, and its degrees of freedom: infinite where it is as
+    good as known."""
 
     exponent: float
     standard_error: float
@@ -86,11 +79,6 @@ def fit_power_law(
 
     Both cover the scatter of the points, not a departure of the mean from a power law.
 
-    Args:
-        sizes: n of each point.
-        values: of each point.
-        texts: which text each point belongs to; None: every point is a draw of its own.
-
     Raises:
         InputError: fewer than three points, one size only, a size or value that is not positive; with `texts`, where
             `unfit_for_power_law` has a reason.
@@ -104,7 +92,7 @@ def fit_power_law(
         )
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
-    x, y = np.log(np.asarray(sizes, dtype=np.float64)), np.log(np.asarray(values, dtype=np.float64))
+    x, y = (np.log(np.asarray(numbers, dtype=np.float64)) for numbers in (sizes, values))
     u, v = centred(x), centred(y)
     slope = float(least_squares_slope(u, v))
     if texts is None:
@@ -114,8 +102,10 @@ def fit_power_law(
     else:
         if (reason := unfit_for_power_law(sizes, texts)) is not None:
             raise InputError(f"`sizes` cannot be fitted by a power law: {reason}")
-        freedom = len(set(texts)) - 1
-        error = _jackknife_error(u, v, texts)
+        count, su, sv, suu, suv = _sums_by_text(u, v, texts)
+        freedom, left = len(count) - 1, count.sum() - count
+        without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
+        error = math.sqrt(freedom / len(count) * float((centred(without) ** 2).sum()))
     return PowerLaw(slope, error, math.exp(float(y.mean()) - slope * float(x.mean())), freedom)
 
 
@@ -148,15 +138,6 @@ def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable])
     return None
 
 
-def _jackknife_error(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> float:
-    """The standard error of the slope of v on u, leaving out one text at a time. u and v are centred."""
-    count, su, sv, suu, suv = _sums_by_text(u, v, texts)
-    groups = len(count)
-    left = count.sum() - count
-    without = (suv.sum() - suv - su * sv / left) / (suu.sum() - suu - su * su / left)
-    return math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
-
-
 def _sums_by_text(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> list[np.ndarray]:
     """Of each text: how many points, and the sums of u, v, u² and u v."""
     numbers: dict[Hashable, int] = {}
@@ -173,11 +154,6 @@ def exponent_interval(
 
     The texts are drawn with replacement, each with all its points, BOOTSTRAP_SAMPLES times; samples with a single size
     have no slope and are passed over. None for fewer than LEAST_TEXTS texts, or where most samples have no slope.
-
-    Args:
-        sizes, values: of each point, positive.
-        texts: which text each point belongs to.
-        seed: of the draws.
 
     >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
     (-1.0, -1.0)

@@ -18,9 +18,8 @@ from wordsens.maps.arguments import radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
-from wordsens.search.ball import Ball, unit
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Objective
+from wordsens.search.objective import Ball, Objective, unit
 from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.statistics.mean import Estimate, student, with_error

@@ -14,8 +14,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.comparison import Problem, Solution
-from wordsens.theory.conditions import rows_are_scaled
-from wordsens.theory.ranges import outside_of_attention, warn_of
+from wordsens.theory.conditions import outside_of_attention, rows_are_scaled, warn_of
 from wordsens.theory.rows import (
     Rows,
     exchangeable_rows,
@@ -81,13 +80,15 @@ def raf_sensitivity(
     return value
 
 
+@lru_cache(maxsize=256)
 def exchangeable_sensitivity(n: int, d: int, score: str, cosine: float, spread: float, words: int) -> float:
     """`raf_sensitivity`, whatever the sizes."""
     layer = _LAYERS[score]
     rows = layer.rows(n, d, cosine, spread)
     value = _quantile(_over_words(layer, rows), words)
     if layer.lowers and words > 1:
-        value = max(value, _max_over_words(layer, rows, words))
+        # The word, of several, whose row i costs least to turn.
+        value = max(value, layer.problem(rows, 0.0, deviations=_deviations(words)).solve().value)
     return math.sqrt(max(0.0, value) / (n * rows.retained))
 
 
@@ -123,7 +124,7 @@ def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float
         return exchangeable_sensitivity(n, d, "softmax", 0.0, spread, words)
     typical, *others = text_rows(gram, d)
     law = _over_words(_SOFTMAX, typical)
-    values = torch.tensor([_SOFTMAX.problem(one, 0.0).least(law.direction, law.price)[0] for one in others])
+    values = torch.tensor([_SOFTMAX.problem(word, 0.0).least(law.direction, law.price)[0] for word in others])
     law = replace(law, variance=law.variance + float(values.var()))
     return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
@@ -149,8 +150,7 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     """The law over words of S² ‖phi(X)‖² / d.
 
     What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own: the value is
-    taken as a parabola in h through three values, at the direction
-    that is best for a typical word.
+    taken as a parabola in h through three values, at the direction that is best for a typical word.
     """
     typical = layer.problem(rows, 0.0).solve()
     short, long = (
@@ -188,12 +188,6 @@ def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, deviations: floa
 
 _SOFTMAX, _RELU = _Layer(exchangeable_rows, _softmax_problem), _Layer(relu_rows, _relu_problem, lowers=True)
 _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
-
-
-@lru_cache(maxsize=256)
-def _max_over_words(layer: _Layer, rows: Rows, words: int) -> float:
-    """The value for the word, of several, whose row i costs least to turn."""
-    return layer.problem(rows, 0.0, deviations=_deviations(words)).solve().value
 
 
 def _quantile(law: Solution, words: int) -> float:

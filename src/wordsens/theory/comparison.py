@@ -16,34 +16,17 @@ from torch import Tensor
 
 from wordsens.theory.rows import Others, Rows, SelfRow, gaussian_nodes
 
-_FINE, _COARSE = (33, 96), (17, 96)
-"""Nodes of g and values of t: where all rows are alike, and where there are several kinds of them."""
-
-_STEPPED = 2000
-"""Values of t for a row i whose other scores may all be lowered to zero: its weight is then a step."""
-
-_PRICED = 1e-5
-"""What is still to be had over the price, relative to the value, which is of S²."""
-
-_OPTIONS = {"ftol": 1e-6, "gtol": 1e-4}
-"""Of SciPy's L-BFGS-B, for the shares, in units of the value at the start."""
-
-_MOST = 0.999
-"""Of c: at 1 nothing is left to pay with."""
-
+_FINE, _COARSE = (33, 96), (17, 96)  # nodes of g and values of t: where all rows are alike, and of several kinds
+_STEPPED = 2000  # values of t for a row i whose other scores may all be lowered to zero: its weight is then a step
+_PRICED = 1e-5  # what is still to be had over the price, relative to the value, which is of S²
+_OPTIONS = {"ftol": 1e-6, "gtol": 1e-4}  # of SciPy's L-BFGS-B, for the shares, in units of the value at the start
+_MOST = 0.999  # of c: at 1 nothing is left to pay with
+# Of the shares; c is negative as well where the scores of row i may be lowered.
 _LIMITS = {"c": (0.0, _MOST), "b": (-1.0, 1.0), "w": (-1.0, 1.0), "alpha": (0.0, 2.0), "lowered": (0.0, None)}
-"""Of the shares; c is negative as well where the scores of row i may be lowered."""
-
-_LOWERED = (0.0, 0.7, 1.5, 3.0)
-"""Starts, of how far the other scores of row i are lowered."""
-
-_CLIMBS = 2
-"""Of the starts, how many are climbed from: there are maxima with much and with little of what rows share."""
-
-
+_LOWERED = (0.0, 0.7, 1.5, 3.0)  # starts, of how far the other scores of row i are lowered
+_CLIMBS = 2  # of the starts: there are maxima with much and with little of what rows share
 _STEPS, _ITERATIONS, _CONVERGED = 48, 300, 1e-9
-_DEGREES = (16, 20)
-"""Of polynomials in s and g; fewer where there are fewer nodes."""
+_DEGREES = (16, 20)  # of polynomials in s and g; fewer where there are fewer nodes
 
 
 @dataclass(frozen=True)
@@ -102,15 +85,8 @@ class Solution:
 
 @dataclass(frozen=True)
 class Largest:
-    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z.
-
-    Attributes:
-        value: (k, g).
-        at: (k, g), the t.
-        force: (k, g), the derivative over z.
-        paid: (k, g), y (t - z)².
-        grid: the place on the grid of t next to it, and how many steps t lies beyond.
-    """
+    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z: the value, the t, the derivative over z, y (t -
+    z)²; and the place on the grid of t next to it, with how many steps t lies beyond."""
 
     value: Float[Tensor, "..."]
     at: Float[Tensor, "..."]
@@ -125,23 +101,11 @@ class Largest:
         left, at, right = (values.gather(1, middle + by) for by in (-1, 0, 1))
         return at + off * (right - left) / 2 + off**2 * (left + right - 2 * at) / 2
 
-    def row(self, k: int) -> "Largest":
-        """One row's."""
-        return Largest(self.value[k], self.at[k], self.force[k], self.paid[k])
-
 
 @dataclass(frozen=True)
 class Drawn:
-    """The others' suprema.
-
-    Attributes:
-        best: (k, g), at the nodes of s and g.
-        means: (k,), over g.
-        weights: (k, g), of both.
-        parts: what z is made of: the common direction, the word, and noise.
-        alone: (k, 1), 1 - f².
-        turned: (k, r), the derivative of psi over c, on the grid of t.
-    """
+    """The others' suprema at the nodes of s and g, their means over g, and the weights of both; `parts` make up z: the
+    common direction, the word, and noise; `alone` is 1 - f², `turned` the derivative of psi over c on the grid of t."""
 
     best: Largest
     means: Float[Tensor, " k"]
@@ -209,7 +173,7 @@ class Problem:
         t = torch.linspace(float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64)
         price = torch.full((1, 1), y / self_row.ease, dtype=torch.float64)
         best = largest(self_row.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)
-        return best.row(0), weights
+        return Largest(best.value[0], best.at[0], best.force[0], best.paid[0]), weights
 
     def at(self, direction: Direction, y: float) -> Inner:
         """The inner function at one price."""
@@ -297,9 +261,8 @@ class Problem:
         starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
         starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common if self.lowers]
         if len(starts) > _CLIMBS:
-            starts = sorted(starts, key=lambda one: -self.least(one)[0])[:_CLIMBS]
-        solutions = [self._climbed(one) for one in starts]
-        value, price, best = max(solutions, key=lambda one: one[0])
+            starts = sorted(starts, key=lambda start: -self.least(start)[0])[:_CLIMBS]
+        value, price, best = max((self._climbed(start) for start in starts), key=lambda climbed: climbed[0])
         return self._scattered(best, value, price)
 
     def _climbed(self, start: Direction) -> tuple[float, float, Direction]:

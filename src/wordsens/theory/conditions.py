@@ -1,6 +1,8 @@
-"""The paper's theorems: which of their conditions a map and a text meet, in words."""
+"""The conditions of the paper's theorems that a map and a text meet; the sizes at which predictions were measured."""
 
 import math
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +14,15 @@ from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
+
+Range = dict[str, tuple[float | int, float | int]]
+"""The least and the largest of each size."""
+
+# From the tables of docs/theory/predictions.md; all of random features are of ReLU.
+RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
+DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
+RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}
+RELU_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0), "spread of cosines": (1, 1)}
 
 ROW_NORM_TOLERANCE = 1e-3
 """Rows count as scaled to sqrt(d) when their lengths are within this, relative."""
@@ -54,13 +65,17 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
         particular = _attention_conditions(phi, *rows.shape)
     else:
         return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
-    return (_row_lengths(rows), *particular, _mean_cosine(rows))
-
-
-def _row_lengths(rows: Float[Tensor, "n d"]) -> Condition:
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
     detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
-    return Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail)
+    return (
+        Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail),
+        *particular,
+        Condition(
+            "correlation of the words",
+            None,
+            f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it",
+        ),
+    )
 
 
 def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
@@ -82,9 +97,7 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
     softmax = Condition(
-        "softmax scores",
-        type(phi.score) is Softmax,
-        f"the scores are {phi.score.name}; Theorem 3 is about softmax",
+        "softmax scores", type(phi.score) is Softmax, f"the scores are {phi.score.name}; Theorem 3 is about softmax"
     )
     detail = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
@@ -111,6 +124,41 @@ def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
     return bool(((lengths / wanted - 1).abs() <= ROW_NORM_TOLERANCE).all())
 
 
-def _mean_cosine(rows: Float[Tensor, "n d"]) -> Condition:
-    detail = f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it"
-    return Condition("correlation of the words", None, detail)
+class PredictionWarning(UserWarning):
+    """A prediction at sizes at which it was not compared with measurements.
+
+    >>> import warnings
+    >>> from wordsens.theory import PredictionWarning, rf_sensitivity
+    >>> with warnings.catch_warnings(action="error", category=PredictionWarning):
+    ...     rf_sensitivity(20, 16, depth=8)
+    Traceback (most recent call last):
+    wordsens.theory.conditions.PredictionWarning: the error of this prediction is not known, ...
+    """
+
+
+def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) -> tuple[str, ...]:
+    """The sizes of random features, deep ones where depth is not 1, that lie beyond the measured ones."""
+    sizes = {"n": n, "d": d, "k / (n d)": width / (n * d), "depth": depth}
+    named = () if activation == "relu" else (f"activation {activation} (measured: relu)",)
+    return (*_outside(sizes, RF_RANGE if depth == 1 else DRF_RANGE), *named)
+
+
+def outside_of_attention(n: int, d: int, score: str, cosine: float, spread: float) -> tuple[str, ...]:
+    """The sizes of random attention that lie beyond the measured ones."""
+    sizes = {"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}
+    return _outside(sizes, RELU_RANGE if score == "relu" else RAF_RANGE)
+
+
+def warn_of(outside: tuple[str, ...]) -> None:
+    """A PredictionWarning at the caller's caller, where any size lies outside."""
+    if outside:
+        sizes = f"outside the sizes at which it was measured: {'; '.join(outside)}"
+        warnings.warn(f"the error of this prediction is not known, {sizes}", PredictionWarning, stacklevel=3)
+
+
+def _outside(sizes: Mapping[str, float | int], measured: Range) -> tuple[str, ...]:
+    return tuple(
+        f"{name} = {sizes[name]:.3g} (measured: {low:g}{'' if low == high else f' to {high:g}'})"
+        for name, (low, high) in measured.items()
+        if not low <= sizes[name] <= high
+    )

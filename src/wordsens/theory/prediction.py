@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import require_count
@@ -13,13 +12,11 @@ from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 from wordsens.theory.attention import exchangeable_sensitivity, sensitivity_of_gram
-from wordsens.theory.conditions import rows_are_scaled
+from wordsens.theory.conditions import outside_of_attention, outside_of_dense, rows_are_scaled
 from wordsens.theory.random_features import finite_width_sensitivity
-from wordsens.theory.ranges import outside_of_attention, outside_of_dense
 from wordsens.theory.rows import gram_moments
 
 TYPICAL = "a typical word"
-
 PREDICTED = "prediction"
 IN_THE_LIMIT = "upper in the limit, for idealised rows"
 
@@ -68,25 +65,14 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     count = len(rows) if words is None else require_count("words", words)
     if not rows_are_scaled(rows):
         return None
+    (n, d), of = rows.shape, f"the largest of {count} words" if count > 1 else TYPICAL
     if isinstance(phi, DeepRandomFeatures):
-        return _of_dense(phi, rows, count)
-    return _of_attention(phi, rows, count) if isinstance(phi, RandomAttentionFeatures) else None
-
-
-def _of_dense(phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction:
-    n, d = rows.shape
-    value = finite_width_sensitivity(n, d, phi.width, phi.depth, phi.activation.name, count)
-    outside = outside_of_dense(n, d, phi.width, phi.depth, phi.activation.name)
-    return Prediction(value, f"the largest of {count} words" if count > 1 else TYPICAL, "finite width", outside)
-
-
-def _of_attention(phi: RandomAttentionFeatures, rows: Float[Tensor, "n d"], count: int) -> Prediction | None:
-    if phi.heads != 1 or type(phi.score) not in (Softmax, DividedRelu):
+        sizes = n, d, phi.width, phi.depth, phi.activation.name
+        return Prediction(finite_width_sensitivity(*sizes, count), of, "finite width", outside_of_dense(*sizes))
+    if not isinstance(phi, RandomAttentionFeatures) or phi.heads != 1 or type(phi.score) not in (Softmax, DividedRelu):
         return None
-    n, d = rows.shape
     gram = rows @ rows.T / d
     cosine, spread = gram_moments(gram, d)
-    of = f"the largest of {count} words" if count > 1 else TYPICAL
     if isinstance(phi.score, DividedRelu):
         if cosine:
             return None

@@ -16,13 +16,12 @@ from torch import Tensor
 
 from wordsens.activations import LEAK, Activation, activation_named
 from wordsens.errors import require_count
-from wordsens.theory.ranges import outside_of_dense, warn_of
+from wordsens.theory.conditions import outside_of_dense, warn_of
 
 _NODES = 64
 
 CLOSED_FORMS = ("identity", "relu", "leaky_relu", "erf")
 """The activations whose dual kernel needs no quadrature."""
-
 
 TYPICAL_SHIFT = -1.2065335745820
 """The mean of the Tracy-Widom law of real matrices (beta = 1)."""
@@ -59,13 +58,7 @@ class SpectralEdge:
 
 
 def rf_sensitivity(
-    n: int,
-    d: int,
-    width: int | None = None,
-    depth: int = 1,
-    *,
-    activation: str = "relu",
-    words: int | None = None,
+    n: int, d: int, width: int | None = None, depth: int = 1, *, activation: str = "relu", words: int | None = None
 ) -> float:
     """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at the weights.
 
@@ -129,8 +122,8 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 
     lengths, cosines = (torch.linspace(low, 1, 13, dtype=torch.float64) for low in (0.0, -1.0))
     values = _squared(law, n, depth, lengths.unsqueeze(1), cosines * lengths.unsqueeze(1))
-    at = int(values.argmax())
-    start = np.array([float(lengths[at // 13]), float(cosines[at % 13])])
+    longest = int(values.argmax())
+    start = np.array([float(lengths[longest // 13]), float(cosines[longest % 13])])
     best = minimize(negative, start, bounds=[(0.0, 1.0), (-1.0, 1.0)], options={"ftol": 1e-12, "gtol": 1e-9})
     return math.sqrt(max(float(values.max()), -best.fun))
 
@@ -143,11 +136,7 @@ def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
 
 
 def _squared(
-    activation: Activation,
-    n: int,
-    depth: int,
-    length: Float[Tensor, "*lengths"],
-    component: Float[Tensor, "*points"],
+    activation: Activation, n: int, depth: int, length: Float[Tensor, "*lengths"], component: Float[Tensor, "*points"]
 ) -> Float[Tensor, "*points"]:
     """S² for Delta of norm length sqrt(d) and inner product component d with x_i."""
     moved, product = 1 + (2 * component + length**2) / n, 1 + component / n
@@ -211,7 +200,7 @@ def mean_square(activation: Activation, variance: Float[Tensor, "*points"]) -> F
 @lru_cache(maxsize=16)
 def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2 count - 1."""
-    nodes, weights = (torch.from_numpy(one) for one in np.polynomial.hermite_e.hermegauss(count))
+    nodes, weights = (torch.from_numpy(array) for array in np.polynomial.hermite_e.hermegauss(count))
     return nodes, weights / weights.sum()
 
 

@@ -18,18 +18,10 @@ from wordsens.theory.random_features import gauss_hermite
 
 STATE_NODES, COARSE_NODES = 25, 11
 
-_WORD_NODES, _SHIFT_NODES, _SUM_NODES = 11, 7, 5
-"""Of s_j, of what all scores of a row share, and of the sum of its scores."""
-
-_SCATTER_NODES = 61
-"""Of a score before, and of what is new after."""
-
-_LOADINGS, _WORDS = 4, 5
-"""Kinds of rows by their loading, and kinds of words by how near they are to what a softmax retains."""
-
-_ALIKE = 0.05
-"""Loadings that scatter by less are one kind."""
-
+_WORD_NODES, _SHIFT_NODES, _SUM_NODES = 11, 7, 5  # of s_j, of what all scores of a row share, of the sum of its scores
+_SCATTER_NODES = 61  # of a score before, and of what is new after
+_LOADINGS, _WORDS = 4, 5  # kinds of rows by their loading; of words by how near they are to what a softmax retains
+_ALIKE = 0.05  # loadings that scatter by less are one kind
 _DRAWS = 2000
 
 
@@ -123,41 +115,40 @@ def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, "
 
 
 @lru_cache(maxsize=1024)
-def attention_concentration(n: int, variance: float) -> float:
-    """E of the sum of squared attention weights over n iid N(0, variance) scores; e^variance / n for large n.
+def softmax_moments(n: int, variance: float) -> tuple[float, float]:
+    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of softmax weights of n scores sqrt(variance) g_l.
 
-    With s a score, n times the integral over u > 0 of u E[e^(2 s - u e^s)] E[e^(-u e^s)]^(n - 1); trapezoids in log u.
+    The first is e^variance / n for large n: how concentrated a row's attention is. The second is what the words'
+    products add to its output; by Stein's lemma twice it is variance times E[(1 - sum a²) - 4 (sum a² - sum a³)
+    + 6 ((sum a²)² - sum a⁴)].
     """
-    _, law, size, logs = _scores(variance)
-    u = logs.exp().unsqueeze(1)
-    damped = torch.exp(-u * size)
-    integrand = u.squeeze(1) ** 2 * ((size**2 * damped) @ law) * (damped @ law) ** (n - 1)
-    return n * float(torch.trapezoid(integrand, logs))
+    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
+    law, logs = torch.exp(-0.5 * scores**2), torch.linspace(-30, 12, 301, dtype=torch.float64)
+    return _moments_of(n, torch.exp(math.sqrt(variance) * scores), scores, law / law.sum(), logs)
 
 
 @lru_cache(maxsize=1024)
-def attention_lean(n: int, variance: float) -> float:
-    """E of the sum over l != m of a_l a_m s_l s_m / variance: what the words' products add to a row's output.
+def relu_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
+    """The same of positive parts of scores shift + sqrt(variance) g_l, divided by their sum.
 
-    Each of n iid scores is N(0, variance). With g = s / sqrt(variance), n (n - 1) times the integral over u > 0 of
-    u E[g e^(s - u e^s)]² E[e^(-u e^s)]^(n - 2). By Stein's lemma twice it is variance times E[(1 - sum a²) - 4 (sum a²
-    - sum a³) + 6 ((sum a²)² - sum a⁴)].
+    For many scores of mean 0 about pi / n and pi / 2. A row without a positive score counts nothing.
     """
-    scores, law, size, logs = _scores(variance)
+    scores, law = _standard_scores()
+    r = (shift + math.sqrt(variance) * scores).clamp(min=0)
+    return _moments_of(n, r, scores, law, torch.linspace(-14, 18, 321, dtype=torch.float64))
+
+
+def _moments_of(
+    n: int, r: Float[Tensor, " g"], scores: Float[Tensor, " g"], law: Float[Tensor, " g"], logs: Float[Tensor, " u"]
+) -> tuple[float, float]:
+    """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1)
+    times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
     u = logs.exp().unsqueeze(1)
-    damped = torch.exp(-u * size)
-    integrand = u.squeeze(1) ** 2 * ((scores * size * damped) @ law) ** 2 * (damped @ law) ** (n - 2)
-    return n * (n - 1) * float(torch.trapezoid(integrand, logs))
-
-
-def _scores(
-    variance: float,
-) -> tuple[Float[Tensor, " g"], Float[Tensor, " g"], Float[Tensor, " g"], Float[Tensor, " u"]]:
-    """Standard scores, their law, e^score, and values of log u."""
-    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
-    law = torch.exp(-0.5 * scores**2)
-    logs = torch.linspace(-30, 12, 301, dtype=torch.float64)
-    return scores, law / law.sum(), torch.exp(math.sqrt(variance) * scores), logs
+    damped = torch.exp(-u * r)
+    rest, squared = damped @ law, u.squeeze(1) ** 2
+    squares = squared * ((r**2 * damped) @ law) * rest ** (n - 1)
+    products = squared * ((scores * r * damped) @ law) ** 2 * rest ** (n - 2)
+    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(torch.trapezoid(products, logs))
 
 
 def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
@@ -165,10 +156,11 @@ def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
 
     A row's output retains the common part, q, and of the words' other parts E Σ a² where weights are independent of the
     words. But they lean towards the row's query, and where rows are not orthogonal a share spread / d of
-    `attention_lean` shows (docs/theory/sharp.md).
+    the second of `softmax_moments` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    retained = attention_concentration(n, alone) + attention_lean(n, alone) * spread / d
+    concentration, lean = softmax_moments(n, alone)
+    retained = concentration + lean * spread / d
     return Rows(n, d, (loading,), spread, cosine + alone * retained, loading, cosine)
 
 
@@ -183,7 +175,7 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     loadings = torch.tensor(rows.loadings, dtype=torch.float64)
     along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(1)
     logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
-    concentration = attention_concentration(rows.n, rows.alone)
+    concentration, _ = softmax_moments(rows.n, rows.alone)
     return Others(
         weights.repeat(len(loadings)) / len(loadings),
         loadings.repeat_interleave(len(nodes)),
@@ -208,7 +200,7 @@ def softmax_self_row(rows: Rows, c: float) -> SelfRow:
     length = 2 + 2 * c * rows.unshared
     others = alone * length
     base = -math.log(n - 1) - others / 2
-    after, before = attention_concentration(n, others), attention_concentration(n, alone)
+    after, before = softmax_moments(n, others)[0], softmax_moments(n, alone)[0]
     # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its exponential over n.
     both = min(math.exp(alone * (1 + c * rows.unshared)) / n, math.sqrt(after * before))
     key = length - rows.word**2
@@ -230,28 +222,9 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
-    moments = [weight_moments(n, float(h), alone) for h in shifts]
+    moments = [relu_moments(n, float(h), alone) for h in shifts]
     squares, lean = (float(law @ torch.tensor(each, dtype=torch.float64)) for each in zip(*moments, strict=True))
     return Rows(n, d, (loading,), spread, cosine + alone * (squares + lean * spread / d), loading, cosine)
-
-
-@lru_cache(maxsize=1024)
-def weight_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
-    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of a row with n scores shift + sqrt(variance) g_l.
-
-    For many scores of mean 0 about pi / n and pi / 2. With r = max(score, 0), n times the integral over u > 0 of
-    u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1) times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2);
-    trapezoids in log u. A row without a positive score counts nothing.
-    """
-    scores, law = _standard_scores()
-    r = (shift + math.sqrt(variance) * scores).clamp(min=0)
-    logs = torch.linspace(-14, 18, 321, dtype=torch.float64)
-    u = logs.exp().unsqueeze(1)
-    damped = torch.exp(-u * r)
-    rest = damped @ law
-    squares = u.squeeze(1) ** 2 * ((r**2 * damped) @ law) * rest ** (n - 1)
-    products = u.squeeze(1) ** 2 * ((scores * r * damped) @ law) ** 2 * rest ** (n - 2)
-    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(torch.trapezoid(products, logs))
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -330,7 +303,7 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
     of_word = (math.sqrt(alone * length) * mixed - shift).clamp(min=0, max=cut) ** 2 @ weights
     scatter = n * float((of_word - weights @ of_word) ** 2 @ weights)
     inner = _rectified(math.sqrt(alone) * shared * scores, alone * (1 - shared**2))
-    before, _ = weight_moments(n, 0.0, alone)
+    before, _ = relu_moments(n, 0.0, alone)
     retained = min(squares / total**2, 1.0) if total > 1e-9 else 1.0
     both = n * float((r * inner) @ law) / (total * n * float(inner @ law)) if total > 1e-9 else 0.0
     both = min(both, math.sqrt(retained * before))

@@ -27,8 +27,7 @@ from wordsens.search.plan import SearchPlan
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import on_demand, sampled_words
-from wordsens.sensitivity.swap_search import ShortlistPlan
-from wordsens.sensitivity.swaps import best_swaps
+from wordsens.sensitivity.swaps import ShortlistPlan, best_swaps
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.measurement import SensitivityCell, columns_of_result
 from wordsens.sweeps.store import Record, Store, record_of, write_tables

@@ -19,9 +19,9 @@ from wordsens.certificates.attention.text import attention_text, directions, rou
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
+from wordsens.maps.attention.head import HeadWeights, Sizes
 from wordsens.maps.attention.scores import Certified, Expanded, offered
-from wordsens.maps.attention.scores.bounds import NODES
-from wordsens.maps.attention.weights import HeadWeights, Sizes
+from wordsens.maps.attention.scores.base import NODES
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
 _MOST_ROWS = 1200  # of several heads in one Lagrangian; more are bounded a head or a few at a time
@@ -29,10 +29,7 @@ _LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±
 
 
 def attention_certificate(
-    phi: AttentionLayer,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
@@ -158,9 +155,8 @@ class _Heads:
         """The bounds, of a chunk of words at a time."""
         text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
         size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
-        plain, upper = torch.empty_like(radius), torch.zeros_like(radius)
-        for chunk in torch.arange(len(words), device=words.device).split(size):
-            plain[chunk], upper[chunk] = self._bounds(words[chunk], radius[chunk])
+        chunks = zip(words.split(size), radius.split(size), strict=True)
+        plain, upper = (torch.cat(bounds) for bounds in zip(*(self._bounds(*chunk) for chunk in chunks), strict=True))
         off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
         return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
 

@@ -7,6 +7,7 @@ small constants; the bound is the largest eigenvalue of the sum of the forms, ve
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,7 +17,7 @@ from wordsens.certificates.attention.relaxation import Pairs
 from wordsens.certificates.attention.text import AttentionText, RoundingErrors, apart_from
 from wordsens.certificates.base import UNIT_ROUNDOFF, rounding
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.attention.scores.bounds import Curve, Expanded, Expansion
+from wordsens.maps.attention.scores.base import Curve, Expanded, Expansion
 
 _TIGHT = 0.3  # of the form's excess: the bound is then at most 15 % above first order
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array
@@ -144,9 +145,7 @@ class FirstOrder:
         others = _Others(text, coordinates, pairs, radius)
         unit = torch.stack([others.unit, *(head.unit for head in heads)]).amax(dim=0)
         unit = torch.where((unit > 0) & unit.isfinite(), unit, 1.0)
-        form, *more = [head.form(unit) for head in heads]
-        for other in more:
-            form = form.plus(other)
+        form = reduce(Form.plus, [head.form(unit) for head in heads])
         whole = form.plus(others.form(unit))
         tight = whole.excess < _TIGHT
         row = torch.full_like(unit, torch.inf) if bool(tight.all()) else form.bound(roundings) * unit

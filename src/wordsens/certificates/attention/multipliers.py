@@ -7,6 +7,7 @@ between ten places of z (`swept`).
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,7 +16,6 @@ from torch import Tensor
 from wordsens.certificates.attention.relaxation import (
     Bound,
     Centre,
-    Forces,
     Multipliers,
     Pairs,
     bound_at,
@@ -90,8 +90,7 @@ class _Moments:
     q_variance: Tensor
 
 
-@dataclass(frozen=True)
-class _Push:
+class _Push(NamedTuple):
     """Of the Newton systems, what fixes z: h = S's resolvent times the u_j . direction, and k."""
 
     h: Float[Tensor, "w N"]
@@ -152,11 +151,11 @@ class MultiplierSearch:
         zeros = torch.zeros_like(pairs.reach)
         return _State(0.1 * worst, zeros, zeros.clone())
 
-    def multipliers(self, pairs: Pairs, state: _State, z: Float[Tensor, " w"]) -> Multipliers:
-        """alpha, beta and gamma of a state: the centre y' has y' . direction = z."""
-        return self._multipliers(pairs, state, z, self._balance(pairs, state, z, self._push(pairs))[0])
-
-    def _multipliers(self, pairs: Pairs, state: _State, z: Tensor, t: Tensor) -> Multipliers:
+    def multipliers(
+        self, pairs: Pairs, state: _State, z: Float[Tensor, " w"], t: Float[Tensor, "w N"] | None = None
+    ) -> Multipliers:
+        """alpha, beta and gamma of a state: the centre y' has y' . direction = z, and these t' where they are known."""
+        t = self._balance(pairs, state, z, self._push(pairs))[0] if t is None else t
         alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
         return Multipliers(state.lam, alpha, state.beta, gamma)
@@ -186,10 +185,15 @@ class MultiplierSearch:
         """The rows' h, and the bound that the nodes alone give."""
         pairs, z = problem.pairs, problem.z
         t, push = self._balance(pairs, state, z, problem.push)
-        by = self._multipliers(pairs, state, z, t)
+        by = self.multipliers(pairs, state, z, t)
         centre = centre_of(self._geometry, pairs, by)
         force = forces(self._geometry, pairs, by, centre, z)
-        heights = _heights(problem.nodes, force)
+        nodes = problem.nodes
+        linear, quadratic, pull, hold = (
+            array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull, force.hold)
+        )
+        heights = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
+        heights.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
         most = heights.amax(dim=-1, keepdim=True)
         suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
         return _Evaluated(state, centre, push, heights, most, suprema + outside(pairs, by, centre, force, z))
@@ -222,7 +226,7 @@ class MultiplierSearch:
         square = rows.t_variance + rows.t.square()
         slope = 1 - a * square.sum(dim=1) - fixed - rows.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
         mixed = (2 * lam * a * rows.t_square_covariance / heat - 2 * centre.t) * counted
-        steps = self._solved(torch.stack([residual, mixed]), curvature, push, counted)
+        steps = self._solve(torch.stack([residual, mixed]), curvature, push, counted)
         along = 2 * lam * steps[0]
         mixed = mixed / (2 * lam)
         lam_curvature = (a**2 * rows.t_square_variance / heat).sum(dim=1)
@@ -240,27 +244,23 @@ class MultiplierSearch:
         beta = (0.5 * state.beta + 0.25 * rows.q / new_lam.unsqueeze(1)) * problem.pairs.coupled
         return _State(new_lam, linear / (2 * new_lam.unsqueeze(1)) * counted, beta)
 
-    def _solved(
-        self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
-    ) -> Float[Tensor, "sides w N"]:
-        """`_solve` in float32, where the curvatures leave it room."""
-        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
-        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
-        solution = self._solve((sides / size).to(precision), curvature.to(precision), push, counted.to(precision))
-        return solution.double() * size
-
     def _solve(
         self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
     ) -> Float[Tensor, "sides w N"]:
-        """(S - h h^T / k + diag(curvature))^-1 sides, about, in the precision of the sides.
+        """(S - h h^T / k + diag(curvature))^-1 sides, about; in float32, where the curvatures leave it room.
 
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
         out, need a product with S, with their rows of S.
         """
-        h, k = push.h.to(sides.dtype), push.k.to(sides.dtype).unsqueeze(-1)
-        spectrum, vectors, stiffness = (
-            array.to(sides.dtype) for array in (self._spectrum, self._vectors, self._stiffness)
-        )
+        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
+        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
+        sides, curvature, counted, h, k, spectrum, vectors, stiffness = (
+            array.to(precision)
+            for array in (
+                sides / size, curvature, counted, push.h, push.k.unsqueeze(-1), self._spectrum, self._vectors,
+                self._stiffness,
+            )
+        )  # fmt: skip
         count = counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
         inverse = 1 / (spectrum + mean)
@@ -290,17 +290,7 @@ class MultiplierSearch:
             # A system that is solved leaves nothing to divide: the step is zero then.
             share = torch.where(length > 0, energy / length, torch.zeros_like(length))
             solution, left = solution + share * direction, left - share * image
-        return solution
-
-
-def _heights(nodes: _Nodes, force: Forces) -> Float[Tensor, "w N K"]:
-    """h at the nodes."""
-    linear, quadratic, pull = (
-        array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull)
-    )
-    hold = force.hold.to(nodes.t.dtype).unsqueeze(-1)
-    h = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
-    return h.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
+        return solution.double() * size
 
 
 def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor) -> _Moments:

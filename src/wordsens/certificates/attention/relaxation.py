@@ -22,7 +22,7 @@ from torch import Tensor
 
 from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
 from wordsens.certificates.base import UNIT_ROUNDOFF
-from wordsens.maps.attention.scores.bounds import HIGH_TAIL, LOW_TAIL, Curve, Rounding
+from wordsens.maps.attention.scores.base import HIGH_TAIL, LOW_TAIL, Curve, Rounding
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,7 @@ class Pairs:
 
 
 def pairs_of(
-    text: AttentionText,
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
-    self_change: Float[Tensor, " w"],
+    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], self_change: Float[Tensor, " w"]
 ) -> Pairs:
     """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i over the radius."""
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()

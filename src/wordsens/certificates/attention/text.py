@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.base import UNIT_ROUNDOFF, gram_norm_bound, rounding
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import Certified
-from wordsens.maps.attention.scores.bounds import RowSteps
-from wordsens.maps.attention.weights import HeadWeights
+from wordsens.maps.attention.scores.base import RowSteps
 
 # Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
 _SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15

@@ -39,10 +39,7 @@ METHODS = ("auto", "weights", "gaussian")
 
 
 def certificate_of_words(
-    phi: DeepRandomFeatures,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Certificate | None:
     """The certificate that `certify` gives; None for activations of which too little is known."""
     shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
@@ -97,38 +94,28 @@ def _by_weights(
     for index, weight in enumerate(phi.weights):
         preactivation, error = _preactivation(weight, inputs, errors)
         if index == 0:
-            units = [
-                _word_norm(phi, _columns_of(weight, group, d), preactivation, error, reach)
-                for group, reach in zip(groups.tolist(), change.tolist(), strict=True)
-            ]
+            for group, reach in zip(groups.tolist(), change.tolist(), strict=True):
+                block = torch.cat([weight[:, word * d : (word + 1) * d] for word in group], dim=1)
+                units.append(_word_norm(phi, block, preactivation, error, reach))
             change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
             slack = max(excess for _, excess in units)
         else:
             norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
             change, slack = change * norm, slack + excess
         inputs = phi.activation(preactivation)
-        # What is known to within `error` moves act by its slope there; act itself is computed to a few units of the
-        # last place.
+        # What is known to within `error` moves act by its slope there; act itself is off by a few units of rounding.
         slopes = (steepest_secant(phi.activation, preactivation, error) + 1e-13).clamp(max=phi.activation.lipschitz)
         errors = slopes * error + 8 * UNIT_ROUNDOFF * (inputs.abs() + 1)
     norm = feature_norm(inputs, phi.name)
     missing = float(torch.linalg.vector_norm(errors)) * (1 + 1e-6) + 1e-12 * norm
     if missing >= norm:
         raise InputError(f"{phi.name} maps this text so close to zero that no bound can be certified; use another text")
-    outward = 1 + 1e-12
-    upper = change / (norm - missing) * outward
     return Certificate(
         words=groups[:, 0],
-        upper=upper,
+        upper=change / (norm - missing) * (1 + 1e-12),
         slack=slack + missing / (norm - missing) + 1e-12,
         method="operator norms of the weights, inactive units counted only as far as they can cross",
     )
-
-
-def _columns_of(weight: Float[Tensor, "k columns"], group: list[int], d: int) -> Tensor:
-    """V's columns that the rows of a group enter; one word's are not copied."""
-    blocks = [weight[:, word * d : (word + 1) * d] for word in group]
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
 def _preactivation(
@@ -237,11 +224,9 @@ def chain_bound(
     lemmas and, for ReLU, through all layers below at once; the smaller holds. O(L k + L²) for L layers of k units.
 
     Args:
-        layers: from the text upwards.
-        bases: ‖X‖ and each layer's ‖features‖.
+        layers: from the text upwards; `bases` are ‖X‖ and each layer's ‖features‖.
         length: ‖x_i‖, of a group the norm of its rows.
-        radius: of the ball.
-        dimension: of the ball.
+        radius, dimension: of the ball.
         margin: see `events`.
     """
     start = InputChange(

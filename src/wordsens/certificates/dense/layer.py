@@ -145,28 +145,22 @@ def _general_sum(
 
 
 def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
-    """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3).
-
-    It fails, over the draw of V given V phi = h, with probability at most exp(-margin² / 2).
-    """
+    """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3); it fails, over the draw
+    of V given V phi = h, with probability at most exp(-margin² / 2)."""
     return expected_width(layer, change) + layer.deviation * change.norm * layer.activation.lipschitz * margin
 
 
 def expected_width(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g Gaussian.
-
-    act is taken as nothing but a Lipschitz function.
-    """
+    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g Gaussian, act taken
+    as nothing but a Lipschitz function."""
     length = float(torch.linalg.vector_norm(layer.preactivation))
     free = layer.deviation * math.sqrt(len(layer.preactivation)) * change.width
     return layer.activation.lipschitz * (change.along * ABSOLUTE_MEAN * length + free)
 
 
 def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> float:
-    """A bound of sup |<phi', act(h + V delta) - act(h)>| / ‖phi'‖² over delta in T, phi' = act(h) (Lemma 4).
-
-    It fails, over the draw of V given V phi = h, with probability at most 2 exp(-margin² / 2).
-    """
+    """A bound of sup |<phi', act(h + V delta) - act(h)>| / ‖phi'‖² over delta in T, phi' = act(h) (Lemma 4); it fails,
+    over the draw of V given V phi = h, with probability at most 2 exp(-margin² / 2)."""
     h, sigma, output = layer.preactivation, layer.deviation, layer.output
     features = layer.activation(h)
     tau, reach = sigma * change.norm, sigma * change.width

@@ -112,8 +112,8 @@ class Pullback:
         sigma, freedom = self._sigma, self._active - 1
         ideal = self._reach / (sigma * math.sqrt(units))
         mean = min(
-            0.5 * (self._reach / sigma) ** 2 / at + weighed_hinges(far, 0.5 * at, _RAMP)
-            for at in (few * ideal for few in _FEW)
+            0.5 * (self._reach / sigma) ** 2 / theta + weighed_hinges(far, 0.5 * theta, _RAMP)
+            for theta in (few * ideal for few in _FEW)
         )
         most = (math.sqrt(mean) + 0.5 * margin * math.sqrt(POSITIVE_MEAN / _RAMP)) ** 2
         self._steepness = math.sqrt(1 + POSITIVE_MEAN * most / _RAMP)

@@ -23,11 +23,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_points
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.base import row_blocks
-from wordsens.maps.attention.starts import ScoredHead, starting_points
-from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.base import WordChange
+from wordsens.search.objective import Deltas, Evaluated, Words
 from wordsens.search.plan import Stages
 
 _CACHED_NUMBERS = 1 << 19
@@ -160,10 +160,8 @@ class Head(ScoredHead):
         u_j and o_j: their coefficients are left in `moved` and `along`, and `evaluate` adds them in one product.
 
         Args:
-            value_delta, words: the pairs, each by its V^T Delta.
             moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
-            gradient: whether it is asked for.
         """
         column = words.unsqueeze(1)
         answer = self.response.move(moved, words)
@@ -246,10 +244,9 @@ class AttentionWordChange(WordChange):
         rows: Float[Tensor, "n d"],
         weights: Sequence[HeadWeights],
         score: ClosedForm,
-        base_norm: float,
         memory_budget: int,
     ):
-        super().__init__(rows, base_norm, memory_budget)
+        super().__init__(rows, memory_budget)
         self._weights, self._score = weights, score
         self.heads = [Head(rows, head, score) for head in weights]
         self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
@@ -266,11 +263,12 @@ class AttentionWordChange(WordChange):
         if largest > _MAX_UNEVENNESS * median:
             return self
         if self._score.homogeneous:
-            factor = _power_of_two(largest)
+            # Dividing by a power of two rounds nothing.
+            factor = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
         elif not 1 / _LARGEST_COARSE <= largest <= _LARGEST_COARSE:
             return self
         weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]
-        return AttentionWordChange(self.rows.float(), weights, self._score, self.base_norm, self.memory_budget)
+        return AttentionWordChange(self.rows.float(), weights, self._score, self.memory_budget)
 
     def narrowed(self) -> "tuple[AttentionWordChange, Float[Tensor, 'k d']] | None":
         """In the span of what W_Q, W_K and V see, where that is smaller: 3 m coordinates for a head of size m."""
@@ -282,8 +280,7 @@ class AttentionWordChange(WordChange):
             return None
         basis = torch.linalg.qr(together.double()).Q.mT.to(self.rows.dtype)
         weights = [head.within(basis) for head in self._weights]
-        change = (self.rows @ basis.mT, weights, self._score, self.base_norm, self.memory_budget)
-        return AttentionWordChange(*change), basis
+        return AttentionWordChange(self.rows @ basis.mT, weights, self._score, self.memory_budget), basis
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
@@ -293,9 +290,7 @@ class AttentionWordChange(WordChange):
         emptied = self._score.kinked and self._score.normalized
         return starting_points(self.heads, words.unsqueeze(1), radius, emptied=emptied).squeeze(2)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         return sum_over_heads(self.heads, perturbations, words, gradient, max(self.rows.shape))
 
 
@@ -309,8 +304,3 @@ def attention_stages(words: int, d: int) -> Stages:
         leaders=6,
         finish=150,
     )
-
-
-def _power_of_two(number: float) -> float:
-    """The power of two below the number: dividing by it rounds nothing; 1 for zero."""
-    return math.ldexp(1.0, math.frexp(number)[1] - 1) if number > 0 else 1.0

@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
 from wordsens.maps.attention.change import AttentionWordChange
 from wordsens.maps.attention.groups import AnyScoreChange, AttentionGroupChange
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
-from wordsens.maps.attention.weights import HeadWeights
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed, gaussian_on, generator
@@ -96,29 +96,19 @@ class AttentionLayer(FeatureMap):
         return self._joined(per_head).flatten(start_dim=1)
 
     def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
-        score = self._closed_score()
+        rows, score = self.accept(rows), None if self.summed else offered(self.score, ClosedForm)
         if score is None:
-            weights = self._weights(self.accept(rows))
-            return AnyScoreChange(self, rows, weights, self.score, memory_budget, summed=self.summed)
-        return self._closed_form(score, rows, memory_budget)
+            return AnyScoreChange(self, rows, self._weights(rows), self.score, memory_budget, summed=self.summed)
+        feature_norm(self.features(rows), self.name)
+        return AttentionWordChange(rows, self.head_weights(len(rows), self.dtype, isometric=True), score, memory_budget)
 
     def group_change(
         self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
     ) -> AttentionGroupChange:
         rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
+        feature_norm(self.features(rows), self.name)
         weights = self._weights(rows)
-        return AttentionGroupChange(rows, groups, weights, self.score, norm, memory_budget, summed=self.summed)
-
-    def _closed_score(self) -> ClosedForm | None:
-        """The score, where the change has a closed form."""
-        return None if self.summed else offered(self.score, ClosedForm)
-
-    def _closed_form(self, score: ClosedForm, rows: Float[Tensor, "n d"], memory_budget: int) -> AttentionWordChange:
-        rows = self.accept(rows)
-        norm = feature_norm(self.features(rows), self.name)
-        weights = self.head_weights(len(rows), self.dtype, isometric=True)
-        return AttentionWordChange(rows, weights, score, norm, memory_budget)
+        return AttentionGroupChange(rows, groups, weights, self.score, memory_budget, summed=self.summed)
 
     def _weights(self, texts: Float[Tensor, "*batch n d"]) -> list[HeadWeights]:
         return self.head_weights(texts.shape[-2], self.dtype)
@@ -196,7 +186,11 @@ class RandomAttentionFeatures(AttentionLayer):
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
         self._weight_is_drawn = True
         with torch.inference_mode(False):
-            self.weight = self._drawn()
+            shape = (d, d) if heads == 1 else (heads, d, d)
+            # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
+            stream = generator(seed, "attention")
+            drawn = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
+            self.weight = drawn.to(dtype=dtype, device=self.device)
 
     @classmethod
     @torch.inference_mode(False)
@@ -250,16 +244,5 @@ class RandomAttentionFeatures(AttentionLayer):
         return self.weight.view(self.heads, *self.weight.shape[-2:])
 
     def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
-        return [HeadWeights(matrix.to(dtype), self._scale()) for matrix in self.matrices]
-
-    def _scale(self) -> float:
-        d = self.weight.shape[-1]
-        return self.temperature * math.sqrt(d)
-
-    def _drawn(self) -> Tensor:
-        d = self.text_shape[1] or 0
-        shape = (d, d) if self.heads == 1 else (self.heads, d, d)
-        stream = generator(self.seed, "attention")
-        # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
-        weight = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
-        return weight.to(dtype=self.dtype, device=self.device)
+        scale = self.temperature * math.sqrt(self.weight.shape[-1])
+        return [HeadWeights(matrix.to(dtype), scale) for matrix in self.matrices]

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wordsens.errors import InputError, shown
 from wordsens.maps.attention.features import AttentionLayer, checked_score
+from wordsens.maps.attention.head import HeadWeights, Sizes
 from wordsens.maps.attention.scores import Expanded, Score, Softmax, offered
-from wordsens.maps.attention.weights import HeadWeights, Sizes
 
 CAUSAL = "causal"
 
@@ -96,15 +96,16 @@ class AttentionFeatures(AttentionLayer):
         return f"AttentionFeatures(d={d}, m={m}, score={self.score.name!r}, heads={self.heads})"
 
     def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
-        return [self._head(at, n, dtype, isometric=isometric and not self.summed) for at in range(self.heads)]
+        return [self._head(head, n, dtype, isometric=isometric and not self.summed) for head in range(self.heads)]
 
-    def _head(self, at: int, n: int, dtype: torch.dtype, *, isometric: bool) -> HeadWeights:
+    def _head(self, head: int, n: int, dtype: torch.dtype, *, isometric: bool) -> HeadWeights:
         query, key, plain, output, added, on_keys, value_bias = (
-            None if one is None else one[at].to(dtype)
-            for one in (self._query, self._key, self._value, self._output, *self._bias)
+            None if stacked is None else stacked[head].to(dtype)
+            for stacked in (self._query, self._key, self._value, self._output, *self._bias)
         )
         assert query is not None and key is not None
-        if self._ignores_key_bias:
+        expanded = offered(self.score, Expanded)
+        if expanded is not None and expanded.shift_invariant:
             on_keys = None
         (d, m), terms = query.shape, query.shape[1] + 8
         value = plain
@@ -124,7 +125,7 @@ class AttentionFeatures(AttentionLayer):
             query_offset=None if added is None else key @ added,
             key_offset=None if on_keys is None else query @ on_keys,
             constant=0.0 if added is None or on_keys is None else float(added @ on_keys),
-            bias=self._place_bias(at, n, dtype, math.sqrt(m)),
+            bias=self._place_bias(head, n, dtype, math.sqrt(m)),
             value=value,
             value_bias=value_bias,
             span=span if span is not None and span.shape[1] < d else None,
@@ -139,18 +140,13 @@ class AttentionFeatures(AttentionLayer):
             ),
         )
 
-    @property
-    def _ignores_key_bias(self) -> bool:
-        score = offered(self.score, Expanded)
-        return score is not None and score.shift_invariant
-
-    def _place_bias(self, at: int, n: int, dtype: torch.dtype, scale: float) -> Float[Tensor, "n n"] | None:
+    def _place_bias(self, head: int, n: int, dtype: torch.dtype, scale: float) -> Float[Tensor, "n n"] | None:
         if self.causal:
             hidden = torch.ones(n, n, dtype=torch.bool, device=self.device).triu(1)
             return torch.zeros(n, n, dtype=dtype, device=self.device).masked_fill(hidden, -torch.inf)
         if self._mask is None:
             return None
-        return self._mask[at if len(self._mask) > 1 else 0].to(dtype) * scale
+        return self._mask[head if len(self._mask) > 1 else 0].to(dtype) * scale
 
     def _checked(self, name: str, matrix: Tensor, shape: Sequence[int | None]) -> Tensor:
         """The tensor with an axis for heads, in the map's dtype."""

@@ -13,11 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.change import attention_stages
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_points
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.attention.starts import ScoredHead, starting_points
-from wordsens.maps.attention.weights import HeadWeights
-from wordsens.maps.base import PlainWordChange, WordChange
-from wordsens.maps.mapping import TextMap
+from wordsens.maps.base import WordChange, plain_stages
+from wordsens.maps.mapping import TextMap, require_repeatable
+from wordsens.search.objective import Deltas, Evaluated, Words
 
 
 class GroupHead(ScoredHead):
@@ -61,41 +61,8 @@ class GroupHead(ScoredHead):
         return change.scatter(1, members.unsqueeze(2).expand_as(row_change), row_change)
 
 
-def _squared_change(
-    heads: Sequence[GroupHead],
-    perturbations: Float[Tensor, "b g d"],
-    which: Int[Tensor, " b"],
-    *,
-    summed: bool,
-    gradient: bool,
-) -> tuple[Float[Tensor, " b"], Float[Tensor, "b g d"] | None]:
-    """‖phi(X^G(Delta)) - phi(X)‖² of heads that stand side by side, or that are summed; its gradient by autograd."""
-    with torch.set_grad_enabled(gradient):
-        delta = perturbations.detach().requires_grad_(gradient)
-        changes = [head.change(delta, which) for head in heads]
-        if summed:
-            changes = [torch.stack(changes).sum(dim=0)]
-        squared = torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
-    slope = torch.autograd.grad(squared.sum(), delta)[0] if gradient else None
-    return squared.detach(), slope
-
-
-def _bytes_per_pair(rows: Float[Tensor, "n d"]) -> int:
-    n, d = rows.shape
-    return (12 * n * n + 6 * n * d) * rows.element_size()
-
-
 class AttentionGroupChange(WordChange):
-    """‖phi(X^G(Delta)) - phi(X)‖² for groups G of g words; Delta has shape (g, d). Exact, for every score.
-
-    Args:
-        rows: X, (n, d).
-        groups: (m, g), word indices; the pairs that are evaluated name a row of it.
-        weights, score: of the map.
-        summed: whether its heads are summed.
-        base_norm: ‖phi(X)‖.
-        memory_budget: bytes for intermediate results.
-    """
+    """‖phi(X^G(Delta)) - phi(X)‖² for groups G of g words, (m, g); Delta has shape (g, d). Exact, for every score."""
 
     def __init__(
         self,
@@ -103,27 +70,37 @@ class AttentionGroupChange(WordChange):
         groups: Int[Tensor, "m g"],
         weights: Sequence[HeadWeights],
         score: Score,
-        base_norm: float,
         memory_budget: int,
         *,
         summed: bool = False,
     ):
-        super().__init__(rows, base_norm, memory_budget, (groups.shape[1], rows.shape[1]))
-        self._groups = groups.to(rows.device)
-        self._heads, self._summed = [GroupHead(rows, self._groups, head, score) for head in weights], summed
+        super().__init__(rows, memory_budget, (groups.shape[1], rows.shape[1]))
+        self._groups, self._weights, self._score, self._summed = groups.to(rows.device), weights, score, summed
+        self.heads = self._of_rows()
         self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
         self._emptied = score.kinked and score.normalized
 
+    def _of_rows(self) -> list[GroupHead]:
+        dtype = self.rows.dtype
+        return [GroupHead(self.rows, self._groups, head.to(dtype), self._score) for head in self._weights]
+
     def bytes_per_pair(self) -> int:
-        return _bytes_per_pair(self.rows)
+        n, d = self.rows.shape
+        return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w g d"]:
-        return starting_points(self._heads, self._groups[words], radius, emptied=self._emptied)
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        points = starting_points(self.heads, self._groups[words], radius, emptied=self._emptied)
+        return points.reshape(len(points), len(words), *self.shape)
 
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b g d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b g d"] | None]:
-        return _squared_change(self._heads, perturbations, words, summed=self._summed, gradient=gradient)
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+        with torch.set_grad_enabled(gradient):
+            delta = perturbations.detach().requires_grad_(gradient)
+            moved = delta.view(len(words), self._groups.shape[1], -1)
+            changes = [head.change(moved, words) for head in self.heads]
+            if self._summed:
+                changes = [torch.stack(changes).sum(dim=0)]
+            squared = torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
+        return squared.detach(), torch.autograd.grad(squared.sum(), delta)[0] if gradient else None
 
 
 _LARGEST_COARSE = 1e5
@@ -131,7 +108,7 @@ _MOST_SMALL = 1 << 16
 """heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form; past it as any map."""
 
 
-class AnyScoreChange(PlainWordChange):
+class AnyScoreChange(AttentionGroupChange):
     """‖phi(X^i(Delta)) - phi(X)‖² for one word, for every score that autograd can follow; O(n² d + n d) a pair."""
 
     def __init__(
@@ -144,15 +121,12 @@ class AnyScoreChange(PlainWordChange):
         *,
         summed: bool = False,
     ):
-        super().__init__(phi, rows, memory_budget=memory_budget)
-        self._weights, self._score, self._summed = weights, score, summed
-        self.heads, self.kinked = self._heads(), score.kinked
-        n, d = self.rows.shape
-        if len(weights) * n * n * d <= _MOST_SMALL:
-            self.stages = attention_stages(n, d)
-
-    def _heads(self) -> list[GroupHead]:
-        return [GroupHead(self.rows, self._groups, head.to(self.rows.dtype), self._score) for head in self._weights]
+        require_repeatable(phi, rows)
+        n, d = rows.shape
+        super().__init__(rows, torch.arange(n).unsqueeze(1), weights, score, memory_budget, summed=summed)
+        self.shape, self._emptied = (d,), False
+        if len(weights) * n * n * d > _MOST_SMALL:
+            self.stages = plain_stages(rows)
 
     def coarse(self) -> "AnyScoreChange":
         """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them, and
@@ -163,18 +137,5 @@ class AnyScoreChange(PlainWordChange):
             return self
         relative = copy(self)
         relative.dtype, relative.rows = torch.float32, self.rows.float()
-        relative.heads = relative._heads()
+        relative.heads = relative._of_rows()
         return relative if relative.heads[0].attention.dtype == torch.float32 else self
-
-    def bytes_per_pair(self) -> int:
-        return _bytes_per_pair(self.rows)
-
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
-        return starting_points(self.heads, words.unsqueeze(1), radius).squeeze(2)
-
-    def _evaluate(
-        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], *, gradient: bool
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
-        moved = perturbations.unsqueeze(1)
-        squared, slope = _squared_change(self.heads, moved, words, summed=self._summed, gradient=gradient)
-        return squared, None if slope is None else slope.squeeze(1)

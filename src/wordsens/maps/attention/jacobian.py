@@ -8,38 +8,22 @@ u_j = W^T x_j / scale and c_ji = a_ji (softmax), 1/sum where the score is positi
 derivative. Row i is a linear map of its own, through all its scores.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import ClosedForm
-from wordsens.maps.attention.weights import HeadWeights
 
 
-class AttentionJacobian:
-    """y -> J_i^T J_i y for the words i of a batch, J_i = d phi / d x_i. O(n d) a word and product, O(n²) memory.
-
-    Args:
-        rows: X, (n, d).
-        weights: of every head.
-        score: how scores become weights.
-        words: (w,), the words.
-    """
-
-    def __init__(
-        self,
-        rows: Float[Tensor, "n d"],
-        weights: Sequence[HeadWeights],
-        score: ClosedForm,
-        words: Int[Tensor, " w"],
-    ):
-        self._heads = [_HeadJacobian(rows, head, score, words) for head in weights]
-
-    def normal_product(self, vectors: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
-        """J_i^T J_i y, row k of `vectors` for word k."""
-        return torch.stack([head.normal_product(vectors) for head in self._heads]).sum(dim=0)
+def attention_normal_product(
+    rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: ClosedForm, words: Int[Tensor, " w"]
+) -> Callable[[Float[Tensor, "w d"]], Float[Tensor, "w d"]]:
+    """y -> J_i^T J_i y for the words i, row k of y for word k, J_i = d phi / d x_i. O(n d) a word, O(n²) memory."""
+    heads = [_HeadJacobian(rows, head, score, words) for head in weights]
+    return lambda vectors: torch.stack([head.normal_product(vectors) for head in heads]).sum(dim=0)
 
 
 class _HeadJacobian:
@@ -69,9 +53,8 @@ class _HeadJacobian:
             self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * values - back @ self._outputs
         )
         through_queries = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
-        return through_queries + (
-            on_projected if self._weights.value is None else on_projected @ self._weights.value.mT
-        )
+        value = self._weights.value
+        return through_queries + (on_projected if value is None else on_projected @ value.mT)
 
     def _row_product(
         self,
@@ -80,7 +63,7 @@ class _HeadJacobian:
         moved: Float[Tensor, "w n"],
         on_projected: Float[Tensor, "w m"],
     ) -> Float[Tensor, "w d"]:
-        """Of the own rows; the part that goes through their values is added to `on_seen`."""
+        """Of the own rows; the part that goes through their values is added to `on_projected`."""
         pair, words = torch.arange(len(vectors), device=vectors.device), self._words
         score_change = vectors @ self._keys.T
         score_change[pair, words] += moved[pair, words]

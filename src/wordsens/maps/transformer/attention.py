@@ -48,17 +48,17 @@ def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = N
                          f"{stack.layers}")  # fmt: skip
     parts = stack.projections[(layer - 1) * len(stack.projections) // stack.layers][:-1]
     split = _three(parts)
-    heads = range(stack.heads) if head is None else [head]
+    chosen = range(stack.heads) if head is None else [head]
     size = stack.head_slice(layer, 0)[1].shape[0]
     if any(weight.shape[1] != stack.heads * size for weight, _ in split):
         raise _other_scores(stack)
-    columns = [slice(at * size, (at + 1) * size) for at in heads]
+    columns = [slice(head * size, (head + 1) * size) for head in chosen]
 
     def stacked(whole: Tensor) -> Tensor:
-        taken = torch.stack([whole[..., at] for at in columns]).double()
+        taken = torch.stack([whole[..., of_head] for of_head in columns]).double()
         return taken[0] if len(columns) == 1 else taken
 
-    output = torch.stack([stack.head_slice(layer, at)[1] for at in heads]).double()
+    output = torch.stack([stack.head_slice(layer, head)[1] for head in chosen]).double()
     query, key, value = (stacked(weight) for weight, _ in split)
     named = zip(("query", "key", "value"), (bias for _, bias in split), strict=True)
     attention = AttentionFeatures(
@@ -71,7 +71,7 @@ def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = N
     )
     ids = torch.arange(_PROBED, device=stack.device).unsqueeze(0).clamp(max=stack.model.config.vocab_size - 1)
     rows = stack.entering(ids)
-    expected = torch.stack(stack.heads_outputs(rows, layer, heads)).sum(dim=0).double()
+    expected = torch.stack(stack.heads_outputs(rows, layer, chosen)).sum(dim=0).double()
     apart = (attention(_entering(stack, rows, layer)) - expected).abs().max()
     tolerance = max(_TOLERANCE, 8 * torch.finfo(stack.dtype).eps)
     if not bool(apart <= tolerance * (1 + expected.abs().max())):

@@ -15,7 +15,6 @@ from wordsens.maps.transformer.loaded import SIDES, LoadedModel, Reader, Sentenc
 from wordsens.maps.transformer.stack import Stack
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
-from wordsens.text.document import Document
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.model_files import model_digest
@@ -180,7 +179,18 @@ class TransformerFeatures(FeatureMap):
         if pool is not None:
             require_choice("pool", pool, POOL_NAMES)
         if require_choice("output", output, OUTPUTS) != "states":
-            self._require_task_head(output, layer, head, pool)
+            if stack.model is stack.base:
+                raise InputError(
+                    f"`output` (={output!r}) needs a model with a head for its task, and {name} has none; use "
+                    "output='states', or a classifier or language model"
+                )
+            if head is not None or layer != stack.layers:
+                raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
+            if pool not in (None, "last"):
+                raise InputError(
+                    f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
+                    "token's logits"
+                )
         self.layer, self.head, self.pool, self.output = layer, head, pool, output
         self.reader = self._plain_reader
         if pool == OWN:
@@ -193,42 +203,22 @@ class TransformerFeatures(FeatureMap):
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
 
-    def _require_task_head(self, output: str, layer: int, head: int | None, pool: str | None) -> None:
-        if self.stack.model is self.stack.base:
-            raise InputError(
-                f"`output` (={output!r}) needs a model with a head for its task, and {self._model_name} has none; "
-                "use output='states', or a classifier or language model"
-            )
-        if head is not None or layer != self.stack.layers:
-            raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
-        if pool not in (None, "last"):
-            raise InputError(
-                f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
-                "token's logits"
-            )
-
     def _follow_sentence_transformers(self) -> None:
         if self._load_sentence is None:
             raise InputError(
                 f"the model {self._model_name!r} says nothing of its own pooling (modules.json is missing); use one "
                 f"of pool={', '.join(map(repr, POOLS))}"
             )
-        sentence = self._sentence
-        self.reader = Reader(
-            sentence.tokenizer,
-            self.stack.base,
-            self._model_name,
-            prompt=sentence.prompt,
-            most_tokens=sentence.most_tokens,
-            cuts=True,
-        )
+        own = self._sentence
+        cut = {"prompt": own.prompt, "most_tokens": own.most_tokens, "cuts": True}
+        self.reader = Reader(own.tokenizer, self.stack.base, self._model_name, **cut)
 
     @property
     def _sentence(self) -> SentenceModules:
         """The modules of sentence-transformers, loaded on first use and shared by the maps of one model."""
         assert self._load_sentence is not None
         if "modules" not in self._cache:
-            modules = self._load_sentence(self.stack.model)
+            modules = self._load_sentence()
             for module in modules.rest:
                 module.to(self.device, self.dtype)
             try:
@@ -298,13 +288,13 @@ class TransformerFeatures(FeatureMap):
         """
         if max_words is not None:
             require_count("max_words", max_words)
-        return [self._embedded(document, f"text {at}", max_words) for at, document in enumerate(as_documents(texts))]
-
-    def _embedded(self, document: Document, at: str, max_words: int | None) -> TextMatrix:
-        where = at + (f" ({document.source})" if document.source else "")
-        read = self.reading().tokens(document.text, where, max_words)
-        rows = self.rows_of(torch.tensor([read.ids]))[0]
-        return TextMatrix(rows, read.tokens, document.label, document.source or at, read.whole_words)
+        embedded = []
+        for number, document in enumerate(as_documents(texts)):
+            where = f"text {number}" + (f" ({document.source})" if document.source else "")
+            read = self.reading().tokens(document.text, where, max_words)
+            rows, source = self.rows_of(torch.tensor([read.ids]))[0], document.source or f"text {number}"
+            embedded.append(TextMatrix(rows, read.tokens, document.label, source, read.whole_words))
+        return embedded
 
     def embed_pair(self, first: str, second: str, moves: str = "second") -> TextMatrix:
         """The rows that enter the first layer when the model reads two texts together, as rerankers do.
@@ -395,7 +385,11 @@ class TransformerFeatures(FeatureMap):
     def _features(self, rows: Float[Tensor, "b n d"]) -> Tensor:
         if self.output != "states":
             logits = self.stack.logits(rows, last_only=self.pool is not None).to(self.dtype)
-            return logits if self.output == "logits" else self._probabilities(logits)
+            if self.output == "logits":
+                return logits
+            several = getattr(self.stack.model.config, "problem_type", None) == "multi_label_classification"
+            sigmoid = several or logits.shape[-1] == 1
+            return torch.sigmoid(logits) if sigmoid else torch.softmax(logits, dim=-1)
         if self.head is not None:
             return self._pooled(self.stack.heads_outputs(rows, self.layer, [self.head])[0].to(self.dtype))
         if self.pool == OWN:
@@ -408,10 +402,6 @@ class TransformerFeatures(FeatureMap):
         if self.pool == OWN:
             return self._sentence.pooled(states, self.reading().leading_tokens)
         return POOLS[self.pool](states)
-
-    def _probabilities(self, logits: Tensor) -> Tensor:
-        several = getattr(self.stack.model.config, "problem_type", None) == "multi_label_classification"
-        return torch.sigmoid(logits) if several or logits.shape[-1] == 1 else torch.softmax(logits, dim=-1)
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""

@@ -114,7 +114,7 @@ class Reader:
             return_offsets_mapping=True,
             verbose=False,
         )
-        moving = [at for at, text in enumerate(encoded.sequence_ids(0)) if text == side]
+        moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
         if not moving:
             raise InputError(f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can move")
         start, stop = moving[0], moving[-1] + 1
@@ -124,7 +124,7 @@ class Reader:
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers of every text's tokens. See `tokens`."""
-        return [list(self.tokens(text, f"text {at}").ids) for at, text in enumerate(texts)]
+        return [list(self.tokens(text, f"text {number}").ids) for number, text in enumerate(texts)]
 
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
@@ -221,17 +221,17 @@ class LoadedModel:
         model: of the transformers library.
         tokenizer: a fast one.
         name: for messages and records.
-        sentence: from the model to the modules of the SentenceTransformer that runs it; None where there is none.
+        sentence: gives the modules of the SentenceTransformer that runs the model; None where there is none.
     """
 
     model: Any
     tokenizer: Any
     name: str
-    sentence: Callable[[Any], SentenceModules] | None = None
+    sentence: Callable[[], SentenceModules] | None = None
 
 
 def load_parts(
-    given: Any,
+    source: Any,
     *,
     task: str = "base",
     device: str = "cpu",
@@ -243,20 +243,14 @@ def load_parts(
     require_choice("attention", attention, ATTENTIONS)
     if dtype not in _DTYPES:
         raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
-    if not isinstance(given, str | Path):
-        parts = model_parts(given)
-        built = partial(_given, given, parts.modules) if is_sentence_transformer(given) else None
-        return LoadedModel(parts.model, parts.tokenizer, parts.name, built)
-    name = str(given)
+    if not isinstance(source, str | Path):
+        parts = model_parts(source)
+        sentence = partial(SentenceModules.of, source, parts.modules) if is_sentence_transformer(source) else None
+        return LoadedModel(parts.model, parts.tokenizer, parts.name, sentence)
+    name = str(source)
     tokenizer, model, library = load_model(name, task=task, dtype=dtype, attention=attention, access=access)
     model = model.to(require_device(device))
-    built = None if library is None else partial(_by_name, name, library)
-    return LoadedModel(model, tokenizer, name, built)
-
-
-def _given(given: Any, modules: Sequence[nn.Module], model: Any) -> SentenceModules:
-    del model  # which is in the modules
-    return SentenceModules.of(given, modules)
+    return LoadedModel(model, tokenizer, name, None if library is None else partial(_by_name, name, library, model))
 
 
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:

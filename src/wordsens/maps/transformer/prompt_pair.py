@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_kind
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.results import Result, ResultTable
+from wordsens.results import Result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,11 +32,10 @@ class PromptPair(Result):
     answers: tuple[str, ...]
     probabilities: Float[Tensor, "2 a"]
 
-    def result_table(self) -> ResultTable:
+    def columns(self) -> dict[str, Any]:
         """A row an answer."""
         first, second = self.probabilities.tolist()
-        columns = {"answer": self.answers, "first": first, "second": second, "change": self.change.tolist()}
-        return ResultTable(f"{self.model}: probabilities of the answers", columns)
+        return {"answer": self.answers, "first": first, "second": second, "change": self.change.tolist()}
 
     @property
     def among(self) -> Float[Tensor, "2 a"]:

@@ -54,7 +54,7 @@ class Stack:
         self.dtype, self.device = weight.dtype, weight.device
         padding = getattr(model.config, "pad_token_id", None)
         # Some models count positions, or find a text's last token, by looking for padding.
-        self._placeholders = [at for at in range(_PROBED_TOKENS + 1) if at != padding]
+        self._placeholders = [number for number in range(_PROBED_TOKENS + 1) if number != padding]
         if padding is None:
             # Classifiers on decoders refuse batches otherwise; no token has this number, so no row counts as padding.
             model.config.pad_token_id = -1
@@ -138,7 +138,12 @@ class Stack:
         """
         calls: list[tuple[nn.Module, Tensor]] = []
         blocks = self.blocks if self.blocks and self.heads else []
-        linear = {part: at for at, block in enumerate(blocks) for part in block.modules() if _is_linear(part)}
+        linear = {
+            part: number
+            for number, block in enumerate(blocks)
+            for part in block.modules()
+            if isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
+        }
         handles = [
             part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0]))) for part in linear
         ]
@@ -148,8 +153,8 @@ class Stack:
             for handle in handles:
                 handle.remove()
         projections = []
-        for at in range(len(blocks)):
-            reading = [(part, rows) for part, rows in calls if linear[part] == at and rows.ndim == 3]
+        for number in range(len(blocks)):
+            reading = [(part, rows) for part, rows in calls if linear[part] == number and rows.ndim == 3]
             # DeBERTa also projects its table of relative positions, which has another number of rows.
             reading = [(part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]]
             queries = [part for part, rows in reading if rows is reading[0][1]]
@@ -195,7 +200,7 @@ class Stack:
     def _probe(self) -> None:
         """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
         known = embedding_rows(self.base)
-        few = [at for at in self._placeholders if known is None or at < known][:_PROBED_TOKENS]
+        few = [number for number in self._placeholders if known is None or number < known][:_PROBED_TOKENS]
         self.probe_ids = torch.tensor([few], device=self.device)
         self._embeddings: Any = self.base.get_input_embeddings() if hasattr(self.base, "get_input_embeddings") else None
         self.blocks, expected = layers_and_states(self.base, self.probe_ids)
@@ -214,7 +219,11 @@ class Stack:
                     "(as where it is quantised), so it has no map"
                 )
             ours = [self.states(rows, layer) for layer in range(self.layers)] + [last]
-            if not all(map(self._close, ours, expected)):
+            tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
+            if not all(
+                bool((state - own).abs().max() <= tolerance * (1 + own.abs().max()))
+                for state, own in zip(ours, expected, strict=True)
+            ):
                 raise InputError(
                     f"the hidden states of the model {self.name!r} depend on the tokens in other ways than by the rows "
                     "that enter its first layer, so it has no map; pass a function from texts to vectors to as_model"
@@ -232,18 +241,10 @@ class Stack:
         expected = 2 * (slope * step).sum()
         return bool(((change * along).sum() - expected).abs() <= _SLOPE_TOLERANCE * expected)
 
-    def _close(self, ours: Tensor, expected: Tensor) -> bool:
-        tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
-        return bool((ours - expected).abs().max() <= tolerance * (1 + expected.abs().max()))
-
 
 def weight_input_first(part: Any) -> Float[Tensor, "inputs outputs"]:
     """The weight of a linear layer, or of GPT-2's Conv1D, which keeps it input first."""
     return part.weight.T if isinstance(part, nn.Linear) else part.weight
-
-
-def _is_linear(part: nn.Module) -> bool:
-    return isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
 
 
 def _rebuilt(kind: type, config: Any, weights: dict[str, Tensor], name: str, frame: Any) -> Stack:

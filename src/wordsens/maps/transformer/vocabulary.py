@@ -40,25 +40,16 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
         if marked and mark == _BYTES_BEGIN:
             # Each letter of such a token stands for a byte; a piece of a character is no word.
             bare = ByteLevel().decode([bare])
-        if _is_word(bare):
+        # Letters and, from the second character on, the vowel signs that many scripts put on them.
+        if bare[:1].isalpha() and all(sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in bare):
             allowed[number] = bare
     if not allowed:
         raise InputError("no token of the vocabulary is a whole word of letters")
     return dict(sorted(allowed.items()))
 
 
-def _is_word(text: str) -> bool:
-    """Letters and, from the second character on, the vowel signs that many scripts put on them."""
-    return text[:1].isalpha() and all(sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in text)
-
-
 def transformer_vocabulary(
-    tokens: dict[int, str],
-    rows_of: Callable[[Tensor], Tensor],
-    *,
-    name: str,
-    first: int = 0,
-    rescale: bool = False,
+    tokens: dict[int, str], rows_of: Callable[[Tensor], Tensor], *, name: str, first: int = 0, rescale: bool = False
 ) -> Vocabulary:
     """The tokens with the rows that enter the first layer when they stand at a place.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wordsens.maps.base import PlainGroupChange
 from wordsens.maps.mapping import TextMap
-from wordsens.search.ball import unit
+from wordsens.search.objective import unit
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
@@ -26,15 +26,9 @@ class BatchedMap(TextMap, Protocol):
 
 
 class TransformerChange(PlainGroupChange):
-    """‖phi(X^G(Delta)) - phi(X)‖² for groups of words, and its gradient by autograd through the frozen model.
+    """‖phi(X^G(Delta)) - phi(X)‖² for groups of words (m, g), and its gradient by autograd through the frozen model.
 
-    A batch of b pairs costs b evaluations of the model.
-
-    Args:
-        phi: the map.
-        rows: X, (n, d).
-        groups: (m, g), the words that move together; None: every word alone, with Delta of shape (d,).
-        memory_budget: bytes for intermediate results.
+    A batch of b pairs costs b evaluations of the model. groups None: every word alone, with Delta of shape (d,).
     """
 
     def __init__(
@@ -63,8 +57,7 @@ class TransformerChange(PlainGroupChange):
             rows = self.rows.detach().requires_grad_()
             features = self._phi(rows).flatten()
             for _ in range(_DIRECTIONS):
-                along = torch.randn(len(features), generator=stream, dtype=torch.float64)
-                along = along.to(dtype=features.dtype, device=features.device)
+                along = torch.randn(len(features), generator=stream, dtype=torch.float64).to(features)
                 (slope,) = torch.autograd.grad(features, rows, along, retain_graph=True)
                 # A row that cannot move these features has no direction; any will do.
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)

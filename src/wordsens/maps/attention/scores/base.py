@@ -1,11 +1,19 @@
-"""Attention scores: the contract, and the answer of a weight to its own score in closed form."""
+"""Attention scores: the contract, and what a score may offer beside it, as types.
+
+A `ClosedForm` has the answer of a weight to its own score in closed form. A `Certified` score has what an upper bound
+needs (docs/theory/certificates-attention.md). A `Curve` is the growth of the attention p of a row to the changed word
+with the row's score gain t, on a grid of t over the whole range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and
+on each cell between two nodes bounds of p' and p'', times the cell's width and its square. p never falls in t, which is
+all that the widest cells rely on. An `Expansion` answers for a whole row to first order, for small radii.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import isabstract
 from typing import TypeVar
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Ability = TypeVar("Ability", bound="Score")
@@ -14,6 +22,13 @@ Rows = Float[Tensor, "*batch n"]
 Batch = Float[Tensor, "b n"]
 """Of a batch of rows, or of all rows to each of a batch of moved words."""
 Square = Float[Tensor, "n n"]
+Pairs = Float[Tensor, " m"]
+PairIndices = Int[Tensor, " m"]
+AllRows = Float[Tensor, "N n"]
+"""Of the rows of all heads, each with all words."""
+RowErrors = Float[Tensor, "N 1"]
+PerWord = Float[Tensor, " w"]
+WordErrors = Float[Tensor, "w 1"]
 
 
 class Score(ABC):
@@ -100,9 +115,7 @@ class Response(ABC):
     def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         """The answer of every row to t = moved."""
 
-    def dominant_gain(
-        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
-    ) -> Float[Tensor, " m"]:
+    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
@@ -144,3 +157,208 @@ def row_blocks(n: int, columns: int) -> list[slice]:
 
 
 _BLOCK_NUMBERS = 1 << 21
+
+
+LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
+NODES = LOW_TAIL + INNER_NODES + HIGH_TAIL
+
+PerPair = Float[Tensor, "w N"]
+"""Of w words and the N rows of all heads."""
+WordRows = Float[Tensor, "w n"]
+HeadRows = Float[Tensor, "heads w n"]
+"""The own rows of w words, under one head and under each."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Word first, then row, then node (K of them) or cell (K - 1). The change of a row is p Delta + g r.
+
+    Attributes:
+        t: score gains; the first is -reach, the last is reach.
+        p: the attention at the nodes.
+        g: p - a, times `factor`.
+        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where `affine`.
+        factor: (w, N), g = factor (p - a).
+        before: (w, N), a.
+        affine: whether p is affine on every cell.
+        dominant: (w, N), where `factor` is that of a > 1/2: g goes with x_i less the row's output without word i, and
+            elsewhere, if scores are divided, with x_i less the row's output. None: where `before` is more than 1/2.
+            To be given where `factor` goes by another comparison: rounded, a may be 1/2 on either side of it.
+    """
+
+    t: Float[Tensor, "w N K"]
+    p: Float[Tensor, "w N K"]
+    g: Float[Tensor, "w N K"]
+    rise: Float[Tensor, "w N cells"]
+    turn: Float[Tensor, "w N cells"]
+    factor: PerPair
+    before: PerPair
+    affine: bool = False
+    dominant: Bool[Tensor, "w N"] | None = None
+
+    @property
+    def mostly(self) -> Bool[Tensor, "w N"]:
+        """`dominant`, or what None stands for."""
+        return self.before > 0.5 if self.dominant is None else self.dominant
+
+
+def between(value: Tensor, reach: Tensor) -> Tensor:
+    return torch.maximum(torch.minimum(value, reach), -reach)
+
+
+def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
+    """`NODES` of them: tails from -reach to low and from high to reach, dense at low and high; between them, for power
+    2, dense at low."""
+
+    def line(count: int, power: int) -> Tensor:
+        return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
+
+    left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
+    down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
+    nodes = torch.cat(
+        [left * (1 - down) - reach * down, left * (1 - inner) + middle * inner, middle * (1 - up) + reach * up], dim=-1
+    )
+    # Where a tail is empty, rounding could put its nodes out of order.
+    return torch.minimum(nodes.cummax(dim=-1).values, reach)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Bounds of the rounding in the curves of w words: word first, or one row for all words.
+
+    Attributes:
+        before: the scores at which the curves start.
+        score: bounds of the error of any score of a row.
+        speed: of the error of the speed at which row j's score with the word moves, ‖u_j‖.
+        fastest: ‖u_j‖.
+        radius: of each word's ball.
+        most_p, most_g: the largest |p|, and the largest |g| / radius.
+        factor: g = factor (p - a).
+        others: what each row's other scores add up to, as `Certified.others` has it.
+        all_scores: (N, n), of every row; `words` are the columns meant.
+    """
+
+    before: PerPair
+    score: Float[Tensor, "1 N"]
+    speed: Float[Tensor, "1 N"]
+    fastest: Float[Tensor, "1 N"]
+    radius: Float[Tensor, "w 1"]
+    most_p: PerPair
+    most_g: PerPair
+    factor: PerPair
+    others: PerPair
+    all_scores: Float[Tensor, "N n"]
+    words: Int[Tensor, " w"]
+
+    @property
+    def kink(self) -> PerPair:
+        """Of the error, per radius, of relu(s + t) - relu(s).
+
+        A score that is off puts the kink elsewhere: the difference is off by no more than twice that, and by no more
+        than twice |t|. Where the kink is out of reach, the difference is t.
+        """
+        off = torch.minimum(2 * self.score / self.radius, 2 * self.fastest) + self.speed
+        clear = self.before - 2 * self.fastest * self.radius > 2 * self.score
+        return torch.where(clear, self.speed, off)
+
+
+@dataclass(frozen=True)
+class RowSteps:
+    """Bounds for a row whose score l moves by at most moves_l: its output changes by at most
+
+        sum_l change_l ‖x_l - c‖ + after_i ‖Delta‖,
+
+    c being its output for divided scores and 0 for others, i the word whose row it is. Arrays are (heads, w, n).
+    """
+
+    change: HeadRows
+    after: HeadRows
+
+
+class Certified(Score):
+    """A score whose weights are w(s_l), or w(s_l) / sum_m w(s_m) where `normalized`, w never falling, and w >= 0 there.
+
+    For every method, `error` bounds how far rounding, or a move that nobody controls, may have put a score.
+
+    Attributes:
+        lipschitz: of w; only asked where the weights are not divided.
+        masks: whether scores may be -inf, where a mask hides a word from a row.
+    """
+
+    lipschitz: float = torch.inf
+    masks: bool = False
+
+    @abstractmethod
+    def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
+        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand."""
+
+    @abstractmethod
+    def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
+        """Bounds of the errors of p, and of g / radius, anywhere on the curves."""
+
+    @abstractmethod
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
+        """Bounds of the errors of the weights of rows whose scores are each off by up to `error`."""
+
+    def others(self, scores: AllRows, attention: AllRows) -> AllRows:
+        """The sum of row j's scores but the i-th, as `curve` wants it. Unused where nothing is divided."""
+        return scores
+
+    @abstractmethod
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
+        """The effect of all scores of a row moving at once; infinite if only that rows are means is known."""
+
+
+class CertifiedElementwise(Certified):
+    """The part that every score shares whose weights are not divided."""
+
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
+        return (self.lipschitz * error).expand_as(scores)
+
+    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
+        low, here, high = (self.attention(place) for place in (scores - moves - error, scores, scores + moves + error))
+        # The differences are worth more where w is flat, the Lipschitz constant where they cancel.
+        change = torch.minimum(torch.maximum(high - here, here - low), self.lipschitz * moves)
+        return RowSteps(change, torch.maximum(high.abs(), low.abs()))
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The answer of a row to its scores' moves t_l, tau_l = t_l - sum_m mean_m t_m, the weights' mean being subtracted
+    where the score is `shift_invariant`. For some 0 <= zeta <= scale its output changes by
+
+        sum_l (zeta slope_l tau_l + rest_l) (x_l - c) + (zeta a_i + rho) Delta,
+
+    with |rest_l| <= bend_l tau_l² + spread_l |tau_l| and |rho| <= rise_i; c is the old output for divided scores and 0
+    for others, a_i the old weight of the word whose row it is. Word first.
+
+    Attributes:
+        slope_error: how far rounding may have put each slope from a true one.
+    """
+
+    slope: WordRows
+    slope_error: WordRows
+    bend: WordRows
+    spread: WordRows
+    rise: WordRows
+    scale: Float[Tensor, " w"]
+
+
+class Expanded(Certified):
+    """A certified score that also says how a whole row answers to first order.
+
+    Attributes:
+        shift_invariant: whether adding one number to all scores of a row leaves the weights as they are.
+    """
+
+    shift_invariant: bool = False
+
+    @abstractmethod
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+        """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by `error`."""
+
+
+def secant_expansion(weights: WordRows, low: WordRows, high: WordRows, moves: WordRows) -> Expansion:
+    """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and `high`."""
+    zeros, ones = torch.zeros_like(weights), torch.ones_like(weights[:, 0])
+    return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones)

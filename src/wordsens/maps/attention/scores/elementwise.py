@@ -4,17 +4,26 @@ from abc import abstractmethod
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    AllRows,
+    Batch,
     CertifiedElementwise,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
+    Moved,
     PerPair,
+    PerWord,
+    Response,
     Rounding,
+    RowErrors,
+    Rows,
+    Square,
+    WordErrors,
     WordRows,
     between,
     nodes,
@@ -56,9 +65,7 @@ class Relu(Undivided, CertifiedElementwise, Expanded):
         gain = torch.where(score > 0, torch.maximum(moved, -score), after)
         return after, gain, torch.sign(after)
 
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         """The secant is 1 while the score stays positive, 0 while negative; across 0, between."""
         across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
         across = across.nan_to_num(1.0)
@@ -94,9 +101,7 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
         p = torch.sigmoid(score + moved)
         return p, sigmoid_gain(score, moved), p - p * p
 
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         """By the second derivative where moves are small; by the range of the slope where that is less."""
         weights = self.attention(scores)
         slope = weights * torch.sigmoid(-scores)
@@ -121,9 +126,7 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         return sigmoid_errors(rounding, rounding.score)
 
-    def weight_errors(
-        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
-    ) -> Float[Tensor, "N n"]:
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         """Far from 0 a weight is within exp(-|score|) of 0 or of 1."""
         return torch.minimum(self.lipschitz * error, torch.exp((error - scores.abs()).clamp(max=0)))
 
@@ -144,9 +147,7 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
         after, gain = ((score + moved).masked_fill_(hidden, 0.0), moved.masked_fill(hidden, 0.0))
         return after, gain, torch.ones_like(moved).masked_fill_(hidden, 0.0)
 
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         ones = torch.ones_like(scores)
         return secant_expansion(scores, ones, ones, moves)
 

@@ -4,18 +4,30 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    AllRows,
+    Batch,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
     HeadRows,
+    Moved,
+    PairIndices,
+    Pairs,
     PerPair,
+    PerWord,
+    Response,
     Rounding,
+    RowErrors,
+    Rows,
     RowSteps,
+    Square,
+    WordErrors,
     WordRows,
     between,
     nodes,
+    row_blocks,
 )
 
 _JUMP_MARGIN = 1e-6
@@ -35,9 +47,7 @@ class DividedRelu(ClosedForm, Expanded):
         positive = scores > 0
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         return torch.where(
-            positive,
-            (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total,
-            torch.zeros_like(slopes),
+            positive, (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total, torch.zeros_like(slopes)
         )
 
     def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
@@ -55,7 +65,7 @@ class DividedRelu(ClosedForm, Expanded):
     def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
         return self.attention(scores.scatter(1, word.unsqueeze(1), 0.0))
 
-    def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
+    def others(self, scores: AllRows, attention: AllRows) -> AllRows:
         """The sum of the positive parts of a row without the word's."""
         return _rests(scores)
 
@@ -98,9 +108,7 @@ class DividedRelu(ClosedForm, Expanded):
         others = (unsure.sum(dim=1, keepdim=True) - unsure.to(torch.int64))[:, rounding.words].T
         return torch.where(others > 0, p_error, 0.0), torch.where(others > 0, g_error, 0.0)
 
-    def weight_errors(
-        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
-    ) -> Float[Tensor, "N n"]:
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         n = scores.shape[1]
         left = torch.relu(scores).sum(dim=1, keepdim=True) * (1 - n * torch.finfo(scores.dtype).eps) - n * error
         moved = ((n * attention + 1) * error / left).clamp(max=1)
@@ -115,9 +123,7 @@ class DividedRelu(ClosedForm, Expanded):
         change = torch.where(most > 0, moves / left, torch.zeros_like(most))
         return RowSteps(change.nan_to_num(torch.inf, torch.inf), (most / left).nan_to_num(0.0, torch.inf))
 
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         """Over the old sum, the row changing by zeta times that, zeta the old sum over the new one."""
         weights = torch.relu(scores)
         total = weights.sum(dim=1, keepdim=True)
@@ -164,9 +170,7 @@ class _DividedReluResponse(Response):
         p_slope = rest.mul_(positive).div_(total).div_(total)
         return Moved(after.div_(total), gain, p_slope, gain_slope)
 
-    def dominant_gain(
-        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
-    ) -> Float[Tensor, " m"]:
+    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         score, rest = self._scores[words, rows], self._rest[words, rows]
         before, after = torch.relu(score), torch.relu(score + moved)
         old_total, total = before + rest, _or_one(after + rest)

@@ -4,18 +4,30 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.attention.scores.base import Batch, ClosedForm, Moved, Response, Rows, Square, row_blocks
-from wordsens.maps.attention.scores.bounds import (
+from wordsens.maps.attention.scores.base import (
+    AllRows,
+    Batch,
+    ClosedForm,
     Curve,
     Expanded,
     Expansion,
     HeadRows,
+    Moved,
+    PairIndices,
+    Pairs,
     PerPair,
+    PerWord,
+    Response,
     Rounding,
+    RowErrors,
+    Rows,
     RowSteps,
+    Square,
+    WordErrors,
     WordRows,
     between,
     nodes,
+    row_blocks,
 )
 
 _LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
@@ -90,7 +102,7 @@ class Softmax(ClosedForm, Expanded):
         left = torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
         return left.nan_to_num(0.0)
 
-    def others(self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"]) -> Float[Tensor, "N n"]:
+    def others(self, scores: AllRows, attention: AllRows) -> AllRows:
         """The logarithm of the sum of the exponentials of a row without the word's."""
         return _rests(scores)
 
@@ -100,9 +112,7 @@ class Softmax(ClosedForm, Expanded):
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         return sigmoid_errors(rounding, 2 * rounding.score)
 
-    def weight_errors(
-        self, scores: Float[Tensor, "N n"], attention: Float[Tensor, "N n"], error: Float[Tensor, "N 1"]
-    ) -> Float[Tensor, "N n"]:
+    def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         """A weight changes by a factor in [exp(-2 error), exp(2 error)]; it is at most exp(2 error - its gap)."""
         most, leader = scores.max(dim=1, keepdim=True)
         moved = attention * torch.expm1(2 * error)
@@ -117,9 +127,7 @@ class Softmax(ClosedForm, Expanded):
         change = attention * torch.expm1(2 * moves.amax(dim=2, keepdim=True))
         return RowSteps(change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1))
 
-    def expansion(
-        self, scores: WordRows, moves: WordRows, together: Float[Tensor, " w"], error: Float[Tensor, "w 1"]
-    ) -> Expansion:
+    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
         """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
 
         tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
@@ -175,9 +183,7 @@ class _SoftmaxResponse(Response):
         p_slope = rest.mul_(p)
         return Moved(p, gain, p_slope, odds.mul_(p_slope).add_(p_slope))
 
-    def dominant_gain(
-        self, moved: Float[Tensor, " m"], words: Int[Tensor, " m"], rows: Int[Tensor, " m"]
-    ) -> Float[Tensor, " m"]:
+    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         return sigmoid_gain(self._logit[words, rows], moved)
 
 
