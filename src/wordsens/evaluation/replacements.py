@@ -11,8 +11,7 @@ from wordsens.evaluation.word_lists import ANTONYMS, QUANTITIES, TIMES
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.seeds import Seed, derive_seed
-from wordsens.text.alternatives import SameKind
-from wordsens.text.english import kind_of
+from wordsens.text.english import SameKind, kind_of
 
 MOST = 24
 """Words that are offered for one: a batch of most models."""

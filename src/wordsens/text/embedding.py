@@ -8,8 +8,7 @@ import torch
 
 from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
-from wordsens.text.encoder import Encoder, EncoderInput
-from wordsens.text.encoders import load_encoder
+from wordsens.text.encoder import Encoder, EncoderInput, load_encoder
 from wordsens.text.matrix import TextMatrix, Word, rescale_rows
 
 Texts = str | Document | Iterable[str | Document]

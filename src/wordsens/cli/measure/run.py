@@ -24,7 +24,7 @@ from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text import Document, embed, read_documents
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.plain_files import text_file_rows
+from wordsens.text.tables import file_text
 from wordsens.theory import check_conditions, predict
 from wordsens.version import __version__
 
@@ -169,8 +169,8 @@ def _documents(options: MeasureOptions) -> list[Document]:
     if options.text is not None:
         return [Document(options.text, source="the command line")]
     if options.file is not None:
-        rows = text_file_rows(named_path("file", options.file, home=False), options.encoding)
-        return [Document(str(row.text), source=row.where) for row in rows]
+        path = named_path("file", options.file, home=False)
+        return [Document(file_text(path, options.encoding), source=path.name)]
     assert options.texts is not None
     return read_documents(
         options.texts,

@@ -15,9 +15,8 @@ from wordsens.models.black_box import Model
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.sensitivity.removals import removal_effects
 from wordsens.sensitivity.several_words import whole_word_sensitivity
-from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
-from wordsens.text.english import kind_of
+from wordsens.text.english import Alternatives, kind_of
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.transformer_encoder import wide_offsets
 from wordsens.text.whole_words import Span, reading_words, whole_words, with_word, without, word_spans
