@@ -66,8 +66,7 @@ def embed(
     if max_words is not None and pad_to is not None and pad_to > max_words:
         raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
     plans = [
-        _plan(document, index, chosen, max_words=max_words, special_tokens=special_tokens, pad_to=pad_to)
-        for index, document in enumerate(documents)
+        _plan(document, index, chosen, max_words, special_tokens, pad_to) for index, document in enumerate(documents)
     ]
     # Texts of like length go together, so that little of a batch is filling.
     order = sorted(range(len(plans)), key=lambda index: len(plans[index].input.ids))
@@ -79,11 +78,9 @@ def embed(
         rows = torch.cat(parts).to(dtype)
         rows = rescale_rows(rows) if rescale else rows
         for index, text_rows in zip(batch, rows.split([len(part) for part in parts]), strict=True):
-            document = documents[index]
-            plan = plans[index]
-            matrices[index] = TextMatrix(
-                text_rows, plan.tokens, document.label, document.source or f"text {index}", plan.whole_words
-            )
+            plan, document = plans[index], documents[index]
+            source = document.source or f"text {index}"
+            matrices[index] = TextMatrix(text_rows, plan.tokens, document.label, source, plan.whole_words)
         if progress is not None:
             progress(len(matrices), len(plans))
     return [matrices[index] for index in range(len(plans))]
@@ -146,13 +143,13 @@ def _as_document(item: object, index: int) -> Document:
 def _chosen(encoder: Any, device: str | None) -> Encoder:
     if isinstance(encoder, str):
         return load_encoder(encoder, device=device or "cpu")
-    result = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
-    if device is not None and torch.device(device) != result.device:
+    loaded = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
+    if device is not None and torch.device(device) != loaded.device:
         raise InputError(
-            f"`device` (={device!r}) is not where the given encoder is ({str(result.device)!r}); "
+            f"`device` (={device!r}) is not where the given encoder is ({str(loaded.device)!r}); "
             "leave device out, or load the encoder there"
         )
-    return result
+    return loaded
 
 
 @dataclass(frozen=True)
@@ -166,13 +163,7 @@ class _Plan:
 
 
 def _plan(
-    document: Document,
-    index: int,
-    encoder: Encoder,
-    *,
-    max_words: int | None,
-    special_tokens: bool,
-    pad_to: int | None,
+    document: Document, index: int, encoder: Encoder, max_words: int | None, special_tokens: bool, pad_to: int | None
 ) -> _Plan:
     where = f"text {index}" + (f" ({document.source})" if document.source else "")
     whole = encoder.tokenize(document.text)

@@ -12,7 +12,7 @@ from wordsens.errors import InputError, require_characters
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
-from wordsens.text.pretrained import MINILM, load_pretrained
+from wordsens.text.pretrained import MINILM, Access, load_model
 from wordsens.text.whole_words import Span, whole_words
 
 MOST_UNKNOWN = 0.8
@@ -38,14 +38,15 @@ class TransformerEncoder(Encoder):
         local_files_only: never ask the hub.
         revision: branch, tag or commit of a name on the hub.
 
-    Raises what `load_pretrained` and `model_parts` raise.
+    Raises what `load_model` and `model_parts` raise.
     """
 
     def __init__(
         self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
     ):
         if isinstance(model, str):
-            self._tokenizer, loaded = load_pretrained(model, local_files_only=local_files_only, revision=revision)
+            access = Access(local_files_only=local_files_only, revision=revision)
+            self._tokenizer, loaded, _ = load_model(model, access=access)
             self.name, self.device = model, torch.device(device)
         else:
             parts = model_parts(model)
@@ -81,13 +82,12 @@ class TransformerEncoder(Encoder):
         for row, text in enumerate(batch):
             ids[row, : len(text.ids)] = torch.tensor(text.ids)
             mask[row, : len(text.ids) - text.padding] = 1
-        hidden = self._hidden(ids.to(self.device), mask.to(self.device), layer)
-        return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
-
-    def _hidden(self, ids: Tensor, mask: Tensor, layer: int) -> Float[Tensor, "texts tokens d"]:
+        ids, mask = ids.to(self.device), mask.to(self.device)
         if layer == 0 and self._first is not None:
-            return tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))[:, : ids.shape[1]]
-        return call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+            hidden = tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))
+        else:
+            hidden = call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+        return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
 
 
 def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
@@ -115,7 +115,13 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         of_prompt = _leading_ones([int(stop <= len(prompt)) for _, stop in spans])
         leading, spans = leading + of_prompt, spans[of_prompt:]
         inner = slice(leading, inner.stop)
-    _require_known_tokens(ids[inner], tokenizer, where, name)
+    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids[inner])
+    if unknown > MOST_UNKNOWN * len(ids[inner]):
+        raise InputError(
+            f"{where}: {unknown} of its {len(ids[inner])} tokens are unknown to {name} ({tokenizer.unk_token}), so a "
+            "number would not speak of its words; use a model for this language, or one whose tokenizer files are "
+            "complete"
+        )
     require_rows(ids, table, tokenizer, f"{where} in {name}")
     words = None
     if offsets:
@@ -215,20 +221,6 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
     return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
-
-
-def _require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:
-    """Refuse a text nearly all of whose tokens are the tokenizer's unknown token.
-
-    Args:
-        ids: the text's own tokens, special ones left out.
-    """
-    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids)
-    if unknown > MOST_UNKNOWN * len(ids):
-        raise InputError(
-            f"{where}: {unknown} of its {len(ids)} tokens are unknown to {name} ({tokenizer.unk_token}), so a number "
-            "would not speak of its words; use a model for this language, or one whose tokenizer files are complete"
-        )
 
 
 def embedding_rows(model: Any) -> int | None:
