@@ -40,7 +40,6 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
         both = cosine(model, *(without(text, (w.start, w.stop)) for text, w in zip(texts, (one, two), strict=True)))
         assert pair.together == pytest.approx(both - value, abs=1e-6)
         assert pair.alone == pytest.approx(one.removal + two.removal)
-    assert found.removal[0] == found.words[0].removal
     assert found.swap[1] == found.words[1].swap
 
 

@@ -12,10 +12,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.replacements import Replacements
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
 from wordsens.evaluation.text_scores import gradient
-from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Replacements, choose_words, encoded
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
@@ -162,10 +161,6 @@ class LabelFlips(Gated, Result):
         }  # fmt: skip
         rows = {title: [row.number(name) for row in self.classes] for title, name in names.items()}
         return {"class": [row.label for row in self.classes], **rows}
-
-    def of_text(self, number: int) -> tuple[FlipWord, ...]:
-        """The words of a text, those first whose removal takes most from its label."""
-        return tuple(sorted((word for word in self.words if word.text == number), key=lambda word: word.removal))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, audit_black_box, audit_text
-from wordsens.evaluation.replacements import Replacements
+from wordsens.evaluation.texts import Replacements
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint

@@ -89,6 +89,9 @@ def _ratio(word: str, removals: Mapping[str, Sequence[float]]) -> float:
 
 MEASURES = ("sensitivity", "removal", "swap")
 
+LISTED = 8
+"""Words in each list, at most."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -175,13 +178,12 @@ class _SortedWord:
     band: str
 
 
-def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, listed: int = 8) -> AuditSummary:
+def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str]) -> AuditSummary:
     """The summary of the texts that were measured.
 
     Args:
         texts: of one audit.
         counts: how often each word occurs in the data.
-        listed: the most words in each list.
 
     Raises:
         InputError: there is no text.
@@ -209,8 +211,8 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
     kinds = sorted({word.kind for word in words})
     return AuditSummary(
         texts=len(texts), words=len(words), groups=tuple(groups), compared=len(compared), most_texts=most_texts,
-        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:listed]),
-        ignores=tuple(sorted(less, key=lambda word: word.high)[:listed]),
+        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:LISTED]),
+        ignores=tuple(sorted(less, key=lambda word: word.high)[:LISTED]),
         exponents={kind: _exponents([word for word in words if word.kind == kind]) for kind in kinds},
     )  # fmt: skip
 
