@@ -201,8 +201,8 @@ def test_files_of_models(tiny_bert, tmp_path, name, data):
 
 COMMANDS = {
     "measure": "--file --texts --map --encoder --layer --max-words --word --sample --radius --depth --seed --json",
-    "audit": "--dataset --layer --limit --seed --out --json",
-    "check": "--pairs --budget --baseline --require --json --seed",
+    "audit": "--texts --layer-texts --limit --seed --out --json",
+    "check": "--pairs --threshold --baseline --require --json --seed",
     "explain": "--target --tries --html --json --seed",
     "report": "--out --title --json",
 }
@@ -226,7 +226,7 @@ def command_lines(draw):
 def no_work(monkeypatch, tmp_path):
     """Every command up to the point where it would compute, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    for command in ("audit_run", "check", "explain", "measure.run", "paper", "report"):
+    for command in ("audit", "check", "explain", "measure.run", "paper", "report"):
         module = importlib.import_module(f"wordsens.cli.{command}")
         for name in [name for name in vars(module) if name.startswith("run_")]:
             monkeypatch.setattr(module, name, lambda *_, **__: None)
