@@ -124,19 +124,18 @@ class Replacements:
 
     def __call__(self, word: str, most: int = MOST_REPLACEMENTS) -> tuple[str, ...]:
         named = self.opposites(word)
-        near = [] if self._vocabulary is None else self._vocabulary.nearest(word)
-        others = dict.fromkeys([*named, *(near or self._random(word, named))])
+        further = [] if self._vocabulary is None else self._vocabulary.nearest(word)
+        if not further:
+            alike = [other for other in self._alike(word) if fits(word, other) and other not in named]
+            chance = random.Random(derive_seed(self._seed, "replacements", word))
+            further = chance.sample(alike, min(MOST_REPLACEMENTS - len(named), len(alike)))
+        others = dict.fromkeys([*named, *further])
         return tuple(other for other in others if other.lower() != word.lower())[:most]
 
     def opposites(self, word: str) -> list[str]:
         """Those of the lists."""
         listed = [words[word.lower()] for words in (ANTONYMS, QUANTITIES, TIMES) if word.lower() in words]
         return [_cased(word, other) for other in dict.fromkeys(listed) if " " not in other]
-
-    def _random(self, word: str, named: list[str]) -> list[str]:
-        others = [other for other in self._alike(word) if fits(word, other) and other not in named]
-        chance = random.Random(derive_seed(self._seed, "replacements", word))
-        return chance.sample(others, min(MOST_REPLACEMENTS - len(named), len(others)))
 
 
 class _Vocabulary:
@@ -163,18 +162,15 @@ class _Vocabulary:
         cosines = self._units @ normalize(self._table[ids].mean(dim=0), dim=0)
         order = cosines.topk(min(_LOOKED_AT, len(cosines))).indices.tolist()
         near = dict.fromkeys(_cased(word, self._words[at].lower()) for at in order if fits(word, self._words[at]))
-        return [other for other in near if not _same_stem(word.lower(), other.lower())][:MOST_REPLACEMENTS]
+        stems = {other: sorted((word.lower(), other.lower()), key=len) for other in near}
+        kept_apart = [other for other, (short, long) in stems.items() if len(short) < 3 or not long.startswith(short)]
+        return kept_apart[:MOST_REPLACEMENTS]
 
 
 def fits(word: str, other: str) -> bool:
     """True for another word of the same kind and ending."""
     word, other = word.lower(), other.lower()
     return word != other and kind_of(word) == kind_of(other) and _ending(word) == _ending(other)
-
-
-def _same_stem(word: str, other: str) -> bool:
-    short, long = sorted((word, other), key=len)
-    return long.startswith(short) and len(short) > 2
 
 
 def _ending(word: str) -> str:
