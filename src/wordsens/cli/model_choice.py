@@ -45,7 +45,7 @@ def requirements_option(examples: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class CommandOptions:
     """Seed, threads and output."""
 
     seed: Seed = 0
