@@ -19,7 +19,7 @@ from wordsens.evaluation.audit.text import (
     audit_text,
     chosen_words,
 )
-from wordsens.evaluation.replacements import MOST, Replacements
+from wordsens.evaluation.texts import MOST_REPLACEMENTS, Replacements
 from wordsens.models.black_box import FunctionModel
 from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
@@ -185,7 +185,7 @@ def test_removals_and_swaps_are_those_of_plain_encoding():
         assert math.isnan(word.sensitivity)
         assert word.swapped_for != word.word
     assert found.value == max(word.removal for word in found.measured)
-    assert found.evaluations <= 1 + 4 * (1 + MOST)
+    assert found.evaluations <= 1 + 4 * (1 + MOST_REPLACEMENTS)
 
 
 class ReadsTheEnd(FunctionModel):

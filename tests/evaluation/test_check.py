@@ -138,7 +138,7 @@ def test_what_is_refused(options, message):
 
 
 def read(text):
-    return Requirement.read(text, KIND_FIELDS, "negation.auc >= .5", FIELDS)
+    return Requirement.read_all(text, KIND_FIELDS, "negation.auc >= .5", FIELDS)[0]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import csv
 import subprocess
 import sys
-import time
 import unicodedata
 from importlib.resources import files
 from pathlib import Path
@@ -79,21 +78,30 @@ def test_hostile_texts_are_judged(text):
     assert ws.guard(text, "The lift is not working today.").verdict != "same"
 
 
-def seconds(unit, words):
-    """Of judging two texts of so many words, the second in the other order; the least of three."""
+def lines_run(unit, words):
+    """Lines of Python that judging two texts of so many words runs, the second in the other order."""
     first, second = (" ".join(unit.format(k) for k in order) for order in (range(words), reversed(range(words - 1))))
-    times = []
-    for _ in range(3):
-        start = time.process_time()
+    count = 0
+
+    def step(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
         ws.guard(first, second)
-        times.append(time.process_time() - start)
-    return min(times)
+    finally:
+        sys.settrace(before)
+    return count
 
 
 @pytest.mark.parametrize("unit", ["not", "open the door before 5 pm", "a-", "1.", "'", "w{}", "]!", "1 000"])
-def test_a_text_eight_times_as_long_takes_eight_times_as_long(unit):
+def test_a_text_eight_times_as_long_takes_eight_times_as_much_work(unit):
     """A quadratic step would make it 64 times."""
-    assert seconds(unit, 8000) < 24 * seconds(unit, 1000)
+    ws.guard("warm", "up")
+    assert lines_run(unit, 1600) < 12 * lines_run(unit, 200)
 
 
 @given(st.data())

@@ -36,16 +36,12 @@ def run_check(folder, **inputs):
 @pytest.fixture
 def pairs(tmp_path):
     """A file of pairs beside the step."""
-    ws.write_pairs(
-        ws.read_pairs(
-            [
-                ("switch", "Turn the alarm on.", "Turn the alarm off.", False),
-                ("switch", "Lock the outer door.", "Unlock the outer door.", False),
-                ("same", "Turn the alarm on.", "Please turn the alarm on.", True),
-            ]
-        ),
-        tmp_path / "pairs.csv",
-    )
+    rows = [
+        ("switch", "Turn the alarm on.", "Turn the alarm off.", False),
+        ("switch", "Lock the outer door.", "Unlock the outer door.", False),
+        ("same", "Turn the alarm on.", "Please turn the alarm on.", True),
+    ]
+    ws.write_pairs(ws.read_pairs(rows), tmp_path / "pairs.csv")
     return "--pairs pairs.csv --threshold .5"
 
 

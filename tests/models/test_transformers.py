@@ -10,7 +10,7 @@ from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.models.load import as_model
-from wordsens.text.encoders import load_encoder
+from wordsens.text import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
 LONG = "the film was good and " * 10

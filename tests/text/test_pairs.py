@@ -5,7 +5,8 @@ import re
 import pytest
 
 import wordsens as ws
-from wordsens.text.pairs import EXTENSIONS, Pair
+from wordsens.text.pairs import Pair
+from wordsens.text.tables import TABLES
 
 ROWS = [
     ("switch", "How do I turn it on?", "How do I turn it off, please?", False),
@@ -14,7 +15,7 @@ ROWS = [
 PAIRS = [Pair(*row, {"id": str(at), "note": "a, b"}) for at, row in enumerate(ROWS)]
 
 
-@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize("extension", TABLES)
 def test_a_file_gives_back_what_was_written(tmp_path, extension):
     ws.write_pairs(PAIRS, tmp_path / f"pairs{extension}")
     assert ws.read_pairs(tmp_path / f"pairs{extension}") == PAIRS

@@ -13,9 +13,9 @@ import pytest
 
 from wordsens.errors import InputError
 from wordsens.text import Document, read_documents, stream_documents
+from wordsens.text.document import LabelReader
 from wordsens.text.hub import HubAnswer, ask_hub
-from wordsens.text.labels import LabelReader
-from wordsens.text.text_column import text_column_of
+from wordsens.text.tables import text_column_of
 
 ACCENTS = "Café, ça déçoit 🎬"
 
@@ -243,19 +243,17 @@ def test_long_fields_and_other_encodings(tmp_path):
     assert read_documents(path, encoding="latin-1")[0].text == "Ein schöner Film"
 
 
-@pytest.mark.parametrize("value", [1, True, 1.0, "1", "+1", "1.0", "pos", "Positive", " POS "])
-def test_positive(value):
-    assert LabelReader().read(value, "row 1") == 1
-
-
-@pytest.mark.parametrize("value", [0, False, 0.0, -1, -1.0, "0", "-1", "0.0", "neg", "Negative"])
-def test_negative(value):
-    assert LabelReader().read(value, "row 1") == -1
-
-
-@pytest.mark.parametrize("value", [None, "", "  ", math.nan])
-def test_unknown_label(value):
-    assert LabelReader().read(value, "row 1") is None
+@pytest.mark.parametrize(
+    ("label", "values"),
+    [
+        (1, (1, True, 1.0, "1", "+1", "1.0", "pos", "Positive", " POS ")),
+        (-1, (0, False, 0.0, "0", "0.0", "neg", "Negative")),
+        (-1, (-1, -1.0, "-1")),
+        (None, (None, "", "  ", math.nan)),
+    ],
+)
+def test_labels_that_are_understood(label, values):
+    assert [LabelReader().read(value, "row 1") for value in values] == [label] * len(values)
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "maybe", "3", [1], b"pos", math.inf])

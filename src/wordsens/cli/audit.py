@@ -184,7 +184,7 @@ def _texts(options: AuditOptions) -> "AuditTexts":
     texts = AuditTexts()
     for message in () if options.quiet else options.notices():
         notice(message)
-    stream = stream_documents(str(options.texts), options.reading(), on_empty=texts.leave_out_empty)
+    stream = stream_documents(str(options.texts), **options.reading(), on_empty=texts.leave_out_empty)
     with closing(stream):
         texts.take(islice(stream, options.limit))
     if not texts.documents:
@@ -355,7 +355,7 @@ def _substitution(
 ) -> "SubstitutionSensitivity | None":
     """The sensitivities to random words of the first texts; the words are those of all the data."""
     from wordsens.sensitivity.substitution import substitution_sensitivity
-    from wordsens.text.alternatives import SameKind
+    from wordsens.text.english import SameKind
 
     if not documents:
         return None

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from wordsens.cli.model_choice import (
     GATE,
+    CommandOptions,
     Html,
     Junit,
     ModelOptions,
-    RunOptions,
     TextOptions,
     require_met,
     requirements_option,
@@ -37,7 +37,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(ModelOptions, TextOptions, RunOptions):
+class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     """The options of `wordsens check`; `texts` are those from which near misses are made."""
 
     pairs: Annotated[
@@ -95,7 +95,7 @@ class CheckOptions(ModelOptions, TextOptions, RunOptions):
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        RunOptions.__post_init__(self)
+        CommandOptions.__post_init__(self)
         if self.pairs is not None and self.texts is not None:
             raise InputError(
                 "--pairs and --texts exclude each other; write near misses with --write-pairs, and add yours"

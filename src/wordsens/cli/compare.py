@@ -11,10 +11,10 @@ from wordsens.cli.model_choice import (
     MODEL,
     POOLS,
     TEXT,
+    CommandOptions,
     Html,
     Junit,
     MaxWords,
-    RunOptions,
     TextOptions,
     require_met,
     requirements_option,
@@ -37,7 +37,7 @@ _MODELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(TextOptions, RunOptions):
+class CompareOptions(TextOptions, CommandOptions):
     """The options of `wordsens compare`."""
 
     models: Annotated[list[str] | None, typer.Argument(metavar="FIRST SECOND", help=_MODELS, show_default=False)] = None
@@ -74,7 +74,7 @@ class CompareOptions(TextOptions, RunOptions):
     html: Html = None
 
     def __post_init__(self) -> None:
-        RunOptions.__post_init__(self)
+        CommandOptions.__post_init__(self)
         models = [*(self.models or []), *(self.encode or [])]
         object.__setattr__(self, "models", models)
         if len(models) != 2:

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.model_choice import Html, MaxWords, ModelOptions, RunOptions, unset, write_page
+from wordsens.cli.model_choice import CommandOptions, Html, MaxWords, ModelOptions, unset, write_page
 from wordsens.errors import InputError, require_count
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(ModelOptions, RunOptions):
+class ExplainOptions(ModelOptions, CommandOptions):
     """The options of `wordsens explain`. With --encode or --endpoint there is no MODEL: the first argument is TEXT."""
 
     texts: Annotated[
@@ -35,7 +35,7 @@ class ExplainOptions(ModelOptions, RunOptions):
             object.__setattr__(self, "model", None)
         object.__setattr__(self, "texts", texts)
         ModelOptions.__post_init__(self)
-        RunOptions.__post_init__(self)
+        CommandOptions.__post_init__(self)
         if len(texts) not in (1, 2):
             raise InputError(f"give one text or two, in quotes; got {len(texts)}")
         if self.classes and (self.model is None or len(texts) == 2):

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.model_choice import MaxWords, RunOptions, TextOptions, require_met, requirements_option, unset
+from wordsens.cli.model_choice import CommandOptions, MaxWords, TextOptions, require_met, requirements_option, unset
 from wordsens.cli.options import Device
 from wordsens.errors import InputError, require_count
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlipsOptions(TextOptions, RunOptions):
+class FlipsOptions(TextOptions, CommandOptions):
     """The options of `wordsens flips`."""
 
     model: Annotated[
@@ -31,7 +31,7 @@ class FlipsOptions(TextOptions, RunOptions):
     device: Device = "cpu"
 
     def __post_init__(self) -> None:
-        RunOptions.__post_init__(self)
+        CommandOptions.__post_init__(self)
         if (self.model is None) == (self.encode is None):
             raise InputError("give one model: MODEL, or --encode module:function")
         self.require_texts()

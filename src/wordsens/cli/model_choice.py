@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wordsens.models.endpoint import Endpoint
     from wordsens.models.pairs import PairModel
     from wordsens.text.document import Document
-    from wordsens.text.readers import Reading
 
 MODEL, TEXT, EFFORT, GATE = "Model", "Texts", "Effort", "Gate"
 """Panels of the help."""
@@ -46,7 +45,7 @@ def requirements_option(examples: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class CommandOptions:
     """Seed, threads and output."""
 
     seed: Seed = 0
@@ -183,17 +182,16 @@ class TextOptions:
         if self.limit is not None:
             require_count("limit", self.limit)
 
-    def reading(self) -> "Reading":
-        """The way in which the texts are read; labels play no part."""
-        from wordsens.text.readers import Reading
-        from wordsens.text.text_column import text_column_of
+    def reading(self) -> dict[str, Any]:
+        """The options of `read_documents` that say how the texts are read; labels play no part."""
+        from wordsens.text.tables import text_column_of
 
         column = self.text_column or text_column_of(str(self.texts), self.encoding)
-        return Reading(text_column=column, labels=False, encoding=self.encoding, skip_empty=True)
+        return {"text_column": column, "labels": False, "encoding": self.encoding, "skip_empty": True}
 
     def notices(self) -> list[str]:
         """What a reader should know of the way in which a table is read."""
-        from wordsens.text.plain_files import delimiter_of
+        from wordsens.text.tables import delimiter_of
 
         path = Path(str(self.texts)).expanduser()
         if path.suffix.lower() == ".txt" and path.is_file():
@@ -211,7 +209,7 @@ class TextOptions:
 
         for message in () if quiet else self.notices():
             notice(message)
-        documents = read_documents(str(self.texts), limit=self.limit, **vars(self.reading()))
+        documents = read_documents(str(self.texts), limit=self.limit, **self.reading())
         if max_words is None:
             return documents
         return [replace(document, text=first_words(document.text, max_words)) for document in documents]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.model_choice import RunOptions, TextOptions, unset
+from wordsens.cli.model_choice import CommandOptions, TextOptions, unset
 from wordsens.cli.options import Device, Threads
 from wordsens.cli.terminal import reporting
 from wordsens.errors import require_count
@@ -15,7 +15,7 @@ _TRAINING = "Training"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(TextOptions, RunOptions):
+class TuneOptions(TextOptions, CommandOptions):
     """The options of `wordsens tune`; `texts` are those from which near misses are made."""
 
     model: Annotated[
@@ -38,7 +38,7 @@ class TuneOptions(TextOptions, RunOptions):
     threads: Threads = os.cpu_count() or 1
 
     def __post_init__(self) -> None:
-        RunOptions.__post_init__(self)
+        CommandOptions.__post_init__(self)
         if self.limit is not None:
             require_count("limit", self.limit)
 

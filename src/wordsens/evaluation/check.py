@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from wordsens.display.content import Display
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.guard import guard
-from wordsens.evaluation.requirement import EVERY, LEVEL, Baseline, Requirement, Unmet, on_the_floor, vacuous
+from wordsens.evaluation.requirement import EVERY, LEVEL, Baseline, Gated, Requirement, Unmet, on_the_floor, vacuous
 from wordsens.evaluation.similarities import (
     PairSimilarities,
     Progress,
@@ -26,11 +25,9 @@ from wordsens.evaluation.similarities import (
     similarity_name,
     threshold_draws,
 )
-from wordsens.looks import answer_of, display_of
 from wordsens.models.black_box import Model
 from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
-from wordsens.results import Shown
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, auc, auc_interval
 from wordsens.statistics.paired import TOGETHER, Drop
@@ -99,7 +96,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Check(Shown):
+class Check(Gated):
     """The result of a check: how a model tells opposites from near-duplicates of the same meaning.
 
     Attributes:
@@ -134,34 +131,14 @@ class Check(Shown):
     notes: tuple[str, ...]
     seed: Seed
 
-    @property
-    def passed(self) -> bool:
-        """True where every requirement is met."""
-        return not self.unmet
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A sentence for every requirement that is not met."""
-        return tuple(each.sentence for each in self.unmet)
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The findings in sentences, that of the threshold first."""
-        return answer_of(self)
-
     def all_pairs(self) -> list[dict[str, Any]]:
         """Every pair with its similarity: opposites first, the most alike first; then those that mean the same, the
         least alike first."""
         rows = []
         for pair, value in zip(self.measured.pairs, self.measured.values.tolist(), strict=True):
-            changed_first, changed_second = pair.changed
-            rows.append(
-                {
-                    "kind": pair.kind, "same": pair.same, "similarity": value, "hit": value >= self.threshold,
-                    "first": pair.first, "second": pair.second, "changed_first": changed_first,
-                    "changed_second": changed_second,
-                }
-            )  # fmt: skip
+            numbers = {"kind": pair.kind, "same": pair.same, "similarity": value, "hit": value >= self.threshold}
+            texts = {"first": pair.first, "second": pair.second}
+            rows.append(numbers | texts | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True)))
         return sorted(rows, key=lambda row: (row["same"], row["similarity"] if row["same"] else -row["similarity"]))
 
     def failing_pairs(self, most: int = 10) -> list[dict[str, Any]]:
@@ -180,8 +157,7 @@ class Check(Shown):
         measured = self.measured
         hits = measured.values >= self.threshold
         for place in np.flatnonzero(hits):
-            pair = measured.pairs[place]
-            hits[place] = guard(pair.first, pair.second).verdict != "different"
+            hits[place] = guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
         false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
         return Guarded(float(hits[measured.near].mean()), false_hits)
 
@@ -191,12 +167,11 @@ class Check(Shown):
 
     def to_dict(self, *, all_pairs: bool = False) -> dict[str, Any]:
         """The figures, as the JSON document has them; with all pairs where asked."""
-        numbers = ("threshold", "recall", "recall_low", "recall_high")
         return {
             "passed": self.passed,
             "failures": list(self.failures),
             "answer": list(self.answer),
-            **{name: getattr(self, name) for name in numbers},
+            **{name: getattr(self, name) for name in FIELDS},
             "kinds": [asdict(row) for row in self.kinds.values()],
             "lengths": [asdict(row) for row in self.lengths],
             "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
@@ -221,13 +196,6 @@ class Check(Shown):
         state = "passed" if self.passed else "failed"
         kinds = ", ".join(f"{row.kind}.auc {row.auc:.3f}" for row in self.kinds.values())
         return f"<Check of {self.model}, {state}: {kinds}>"
-
-    def __str__(self) -> str:
-        return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
-
-    def display(self, **options: Any) -> Display:
-        """The answer, what fails with its pairs, and the tables; `options` are those of `findings.check.display`."""
-        return display_of(self, **options)
 
 
 def check(
@@ -337,12 +305,9 @@ def evaluate(
     whole = {"threshold": used, "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high}
     rows = {**kinds, "": SimpleNamespace(**whole)}
     unmet = [each for requirement in gate for each in requirement.unmet(rows, detail=_interval)]
-    of_similarity = []
-    if not measured.cosines and not isinstance(model, PairModel):
-        name = similarity_name(model)
-        of_similarity = [
-            f"similarities, and the threshold, are the model's own (similarity_fn_name): the {name}, not the cosine"
-        ]
+    usual = measured.cosines or isinstance(model, PairModel)
+    of_similarity = f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
+    compared_by = [] if usual else [f"similarities, and the threshold, are {of_similarity}"]
     same = [
         f"{count} of {kinds[kind].pairs} {kind} pairs have the very same vector for both texts: no use of these "
         "vectors can tell them apart"
@@ -352,7 +317,7 @@ def evaluate(
     return Check(
         model=named.name, identity=named.identity(), measured=measured, keep=keep if threshold is None else None,
         **whole, kinds=kinds, lengths=tuple(_length_rows(measured, used)), drops=drops, requirements=gate,
-        unmet=(*unmet, *_fallen(drops)), notes=(*of_similarity, *notes, *further, *same), seed=seed,
+        unmet=(*unmet, *_fallen(drops)), notes=(*compared_by, *notes, *further, *same), seed=seed,
     )  # fmt: skip
 
 
@@ -390,11 +355,8 @@ def _fallen(drops: dict[str, Drop]) -> Iterator[Unmet]:
     for kind, drop in fallen.items():
         # Where a kind is named, that all of them together fell too says no more.
         if kind != TOGETHER or len(fallen) == 1:
-            sentence = (
-                f"{kind}.auc has dropped from {drop.before:.4f} to {drop.after:.4f} since the baseline "
-                f"(p = {drop.p:.2g})"
-            )
-            yield Unmet(kind, not_dropped(kind), sentence)
+            change = f"from {drop.before:.4f} to {drop.after:.4f} since the baseline (p = {drop.p:.2g})"
+            yield Unmet(kind, not_dropped(kind), f"{kind}.auc has dropped {change}")
 
 
 def not_dropped(kind: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -18,7 +17,7 @@ from wordsens.evaluation.difference import (
     unmet,
 )
 from wordsens.evaluation.neighbours import ChangedNeighbour, neighbour_differences, with_words
-from wordsens.evaluation.requirement import Unmet
+from wordsens.evaluation.requirement import Gated, Unmet
 from wordsens.evaluation.similarities import (
     CHUNK,
     PairSimilarities,
@@ -29,9 +28,8 @@ from wordsens.evaluation.similarities import (
 )
 from wordsens.evaluation.texts import ChosenWords, choose_words, common_span
 from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
-from wordsens.looks import answer_of, display_of
 from wordsens.models.black_box import SIMILARITIES, Model
-from wordsens.models.load import as_model, as_pair_model, is_pair_model
+from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
@@ -92,7 +90,7 @@ class MatchedThreshold:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Result):
+class Comparison(Gated, Result):
     """What differs between two models on the same texts and pairs.
 
     Attributes:
@@ -123,24 +121,9 @@ class Comparison(Result):
     notes: tuple[str, ...]
 
     @property
-    def passed(self) -> bool:
-        """True where every requirement is met."""
-        return not self.unmet
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A sentence for every requirement that is not met."""
-        return tuple(each.sentence for each in self.unmet)
-
-    @property
     def differs(self) -> bool:
         """True where any row does."""
         return any(row.differs for row in self.rows)
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The findings in sentences, the overall answer first."""
-        return answer_of(self)
 
     def __getitem__(self, key: str) -> Difference:
         """The row of that part and name, such as "check.negation"."""
@@ -157,36 +140,19 @@ class Comparison(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, as the JSON document has them."""
+        rows = [{**asdict(row), "differs": row.differs} for row in self.rows]
+        words = [[{**asdict(word), "apart": word.apart} for word in changed.words] for changed in self.changed]
+        changed = [{**asdict(each), "words": its} for each, its in zip(self.changed, words, strict=True)]
         return {
-            "first": self.first,
-            "second": self.second,
-            "identities": list(self.identities),
-            "passed": self.passed,
-            "failures": list(self.failures),
-            "differs": self.differs,
-            "answer": list(self.answer),
-            "texts": self.texts,
-            "apart": self.apart,
-            "matched": None if self.matched is None else asdict(self.matched),
-            "tolerance": self.tolerance,
-            "rows": [{**asdict(row), "differs": row.differs} for row in self.rows],
-            "changed": [
-                {**asdict(changed), "words": [{**asdict(word), "apart": word.apart} for word in changed.words]}
-                for changed in self.changed
-            ],
-            "notes": list(self.notes),
-        }
+            "first": self.first, "second": self.second, "identities": list(self.identities), "passed": self.passed,
+            "failures": list(self.failures), "differs": self.differs, "answer": list(self.answer),
+            "texts": self.texts, "apart": self.apart, "matched": self.matched and asdict(self.matched),
+            "tolerance": self.tolerance, "rows": rows, "changed": changed, "notes": list(self.notes),
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         count = sum(row.differs for row in self.rows)
         return f"<Comparison of {self.first} and {self.second}: {count} of {len(self.rows)} rows differ>"
-
-    def __str__(self) -> str:
-        return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
-
-    def display(self) -> Display:
-        """The findings, the rows of every part with their intervals, and the texts whose neighbours changed."""
-        return display_of(self)
 
 
 def compare(
@@ -246,7 +212,7 @@ def compare(
     gate = read_requirements(requirements)
     sources, notes = _texts(texts)
     compared, pair_notes = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
-    models: Models = _loaded(first), _loaded(second)
+    models: Models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
     sources = _readable(sources, readers, notes)
     chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)
@@ -273,15 +239,11 @@ def compare(
             for model in readers
             if not gives_cosines(model)
         ]
-        answers = (
-            ModelAnswers.of(readers[0], list(sources), chosen, count),
-            ModelAnswers.of(readers[1], list(sources), chosen, count),
-        )
+        answers = [ModelAnswers.of(reader, list(sources), chosen, count) for reader in readers]
         rows += word_differences([text for _, text in chosen], *answers, tolerance=tolerance, seed=seed)
         near, changed = neighbour_differences(list(sources), *answers, most=neighbours, tolerance=tolerance, seed=seed)
         rows += near
-        both = readers[0], readers[1]
-        changed[:_EXPLAINED] = [with_words(neighbour, both, answers) for neighbour in changed[:_EXPLAINED]]
+        changed[:_EXPLAINED] = [with_words(neighbour, readers, answers) for neighbour in changed[:_EXPLAINED]]
         units = [each.units for each in answers]
         apart = float((units[0] - units[1]).norm(dim=1).mean()) if units[0].shape == units[1].shape else None
     elif not rows:
@@ -290,23 +252,12 @@ def compare(
         notes.append("a model that scores pairs gives texts no vectors: words and neighbours were not compared")
     names = [model.name for model in models]
     return Comparison(
-        first=names[0],
-        second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
-        identities=(models[0].identity(), models[1].identity()),
-        texts=len(sources),
-        apart=apart,
-        rows=tuple(rows),
-        changed=tuple(changed),
-        matched=matched,
-        tolerance=tolerance,
-        requirements=tuple(requirement.text for requirement in gate),
-        unmet=tuple(unmet(gate, rows)),
+        first=names[0], second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
+        identities=(models[0].identity(), models[1].identity()), texts=len(sources), apart=apart, rows=tuple(rows),
+        changed=tuple(changed), matched=matched, tolerance=tolerance,
+        requirements=tuple(requirement.text for requirement in gate), unmet=tuple(unmet(gate, rows)),
         notes=tuple(notes),
-    )
-
-
-def _loaded(model: Any) -> Model | PairModel:
-    return as_pair_model(model) if is_pair_model(model) else as_model(model)
+    )  # fmt: skip
 
 
 def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:

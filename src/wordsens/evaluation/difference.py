@@ -72,11 +72,6 @@ class Difference:
         """The difference as a share of the first number; infinite where that is 0."""
         return self.difference / self.first if self.first else float("inf")
 
-    def field(self, name: str) -> float | None:
-        """The value of one of FIELDS, as a number."""
-        value = getattr(self, require_choice("field", name, FIELDS))
-        return None if value is None else float(value)
-
 
 def with_interval(row: Difference) -> str:
     """The difference with its interval, in words."""
@@ -116,7 +111,6 @@ def unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> It
         named = {row.key: row for row in rows if requirement.kind in (EVERY, row.key, f"{row.part}.{EVERY}")}
         yield from replace(requirement, kind=EVERY).unmet(
             named,
-            number=Difference.field,
             detail=lambda row, field: f", difference {with_interval(row)}" if field.startswith("differ") else "",
             missing="there is no such row; it may have too few texts",
         )

@@ -10,8 +10,8 @@ from torch.nn.functional import normalize
 from wordsens.display.content import Display
 from wordsens.display.page import html_fragment
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.replacements import Replacements, fits
 from wordsens.evaluation.text_scores import TextScore, gradient, score_of
+from wordsens.evaluation.texts import Replacements, fits
 from wordsens.looks import answer_of, display_of
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
@@ -120,21 +120,6 @@ class Explanation:
     words: tuple[WordEffect, ...]
     pairs: tuple[PairEffect, ...]
     notes: tuple[str, ...]
-
-    @property
-    def removal(self) -> tuple[float | None, ...]:
-        """Every word's removal."""
-        return tuple(word.removal for word in self.words)
-
-    @property
-    def swap(self) -> tuple[float | None, ...]:
-        """Every word's best swap."""
-        return tuple(word.swap for word in self.words)
-
-    @property
-    def sensitivity(self) -> tuple[float | None, ...]:
-        """Every word's farthest measured change, with its sign."""
-        return tuple(word.farthest for word in self.words)
 
     @property
     def dividing(self) -> WordEffect | None:

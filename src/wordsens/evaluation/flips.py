@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain, groupby
 from statistics import fmean, median
 from typing import Any
 
@@ -10,13 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.display.content import Display
 from wordsens.errors import InputError, require_count
-from wordsens.evaluation.replacements import Replacements
-from wordsens.evaluation.requirement import Requirement, Unmet
+from wordsens.evaluation.requirement import Gated, Requirement, Unmet
 from wordsens.evaluation.text_scores import gradient
-from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
-from wordsens.looks import answer_of, display_of
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Replacements, choose_words, encoded
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
@@ -132,7 +130,7 @@ class WordFlips:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LabelFlips(Result):
+class LabelFlips(Gated, Result):
     """The words that flip a classifier's labels.
 
     Attributes:
@@ -155,60 +153,22 @@ class LabelFlips(Result):
     unmet: tuple[Unmet, ...]
     notes: tuple[str, ...]
 
-    @property
-    def passed(self) -> bool:
-        """True where every requirement is met."""
-        return not self.unmet
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A sentence for every requirement that is not met."""
-        return tuple(each.sentence for each in self.unmet)
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The findings in sentences."""
-        return answer_of(self)
-
     def columns(self) -> dict[str, Any]:
         """A row a label: shares, and the median radius."""
         names = {
-            "without a word": "removal",
-            "with another": "swap",
-            "moved": "radius",
+            "texts": "texts", "without a word": "removal", "with another": "swap", "moved": "radius",
             "median radius": "median_radius",
-        }
+        }  # fmt: skip
         rows = {title: [row.number(name) for row in self.classes] for title, name in names.items()}
-        return {
-            "class": [row.label for row in self.classes],
-            "texts": [row.removal.count for row in self.classes],
-        } | rows
-
-    def display(self) -> Display:
-        """The findings, the words whose removal flips a label, and the words that do so more than others."""
-        return display_of(self)
-
-    def of_text(self, number: int) -> tuple[FlipWord, ...]:
-        """The words of a text, those first whose removal takes most from its label."""
-        return tuple(sorted((word for word in self.words if word.text == number), key=lambda word: word.removal))
+        return {"class": [row.label for row in self.classes], **rows}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
+        rows = {name: [asdict(row) for row in getattr(self, name)] for name in ("classes", "by_word", "words")}
         return {
-            "model": self.model,
-            "passed": self.passed,
-            "failures": list(self.failures),
-            "answer": list(self.answer),
-            "classes": [asdict(row) for row in self.classes],
-            "by_word": [asdict(row) for row in self.by_word],
-            "words": [asdict(row) for row in self.words],
-            "texts": list(self.texts),
-            "labels": list(self.labels),
-            "notes": list(self.notes),
-        }
-
-    def __str__(self) -> str:
-        return "\n".join(self.answer)
+            "model": self.model, "passed": self.passed, "failures": list(self.failures), "answer": list(self.answer),
+            **rows, "texts": list(self.texts), "labels": list(self.labels), "notes": list(self.notes),
+        }  # fmt: skip
 
 
 def label_flips(
@@ -262,26 +222,16 @@ def label_flips(
         words[: len(radii)] = [replace(word, radius=radius) for word, radius in zip(words, radii, strict=False)]
     elif radius_texts:
         notes.append(f"no radii: {classifier.name} gives probabilities alone, and moving a word takes gradients")
-    of_text: dict[int, list[FlipWord]] = {}
-    for word in words:
-        of_text.setdefault(word.text, []).append(word)
-    text_labels = tuple(of_text[number][0].label for number in range(len(chosen)))
+    of_text = [list(words_of_text) for _, words_of_text in groupby(words, key=lambda word: word.text)]
+    labels_of_texts = tuple(words_of_text[0].label for words_of_text in of_text)
     moved = radius_texts if classifier.phi is not None else 0
-    classes = {label: _class(label, of_text, tries > 0, moved) for label in dict.fromkeys(text_labels)}
+    classes = {label: _class(label, of_text, tries > 0, moved) for label in dict.fromkeys(labels_of_texts)}
+    outside = [row.unmet(classes, number=ClassFlips.number, missing="no text has this label") for row in gate]
     return LabelFlips(
-        model=classifier.name,
-        texts=tuple(each.text for each in chosen),
-        labels=text_labels,
-        words=tuple(words),
-        classes=tuple(classes.values()),
-        by_word=tuple(_by_word(of_text.values())),
-        unmet=tuple(
-            each
-            for requirement in gate
-            for each in requirement.unmet(classes, number=ClassFlips.number, missing="no text has this label")
-        ),
+        model=classifier.name, texts=tuple(each.text for each in chosen), labels=labels_of_texts, words=tuple(words),
+        classes=tuple(classes.values()), by_word=tuple(_by_word(of_text)), unmet=tuple(chain(*outside)),
         notes=tuple(notes),
-    )
+    )  # fmt: skip
 
 
 def _chosen(
@@ -342,26 +292,24 @@ def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int,
     return words
 
 
-def _class(label: str, of_text: dict[int, list[FlipWord]], swapped: bool, moved: int) -> ClassFlips:
+def _class(label: str, of_text: Sequence[Sequence[FlipWord]], swapped: bool, moved: int) -> ClassFlips:
     """The row of a label; the words of the first `moved` texts were moved as vectors."""
-    texts = {number: words for number, words in of_text.items() if words[0].label == label}
+    texts = [words for words in of_text if words[0].label == label]
 
     def share(field: str) -> Share:
-        return Share.of(sum(any(getattr(word, field) for word in words) for words in texts.values()), len(texts))
+        return Share.of(sum(any(getattr(word, field) for word in words) for words in texts), len(texts))
 
     radii = [
         min((word.radius for word in words if word.radius is not None), default=float("inf"))
-        for number, words in texts.items()
-        if number < moved
+        for words in texts
+        if words[0].text < moved
     ]
     middle = median(radii) if radii else float("inf")
     return ClassFlips(
-        label=label,
-        removal=share("removed_to"),
-        swap=share("swapped_to") if swapped else None,
+        label=label, removal=share("removed_to"), swap=share("swapped_to") if swapped else None,
         radius=Share.of(sum(radius <= 1 for radius in radii), len(radii)) if radii else None,
         median_radius=middle if middle <= 1 else None,
-    )
+    )  # fmt: skip
 
 
 def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
@@ -391,14 +339,9 @@ def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
 def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list[float | None]:
     """For every word the smallest radius at which its rows were seen to flip the label.
 
-    Every row j of the word moves by up to radius ‖x_j‖ along the slope of the label's margin. The text at the radius
-    that is given has another label; a smaller one may too. None where none up to 1 flips, or the model did not read
-    the word.
-
-    Args:
-        classifier: with a map.
-        text: the text.
-        spans: of its words.
+    Every row j of the word moves by up to radius ‖x_j‖ along the slope of the label's margin. An upper bound of the
+    smallest: the text at that radius has another label. None where none up to 1 flips, or the model did not read the
+    word. The classifier has a map.
     """
     phi = classifier.phi
     assert phi is not None

@@ -72,7 +72,11 @@ def layer_rows(
     if getattr(model, "layers", None) is None:
         raise InputError(f"{model.name} does not give its layers; leave --layers out, or name a transformers model")
     require_cosines(model, "layers (--layers)")
-    short = _some([pair for pair in pairs if pair.length == LENGTHS[0]], seed)
+    of_questions = [pair for pair in pairs if pair.length == LENGTHS[0]]
+    shuffled = random.Random(derive_seed(seed, "layers")).sample(of_questions, len(of_questions))
+    short: list[Pair] = []
+    for kind in dict.fromkeys(pair.kind for pair in of_questions):
+        short += [pair for pair in shuffled if pair.kind == kind][:MOST_OF_A_KIND]
     if not short:
         raise InputError("`pairs` holds none of the length of a question, where layers are compared")
     texts = [text for pair in short for text in (pair.first, pair.second)]
@@ -84,17 +88,11 @@ def layer_rows(
     layers: list[LayerRow] = []
     for layer, cosines in enumerate(pooled, first):
         rows = _token_rows(phi.at(layer=layer), texts)
-        apart = np.array([_farthest(rows[pair.first], rows[pair.second]) for pair in short])
+        tables = (rows[pair.first] @ rows[pair.second].T for pair in short)
+        apart = np.array([1 - float(torch.minimum(table.amax(0).min(), table.amax(1).min())) for table in tables])
         layers += _rows_of(layer, PairSimilarities(short, cosines), apart)
         progress(layer - first + 1, count)
     return layers
-
-
-def _some(pairs: Sequence[Pair], seed: Seed) -> list[Pair]:
-    chance = random.Random(derive_seed(seed, "layers"))
-    shuffled = chance.sample(list(pairs), len(pairs))
-    kinds = dict.fromkeys(pair.kind for pair in pairs)
-    return [pair for kind in kinds for pair in [other for other in shuffled if other.kind == kind][:MOST_OF_A_KIND]]
 
 
 def _rows_of(layer: int, measured: PairSimilarities, apart: Float[np.ndarray, " pairs"]) -> list[LayerRow]:
@@ -122,8 +120,3 @@ def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Ten
             states = phi(torch.stack([embedded[text] for text in batch]))
             units |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
     return units
-
-
-def _farthest(first: Tensor, second: Tensor) -> float:
-    cosines = first @ second.T
-    return 1 - float(torch.minimum(cosines.amax(0).min(), cosines.amax(1).min()))

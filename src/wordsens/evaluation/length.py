@@ -179,7 +179,10 @@ def advise_length(
         raise InputError("`texts` holds 1 text; give two or more: the words of others make longer passages")
     loaded = as_model(model)
     require_cosines(loaded, "lengths")
-    count, unit, context = _reading(loaded)
+    count, unit, context = (lambda text: len(text.split())), "words", None
+    if loaded.can_differentiate:
+        reader = loaded.features().reading()
+        count, unit, context = reader.count, "tokens", reader.context
     around = Surroundings([document.text for document in documents], count)
     source, kind, sentences = _sentences(around, pairs, changes)
     room = math.inf if context is None else context // 2
@@ -223,14 +226,6 @@ def advise_length(
         curve=tuple(point for place, curve in curves.items() for point in _points(place, lengths, curve)),
         context=context,
     )  # fmt: skip
-
-
-def _reading(model: Model) -> tuple[Callable[[str], int], str, int | None]:
-    """A model's count: tokens of a transformer, words of anything else; the unit, and the most that it reads."""
-    if model.can_differentiate:
-        reader = model.features().reading()
-        return reader.count, "tokens", reader.context
-    return (lambda text: len(text.split())), "words", None
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,12 @@ def neighbour_differences(
         (getattr(calls[0], name) + getattr(calls[1], name)) / 2 for name in ("changed", "recall")
     )
     differences = np.stack([between.changed - within_changed, between.recall - within_recall])
-    spread = _spread(differences, sampling_errors(between, calls, k, seed=seed))
+    errors = sampling_errors(between, calls, k, seed=seed)
+    independent = (differences.std(axis=1, ddof=1) / differences.shape[1] ** 0.5).tolist()
+    # Farther from their means where the standard error is larger than that of independent texts.
+    stretch = [max(1.0, error / plain) if plain > 0 else 1.0 for error, plain in zip(errors, independent, strict=True)]
+    means = differences.mean(axis=1, keepdims=True)
+    spread = means + (differences - means) * np.array(stretch)[:, None]
     # Without noise of their own, models can only differ in one direction.
     bounds: list[Bounds | None] = [(-float(within_changed.any()), 1.0), (-1.0, float((within_recall < 1).any()))]
     if torch.equal(first.units, second.units):
@@ -140,7 +145,7 @@ def neighbour_differences(
 
 
 def with_words(
-    neighbour: ChangedNeighbour, models: tuple[Model, Model], answers: tuple[ModelAnswers, ModelAnswers]
+    neighbour: ChangedNeighbour, models: Sequence[Model], answers: Sequence[ModelAnswers]
 ) -> ChangedNeighbour:
     """The changed text with the words that decide between its old and its new neighbour in either model."""
     text = neighbour.text
@@ -160,14 +165,6 @@ def with_words(
         )
     ]  # fmt: skip
     return replace(neighbour, words=tuple(sorted(words, key=lambda word: -abs(word.apart))))
-
-
-def _spread(values: Float[np.ndarray, "rows texts"], errors: Sequence[float]) -> Float[np.ndarray, "rows texts"]:
-    """The values, farther from their means where the standard error is larger than that of independent texts."""
-    means = values.mean(axis=1, keepdims=True)
-    independent = values.std(axis=1, ddof=1) / values.shape[1] ** 0.5
-    stretch = [max(1.0, error / plain) if plain > 0 else 1.0 for error, plain in zip(errors, independent, strict=True)]
-    return means + (values - means) * np.array(stretch)[:, None]
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,9 @@ def agreement(first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"],
     """The neighbours by cosine under both, for vectors at length one; k is less than the number of texts."""
     parts: list[tuple[Tensor, ...]] = []
     for start in range(0, len(first), _BLOCK):
-        cosines = [_with_others(units, start) for units in (first, second)]
+        cosines = [units[start : start + _BLOCK] @ units.T for units in (first, second)]
+        for block in cosines:  # no text is its own neighbour
+            block[torch.arange(len(block)), torch.arange(start, start + len(block))] = -torch.inf
         ordered = [block.sort(dim=1, descending=True, stable=True) for block in cosines]
         near = [block.indices[:, : min(_FARTHER * k, len(first) - 1)] for block in ordered]
         # Each model's cosines with the other's k nearest.
@@ -200,13 +199,6 @@ def agreement(first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"],
         recall = (shared[0].mean(dim=1) + shared[1].mean(dim=1)) / 2
         parts.append((near[0], near[1], (changed[0] | changed[1]).double(), recall))
     return Agreement(*(torch.cat(columns).numpy() for columns in zip(*parts, strict=True)))
-
-
-def _with_others(units: Float[Tensor, "texts d"], start: int) -> Float[Tensor, "block texts"]:
-    """The cosines of a block of texts with all, -infinity with themselves."""
-    cosines = units[start : start + _BLOCK] @ units.T
-    cosines[torch.arange(len(cosines)), torch.arange(start, start + len(cosines))] = -torch.inf
-    return cosines
 
 
 def sampling_errors(between: Agreement, calls: Sequence[Agreement], k: int, *, seed: Seed) -> tuple[float, float]:

@@ -2,19 +2,22 @@
 
 import hashlib
 import json
-import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wordsens.display.content import Display
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.files import named_path, small_text, writing
+from wordsens.looks import answer_of, display_of
+from wordsens.results import Shown
 from wordsens.seeds import Seed
 from wordsens.statistics.auc import auc_interval
 from wordsens.statistics.paired import Drop, paired_drops
@@ -36,12 +39,7 @@ _FLOOR = 0.01
 _FEW = 20
 """Pairs of a kind below which the notes say that the comparison is a coarse one."""
 
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+_SIGNS: dict[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _FORM = re.compile(
     r"\s*((?P<kind>\S.*)\.)?(?P<field>[a-z_]\w*)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)\s*",
     re.IGNORECASE | re.ASCII,
@@ -67,30 +65,25 @@ class Requirement:
     bound: float
 
     @classmethod
-    def read(cls, text: str, fields: Sequence[str], example: str, whole: Sequence[str] = ()) -> "Requirement":
-        """The requirement that the text states, on one of the fields of a row, or of the whole.
-
-        >>> requirement = Requirement.read("negation.auc >= .5", ["auc"], "negation.auc >= .5")
-        >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
-        ('negation', 'auc', '>=', 0.5)
-        """
-        match = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if match is None or (match["kind"] is None and not whole):
-            forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
-            raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
-        field = require_choice(f"the field of {text!r}", match["field"], fields if match["kind"] else whole)
-        return cls(text.strip(), (match["kind"] or "").strip(), field, match["sign"], float(match["bound"]))
-
-    @classmethod
     def read_all(
         cls, texts: Sequence[str], fields: Sequence[str], example: str, whole: Sequence[str] = ()
     ) -> "tuple[Requirement, ...]":
-        """`read` of each text, or of a single one."""
-        return tuple(cls.read(text, fields, example, whole) for text in ([texts] if isinstance(texts, str) else texts))
+        """The requirements that the texts, or a single one, state on fields of a row, or of the whole.
 
-    def met(self, number: int | float | None) -> bool:
-        """True where the number is within the bound; None never is."""
-        return number is not None and _SIGNS[self.sign](number, self.bound)
+        >>> (requirement,) = Requirement.read_all("negation.auc >= .5", ["auc"], "negation.auc >= .5")
+        >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
+        ('negation', 'auc', '>=', 0.5)
+        """
+        requirements = []
+        for text in [texts] if isinstance(texts, str) else texts:
+            match = _FORM.fullmatch(text) if isinstance(text, str) else None
+            if match is None or (match["kind"] is None and not whole):
+                forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
+                raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
+            field = require_choice(f"the field of {text!r}", match["field"], fields if match["kind"] else whole)
+            kind = (match["kind"] or "").strip()
+            requirements.append(cls(text.strip(), kind, field, match["sign"], float(match["bound"])))
+        return tuple(requirements)
 
     def unmet(
         self,
@@ -100,7 +93,7 @@ class Requirement:
         detail: Callable[[Any, str], str] = lambda row, field: "",
         missing: str = "there is no such row",
     ) -> "Iterator[Unmet]":
-        """What is outside the bound.
+        """What is outside the bound, or has no number.
 
         Args:
             rows: by their names; "" is the whole.
@@ -113,7 +106,7 @@ class Requirement:
             yield Unmet("", self.text, f"{self.text}: {missing}")
         for name in names:
             value = number(rows[name], self.field)
-            if not self.met(value):
+            if value is None or not _SIGNS[self.sign](value, self.bound):
                 what = f"{name}.{self.field}" if name else self.field
                 shown = ("none" if value is None else f"{value:.4g}") + detail(rows[name], self.field)
                 yield Unmet(name, self.text, f"{what} is {shown}, required {self.sign} {self.bound:g}")
@@ -132,6 +125,38 @@ class Unmet:
     kind: str
     requirement: str
     sentence: str
+
+
+class Gated(Shown):
+    """Something that was measured with requirements on it.
+
+    Attributes:
+        unmet: the requirements that fail.
+    """
+
+    unmet: tuple[Unmet, ...]
+
+    @property
+    def passed(self) -> bool:
+        """True where every requirement is met."""
+        return not self.unmet
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for every requirement that is not met."""
+        return tuple(each.sentence for each in self.unmet)
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The findings in sentences, the overall answer first."""
+        return answer_of(self)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
+
+    def display(self, **options: Any) -> Display:
+        """The findings, what fails, and the tables; `options` are those of the kind's `display` in `findings`."""
+        return display_of(self, **options)
 
 
 @dataclass(frozen=True)
@@ -175,12 +200,10 @@ class Baseline:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Save it as JSON; InputError where the file cannot be written."""
-        document = {
-            "format": _FORMAT, "model": self.model, "identity": self.identity, "similarities": self.values,
-        }  # fmt: skip
+        named = {"model": self.model, "identity": self.identity, "similarities": self.values}
         place = Path(path).expanduser()
         with writing("path", place):
-            place.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            place.write_text(json.dumps({"format": _FORMAT, **named}, indent=1) + "\n", encoding="utf-8")
 
     def drops(self, measured: PairSimilarities, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
         """The change of every kind's AUC against near-duplicates over the pairs that both checks have, and notes on

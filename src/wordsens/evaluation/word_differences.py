@@ -88,6 +88,14 @@ class _PairedRow:
     def count(self) -> int:
         return int((~np.isnan(self.first)).sum())
 
+    @property
+    def crosses(self) -> bool:
+        """True where the interval of one model lies below 1/2, and that of the other above."""
+        means = [mean_interval(values[~np.isnan(values)].tolist()) for values in (self.first, self.second)]
+        below = [mean.high is not None and mean.high < 0.5 for mean in means]
+        above = [mean.low is not None and mean.low > 0.5 for mean in means]
+        return (below[0] and above[1]) or (below[1] and above[0])
+
 
 def word_differences(
     chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers, *, tolerance: float, seed: Seed
@@ -109,22 +117,19 @@ def word_differences(
     # Ranks move by whole places, and mostly by none: one more text may have moved by one.
     same = all(map(np.array_equal, first.removals, second.removals))
     bounds: list[Bounds | None] = [(-row.step, row.step) if row.part == RANK and not same else None for row in rows]
-    margins = np.array([_margin(row, tolerance) for row in rows])
-    tests = paired_means(np.stack([row.second - row.first for row in rows]), margins, bounds, seed=seed)
+    moved = [float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 for row in rows]
+    margins = [
+        tolerance if row.part == RANK else tolerance * mean + row.noise for row, mean in zip(rows, moved, strict=True)
+    ]
+    tests = paired_means(np.stack([row.second - row.first for row in rows]), np.array(margins), bounds, seed=seed)
     return [
         Difference(
             part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
             second=float(np.nanmean(row.second)), difference=test.value, low=test.low, high=test.high,
-            margin=float(margin), p=min(1.0, FAMILIES * test.p), crosses=row.part == RANK and _crosses(row),
+            margin=margin, p=min(1.0, FAMILIES * test.p), crosses=row.part == RANK and row.crosses,
         )
         for row, margin, test in zip(rows, margins, tests, strict=True)
     ]  # fmt: skip
-
-
-def _margin(row: _PairedRow, tolerance: float) -> float:
-    if row.part == RANK:
-        return tolerance
-    return tolerance * float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 + row.noise
 
 
 def _rows(chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers) -> Iterator[_PairedRow]:
@@ -203,11 +208,3 @@ def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, 
         below = (np.sign(apart).sum(axis=1) + len(names) - 1) / 2
         ranked.append(below / (len(names) - 1))
     return {name: (float(ranked[0][place]), float(ranked[1][place])) for place, name in enumerate(names)}
-
-
-def _crosses(row: _PairedRow) -> bool:
-    """True where the ranks' interval of one model lies below 1/2, and that of the other above."""
-    first, second = (mean_interval(values[~np.isnan(values)].tolist()) for values in (row.first, row.second))
-    if first.low is None or first.high is None or second.low is None or second.high is None:
-        return False
-    return (first.high < 0.5 < second.low) or (second.high < 0.5 < first.low)

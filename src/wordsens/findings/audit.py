@@ -14,7 +14,7 @@ from wordsens.display.content import Display, Finding, Findings, Section, Strong
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Exponent, Reaction, summarise_audit
-from wordsens.evaluation.audit.text import AuditedText
+from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.statistics.mean import least_values
@@ -122,16 +122,12 @@ def mean_intervals(*samples: Sequence[Sequence[float]]) -> list[tuple[float, flo
 
 def _by_text(texts: Sequence[AuditedText], measure: str, kind: str = "", place: str = "") -> list[list[float]]:
     """A measure of the words of a kind or place, a list a text."""
-    return [
-        [
-            value
-            for word in text.measured
-            if kind in ("", kind_of(word.word))
-            and place in ("", place_of(word.place))
-            and not math.isnan(value := getattr(word, measure))
-        ]
-        for text in texts
-    ]
+
+    def wanted(word: AuditedWord) -> bool:
+        return kind in ("", kind_of(word.word)) and place in ("", place_of(word.place))
+
+    every = [[getattr(word, measure) for word in text.measured if wanted(word)] for text in texts]
+    return [[value for value in values if not math.isnan(value)] for values in every]
 
 
 def _mean(sample: Sequence[Sequence[float]]) -> float:
@@ -371,27 +367,18 @@ def _groups(audit: Audit) -> Table:
 def reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> Section:
     """The words of one list, or why there is none."""
     if words:
-        rows = tuple(
-            (
-                Strong(word.word, "rise" if word.more else "fall"),
-                *(f"{word.ratio:.2f}", f"{word.low:.2f} to {word.high:.2f}", word.texts),
-            )
-            for word in words
-        )
-        return Section(title, (Table("", ("word", "times as far", "95 %", "texts"), rows),))
-    least = least_values()
-    if not summary.most_texts:
+        rows = []
+        for word in words:
+            interval = f"{word.low:.2f} to {word.high:.2f}"
+            name = Strong(word.word, "rise" if word.more else "fall")
+            rows.append((name, f"{word.ratio:.2f}", interval, word.texts))
+        return Section(title, (Table("", ("word", "times as far", "95 %", "texts"), tuple(rows)),))
+    why = f"None: of {summary.compared} words measured in {least_values()} texts or more, none does so beyond chance."
+    if not summary.compared:
         why = (
-            "Nothing to compare: a word is compared with the others of its text, and no text had two words measured "
-            "(--words-per-text)."
+            f"Too few texts: no word was measured beside another in {least_values()} texts or more (the most: "
+            f"{summary.most_texts}); measure more texts or words (--words-per-text)."
         )
-    elif not summary.compared:
-        why = (
-            f"Too few texts: no word was measured in {least} texts or more (the most: {summary.most_texts}); measure "
-            "more texts or words (--words-per-text)."
-        )
-    else:
-        why = f"None: of {summary.compared} words measured in {least} texts or more, none does so beyond chance."
     return Section(title, (why,))
 
 
@@ -442,8 +429,7 @@ def _not_measured(audit: Audit) -> list[str]:
     """Lines on texts that were cut, copies, left out or failed: how many, and the first by name."""
     lines = []
     if audit.cut:
-        lost = sum(record.words_lost for record in audit.cut)
-        negations = sum(record.negations_lost for record in audit.cut)
+        lost, negations = (sum(getattr(text, f"{what}_lost") for text in audit.cut) for what in ("words", "negations"))
         named = [f"{record.source} ({record.words_lost} words)" for record in audit.cut]
         lines.append(
             f"cut: {len(audit.cut)} of {audit.summary.texts} texts are longer than what is read; {lost} words were "

@@ -1,6 +1,5 @@
 """Embeddings endpoints: texts sent over HTTP in the common /v1/embeddings form, vectors back."""
 
-import importlib.util
 import json
 import os
 import time
@@ -13,10 +12,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wordsens.errors import (
     InputError,
-    MissingExtraError,
     WordsensError,
     first_line,
     require_count,
+    require_extra,
     require_positive,
     without_secrets,
 )
@@ -78,8 +77,7 @@ class Endpoint:
         require_positive("timeout", self.timeout)
         require_count("retries", self.retries, least=0)
         require_positive("backoff", self.backoff)
-        if importlib.util.find_spec("httpx2") is None:
-            raise MissingExtraError("httpx2", "endpoint", "an embeddings endpoint")
+        require_extra("endpoint", "an embeddings endpoint", "httpx2")
 
     @property
     def address(self) -> str:
@@ -146,7 +144,8 @@ class Endpoint:
             return response.content
         reason = f"answered {response.status_code} {response.reason_phrase}".rstrip()
         if response.status_code in _PASSING:
-            raise _PassingError(reason, _seconds(response.headers.get("Retry-After")))
+            wait = response.headers.get("Retry-After", "")  # dates are not read
+            raise _PassingError(reason, float(wait) if wait.strip().isdigit() else 0.0)
         said = " ".join(response.text.split())[:_SHOWN]
         # A server may repeat the key in its complaint.
         shown = said.replace(key, "(the key)") if key else said
@@ -196,8 +195,3 @@ def _vectors(content: bytes, count: int) -> list[Any]:
     if sorted(places, key=str) != sorted(range(count), key=str):
         raise ValueError(f"the `index` of its vectors must be 0 to {count - 1}, each once; got {places}"[:_SHOWN])
     return [data[places.index(at)]["embedding"] for at in range(count)]
-
-
-def _seconds(retry_after: str | None) -> float:
-    """A Retry-After header's seconds; dates are not read."""
-    return float(retry_after) if retry_after is not None and retry_after.strip().isdigit() else 0.0

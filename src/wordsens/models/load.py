@@ -6,11 +6,11 @@ from typing import Any
 
 from wordsens.errors import (
     InputError,
-    MissingExtraError,
     first_line,
     require_choice,
     require_count,
     require_device,
+    require_extra,
     without_secrets,
 )
 from wordsens.files import named_path
@@ -257,8 +257,7 @@ def _name_of(model: Any) -> str:
 
 def _pair_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
     """The CrossEncoder or MultiVectorEncoder of that name."""
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingExtraError("sentence-transformers", "models", f"the CrossEncoder {name!r}")
+    require_extra("models", f"the CrossEncoder {name!r}", "sentence_transformers")
     place, local = find_model(name, revision, local_files_only=local_files_only)
     import sentence_transformers
 

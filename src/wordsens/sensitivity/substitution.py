@@ -34,7 +34,7 @@ from wordsens.results import Result
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.mean import Mean, mean_interval
-from wordsens.text.alternatives import Alternatives, SameKind
+from wordsens.text.english import Alternatives, SameKind
 from wordsens.text.whole_words import with_word, word_spans
 
 FIFTHS = 5

@@ -1,14 +1,14 @@
-"""Texts before they become numbers: rows of raw text and label, as readers give them, and checked documents."""
+"""Texts before they become numbers: checked documents, and the labels that data sets give them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import math
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
-from typing import Any
 
 from wordsens.errors import InputError, require_characters
 
-DEFAULT_LABEL_COLUMN = "label"
-DEFAULT_SPLIT = "train"
+_LABELS = {"pos": 1, "positive": 1, "neg": -1, "negative": -1}
+_UNDERSTOOD = "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
 
 
 @dataclass(frozen=True)
@@ -31,62 +31,56 @@ class Document:
         require_characters(self.source or "the text", self.text)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A text and a label as they were stored, and what to call the place they came from."""
+class LabelReader:
+    """Reads the labels of one data set; a missing one (None, "", NaN) is None.
 
-    text: object
-    label: object
-    where: str
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns that hold the text and the label.
-
-    Attributes:
-        text: must exist.
-        label: must exist; None: `label`, where there is such a column.
-        read_labels: whether labels are wanted at all.
+    Args:
+        class_names: what the data set's label numbers stand for, where it says so; -1 then means unknown.
     """
 
-    text: str = "text"
-    label: str | None = None
-    read_labels: bool = True
+    def __init__(self, class_names: Sequence[str] | None = None):
+        self._class_names = class_names
+        self._negative: int | None = None
 
-    def label_in(self, present: Collection[str], where: str) -> str | None:
-        """The label column to read, or None; refuses when a column that must exist is missing."""
-        label = self.label if self.read_labels else None
-        for name, argument in ((self.text, "text_column"), (label, "label_column")):
-            if name is not None and name not in present:
-                columns = ", ".join(map(repr, present)) or "none"
-                raise InputError(f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}")
-        default = DEFAULT_LABEL_COLUMN if self.read_labels and DEFAULT_LABEL_COLUMN in present else None
-        return default if label is None else label
+    def read(self, value: object, where: str) -> int | None:
+        """+1, -1 or None.
 
-    def rows(self, batches: Iterable[Mapping[str, list[Any]]], label: str | None, prefix: str) -> Iterator[Row]:
-        """The rows of batches of columns, numbered from 1."""
-        number = count(1)
-        for batch in batches:
-            texts = batch[self.text]
-            labels = batch[label] if label else [None] * len(texts)
-            for text, value in zip(texts, labels, strict=True):
-                yield Row(text, value, f"{prefix}:{next(number)}")
+        Raises InputError for anything else, and when 0 and -1 both occur: -1 could mean negative or unknown.
 
-    def to_read(self, label: str | None) -> list[str]:
-        """The names of the columns that are read, without repetition."""
-        return list(dict.fromkeys([self.text, *([label] if label else [])]))
-
-
-def choose_split(split: str | None, splits: Collection[str], where: str) -> str:
-    """The split asked for, `train` where none is asked for; InputError when it is not there."""
-    wanted = DEFAULT_SPLIT if split is None else split
-    if wanted not in splits:
-        raise InputError(f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split")
-    return wanted
+        >>> reader = LabelReader()
+        >>> [reader.read(value, "row 1") for value in (1, "Positive", 0, True, None)]
+        [1, 1, -1, 1, None]
+        """
+        names = self._class_names
+        if names is not None and isinstance(value, int):
+            if not -1 <= value < len(names):
+                raise InputError(f"{where}: the label {value} is not one of the {len(names)} classes of the data set")
+            return None if value == -1 else _sign(names[value], where)
+        number = _sign(value, where)
+        if number is None or number == 1:
+            return number
+        if self._negative is None:
+            self._negative = number
+        if self._negative != number:
+            raise InputError(
+                f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or unknown; "
+                "keep one of them, or pass labels=False"
+            )
+        return -1
 
 
-def require_no_split(split: str | None, where: str) -> None:
-    """Refuse a split where there are none to choose from."""
-    if split is not None:
-        raise InputError(f"`split` (={split!r}) cannot be chosen: {where} has no splits; leave split out")
+def _sign(value: object, where: str) -> int | None:
+    """1, 0, -1 or None for a label as it is stored."""
+    unknown = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+    if value is None or unknown:
+        return None
+    number = value
+    if isinstance(value, str):
+        word = value.strip().lower()
+        with suppress(ValueError):
+            number = _LABELS[word] if word in _LABELS else float(word)
+    if isinstance(number, (bool, int, float)) and number in (-1, 0, 1):
+        return int(number)
+    raise InputError(
+        f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False to read none"
+    )

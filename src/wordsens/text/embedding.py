@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
 from wordsens.text.encoder import Encoder, EncoderInput
-from wordsens.text.encoders import load_encoder
 from wordsens.text.matrix import TextMatrix, Word, rescale_rows
+from wordsens.text.transformer_encoder import load_encoder
 
 Texts = str | Document | Iterable[str | Document]
 
@@ -67,8 +69,7 @@ def embed(
     if max_words is not None and pad_to is not None and pad_to > max_words:
         raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
     plans = [
-        _plan(document, index, chosen, max_words=max_words, special_tokens=special_tokens, pad_to=pad_to)
-        for index, document in enumerate(documents)
+        _plan(document, index, chosen, max_words, special_tokens, pad_to) for index, document in enumerate(documents)
     ]
     # Texts of like length go together, so that little of a batch is filling.
     order = sorted(range(len(plans)), key=lambda index: len(plans[index].input.ids))
@@ -80,11 +81,9 @@ def embed(
         rows = torch.cat(parts).to(dtype)
         rows = rescale_rows(rows) if rescale else rows
         for index, text_rows in zip(batch, rows.split([len(part) for part in parts]), strict=True):
-            document = documents[index]
-            plan = plans[index]
-            matrices[index] = TextMatrix(
-                text_rows, plan.tokens, document.label, document.source or f"text {index}", plan.whole_words
-            )
+            plan, document = plans[index], documents[index]
+            source = document.source or f"text {index}"
+            matrices[index] = TextMatrix(text_rows, plan.tokens, document.label, source, plan.whole_words)
         if progress is not None:
             progress(len(matrices), len(plans))
     return [matrices[index] for index in range(len(plans))]
@@ -128,6 +127,58 @@ def texts_of_length(
     return long_enough
 
 
+def vocabulary_rows(
+    encoder: str | Encoder = "minilm",
+    position: int = 0,
+    *,
+    special_tokens: bool = False,
+    rescale: bool = True,
+    keep: Callable[[str], bool] = str.isalpha,
+    dtype: torch.dtype = torch.float64,
+    batch_size: int = 1024,
+) -> tuple[tuple[str, ...], Float[Tensor, "v d"]]:
+    """The words of the encoder's vocabulary and their rows at layer 0, as `embed` would give them at that position.
+
+    Layer 0 of a BERT-like encoder is the normalised sum of the token's, the position's and the type's embedding: a
+    word's row depends on its position, not on the words around it.
+
+    Args:
+        encoder: as for `embed`.
+        position: the word's index in the text, counted as `embed` counts.
+        special_tokens: whether the leading special tokens count as words.
+        rescale: scale every row to length sqrt(d).
+        keep: which tokens are words; by default those of letters only: no number, and no piece of a word of BERT's.
+        dtype: of the rows.
+        batch_size: how many words the model takes at once.
+
+    Raises:
+        InputError: an encoder that does not list its vocabulary, a position past its context, or no word kept.
+
+    >>> words, rows = vocabulary_rows("minilm", 1, keep=lambda token: token == "love")
+    >>> words, tuple(rows.shape)
+    (('love',), (1, 384))
+    """
+    chosen = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    require_count("position", position, least=0)
+    entries = [(number, token) for number, token in chosen.vocabulary().items() if keep(token)]
+    if not entries:
+        raise InputError(f"`keep` leaves no word of {chosen.name}'s vocabulary; let some tokens through")
+    frame = chosen.tokenize("a")
+    at = position if special_tokens else position + frame.leading
+    if chosen.context is not None and at >= chosen.context:
+        raise InputError(
+            f"`position` (={position}) is past the context of {chosen.name}, {chosen.context} tokens; "
+            "choose a smaller one"
+        )
+    before = (frame.ids[: frame.leading] + (frame.ids[frame.leading],) * at)[:at]
+    rows = []
+    for start in range(0, len(entries), batch_size):
+        batch = [EncoderInput((*before, number)) for number, _ in entries[start : start + batch_size]]
+        rows.append(torch.stack([output[at] for output in chosen.encode(batch, layer=0)]).to(dtype))
+    stacked = torch.cat(rows)
+    return tuple(token for _, token in entries), rescale_rows(stacked) if rescale else stacked
+
+
 def as_documents(texts: Texts) -> list[Document]:
     """The texts as Documents; refuses what is neither a string nor a Document, and for no text at all."""
     items = [texts] if isinstance(texts, (str, Document)) else list(texts)
@@ -147,13 +198,13 @@ def _as_document(item: object, index: int) -> Document:
 def _chosen(encoder: Any, device: str | None) -> Encoder:
     if isinstance(encoder, str):
         return load_encoder(encoder, device=device or "cpu")
-    result = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
-    if device is not None and torch.device(device) != result.device:
+    loaded = encoder if isinstance(encoder, Encoder) else load_encoder(encoder)
+    if device is not None and torch.device(device) != loaded.device:
         raise InputError(
-            f"`device` (={device!r}) is not where the given encoder is ({str(result.device)!r}); "
+            f"`device` (={device!r}) is not where the given encoder is ({str(loaded.device)!r}); "
             "leave device out, or load the encoder there"
         )
-    return result
+    return loaded
 
 
 @dataclass(frozen=True)
@@ -167,13 +218,7 @@ class _Plan:
 
 
 def _plan(
-    document: Document,
-    index: int,
-    encoder: Encoder,
-    *,
-    max_words: int | None,
-    special_tokens: bool,
-    pad_to: int | None,
+    document: Document, index: int, encoder: Encoder, max_words: int | None, special_tokens: bool, pad_to: int | None
 ) -> _Plan:
     where = f"text {index}" + (f" ({document.source})" if document.source else "")
     whole = encoder.tokenize(document.text)

@@ -1,4 +1,9 @@
-"""Shipped lists of English words, those that negate and those that hold sentences together, and the kinds they make."""
+"""English words by kind: those that negate, those that hold sentences together, and the others; and words alike."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from wordsens.errors import InputError
+from wordsens.text.whole_words import reading_words
 
 _NEGATIONS = "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
 
@@ -44,3 +49,32 @@ PLACES = ("first fifth", "middle", "last fifth")
 def place_of(share: float) -> str:
     """One of PLACES, from a word's place as a share of its text: 0 the first word, 1 the last."""
     return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
+
+
+Alternatives = Callable[[str], Sequence[str]]
+"""From a word to the words that may stand in its place, each as likely as the others; itself among them or not."""
+
+
+class SameKind:
+    """The words of the texts by kind: negations, function words, content words, numbers and signs.
+
+    Args:
+        texts: whose words are used; each word counts once, however often it occurs.
+
+    >>> same_kind = SameKind(["The film is good.", "A dull book"])
+    >>> same_kind("good"), same_kind("The")
+    (('book', 'dull', 'film', 'good'), ('A', 'Is', 'The'))
+    """
+
+    def __init__(self, texts: Iterable[str]):
+        words = sorted({word.lower() for text in texts for word in reading_words(text)})
+        self._plain = {kind: tuple(word for word in words if kind_of(word) == kind) for kind in KINDS}
+        self._capital = {
+            kind: tuple(word[0].upper() + word[1:] for word in members) for kind, members in self._plain.items()
+        }
+        if not words:
+            raise InputError("`texts` holds no word; give texts of two words or more")
+
+    def __call__(self, word: str) -> tuple[str, ...]:
+        """The words of its kind, capitalised where it is."""
+        return (self._capital if word[0].isupper() else self._plain)[kind_of(word)]

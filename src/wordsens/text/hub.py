@@ -1,18 +1,17 @@
-"""The Hugging Face hub, and rows from data sets of the library `datasets`: from the hub, or a folder it saved."""
+"""The Hugging Face hub, and data sets of the library `datasets`: from the hub, or a folder it saved."""
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Collection
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
-from wordsens.errors import InputError, MissingExtraError, first_line
-from wordsens.text.document import DEFAULT_SPLIT, Columns, Row, choose_split, require_no_split
+from wordsens.errors import InputError, first_line, require_extra
+
+DEFAULT_SPLIT = "train"
 
 _ANSWER_SECONDS = 10
 """The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each time."""
-
-_BATCH_ROWS = 1024
-_SAVED_BY_DATASETS = ("dataset_dict.json", "state.json")
 
 
 class HubAnswer(Enum):
@@ -41,41 +40,41 @@ def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
 
 
 def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
-    """The data set and what to call it.
-
-    Args:
-        name: "owner/name", or "owner/name:configuration".
-        split: None: train.
-    """
-    datasets = _require_datasets()
+    """The data set "owner/name" or "owner/name:configuration", and what to call it."""
+    require_extra("hub", "reading data sets of the Hugging Face hub", "datasets")
+    datasets: Any = importlib.import_module("datasets")
     repository, _, configuration = name.partition(":")
     split = DEFAULT_SPLIT if split is None else split
     answer = ask_hub(repository, "dataset")
-    if answer is HubAnswer.MISSING:
-        raise _missing_dataset(name, split, answer.value)
     offline = datasets.config.HF_HUB_OFFLINE
     # It may still be in the cache, where `datasets` looks at once when it is told to work offline.
     datasets.config.HF_HUB_OFFLINE = offline or answer is HubAnswer.UNREACHABLE
     try:
-        dataset = datasets.load_dataset(repository, configuration or None, split=split)
+        if answer is HubAnswer.MISSING:
+            raise LookupError(answer.value)
+        return datasets.load_dataset(repository, configuration or None, split=split), f"hub:{name}/{split}"
     except MemoryError:
         raise
     except Exception as error:  # datasets raises OSError, ValueError, errors of its own and of the network
-        reason = first_line(error) if answer is HubAnswer.FOUND else f"it is not on this machine, and {answer.value}"
-        raise _missing_dataset(name, split, reason) from error
+        unreachable = answer is HubAnswer.UNREACHABLE
+        reason = f"it is not on this machine, and {answer.value}" if unreachable else first_line(error)
+        raise InputError(
+            f"no data set {name!r} with split {split!r}: {reason}; check name and network, or give a file "
+            "or folder on this machine"
+        ) from error
     finally:
         datasets.config.HF_HUB_OFFLINE = offline
-    return dataset, f"hub:{name}/{split}"
 
 
 def is_saved_dataset(folder: Path) -> bool:
     """True where the folder was written by `save_to_disk` of the library `datasets`."""
-    return any((folder / name).is_file() for name in _SAVED_BY_DATASETS)
+    return (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
 
 
 def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
     """The data set that `save_to_disk` wrote, and what to call it."""
-    datasets = _require_datasets()
+    require_extra("hub", "reading data sets of the Hugging Face hub", "datasets")
+    datasets: Any = importlib.import_module("datasets")
     where = f"the folder {str(folder)!r}"
     try:
         dataset = datasets.load_from_disk(str(folder))
@@ -92,23 +91,15 @@ def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
     return dataset, folder.name
 
 
-def dataset_rows(dataset: Any, prefix: str, columns: Columns) -> tuple[Iterator[Row], list[str] | None]:
-    """The rows of a data set, batch by batch, and the names of the label's numbers, where it has them."""
-    label = columns.label_in(dataset.column_names, f"the data set {prefix!r}")
-    batches = dataset.select_columns(columns.to_read(label)).iter(batch_size=_BATCH_ROWS)
-    return columns.rows(batches, label, prefix), getattr(dataset.features[label], "names", None) if label else None
+def choose_split(split: str | None, splits: Collection[str], where: str) -> str:
+    """The split asked for, `train` where none is asked for; InputError when it is not there."""
+    wanted = DEFAULT_SPLIT if split is None else split
+    if wanted not in splits:
+        raise InputError(f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split")
+    return wanted
 
 
-def _require_datasets() -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("datasets", "hub", "reading data sets of the Hugging Face hub") from error
-    return datasets
-
-
-def _missing_dataset(name: str, split: str, reason: str) -> InputError:
-    return InputError(
-        f"no data set {name!r} with split {split!r}: {reason}; check name and network, or give a file "
-        "or folder on this machine"
-    )
+def require_no_split(split: str | None, where: str) -> None:
+    """Refuse a split where there are none to choose from."""
+    if split is not None:
+        raise InputError(f"`split` (={split!r}) cannot be chosen: {where} has no splits; leave split out")

@@ -41,7 +41,9 @@ def model_parts(given: Any) -> ModelParts:
             f"a transformer cannot be made of a {type(given).__name__}; pass a name, a folder, a pair (model, "
             "tokenizer), a transformers pipeline or a SentenceTransformer"
         )
-    name = _name_of(model) if hasattr(model, "config") else type(given).__name__
+    path = str(getattr(getattr(model, "config", None), "_name_or_path", "") or "")
+    kind = type(model if hasattr(model, "config") else given).__name__
+    name = Path(path).name if Path(path).is_absolute() else path or kind
     if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
         raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
     if any(weight.is_meta for weight in model.parameters()):
@@ -104,8 +106,3 @@ def _frozen_views(modules: list[Any], *shared: Any) -> list[Any]:
         known |= {id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in module.parameters()}
         known |= {id(buffer): buffer for buffer in module.buffers()}
     return [module.eval() for module in copy.deepcopy(modules, known)]
-
-
-def _name_of(model: Any) -> str:
-    path = str(getattr(model.config, "_name_or_path", "") or "")
-    return Path(path).name if Path(path).is_absolute() else path or type(model).__name__

@@ -69,7 +69,9 @@ def _deciding(folder: Path) -> list[Path]:
         try:
             listed = json.loads(modules.read_text(encoding="utf-8"))
             places |= {folder / str(module["path"]) for module in listed}
-            places |= {place / part for place in places for part in _routed(place)}
+            routers = [path for place in places if (path := place / "router_config.json").is_file()]
+            for router in routers:
+                places |= {router.parent / part for part in json.loads(router.read_text(encoding="utf-8"))["types"]}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
     files = {
@@ -80,12 +82,6 @@ def _deciding(folder: Path) -> list[Path]:
         if path.suffix.lower() in (KINDS if place == folder else _MODULE_KINDS)
     }
     return sorted(path for path in files if path.is_file())
-
-
-def _routed(place: Path) -> list[str]:
-    """The folders of a Router's modules, where the place has one."""
-    routes = place / "router_config.json"
-    return list(json.loads(routes.read_text(encoding="utf-8"))["types"]) if routes.is_file() else []
 
 
 @lru_cache(maxsize=1024)

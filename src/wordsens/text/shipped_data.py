@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -83,10 +84,9 @@ def minimal_pairs() -> list[MinimalPair]:
     >>> sorted({pair.kind for pair in minimal_pairs()})
     ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
     """
-    records = _records("minimal_pairs.jsonl")
     return [
-        MinimalPair(one["id"], one["kind"], one["first"], _changed(one["first"], *one["changed"], both=False))
-        for one in records
+        MinimalPair(pair["id"], pair["kind"], pair["first"], _changed(pair["first"], *pair["changed"], both=False))
+        for pair in _records("minimal_pairs.jsonl")
     ]
 
 
@@ -113,18 +113,13 @@ def near_duplicates() -> list[MeaningPair]:
     >>> pair.kind, pair.same, pair.second
     ('contraction', True, 'The replacement I was promised has not arrived yet.')
     """
-    rows = csv.DictReader(packaged_text("text/shipped/near_duplicates.csv").splitlines())
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     pairs = []
-    for row in rows:
-        kind, first, second = row["kind"], row["first"], row["second"]
-        counts[kind] = counts.get(kind, 0) + 1
-        pairs.append(
-            MeaningPair(
-                id=f"{kind.replace(' ', '-')}-{counts[kind]:03}", kind=kind, domain=row["domain"], first=first,
-                second=second, same=True, changed=(), length=_length(first, second), note="a near-duplicate",
-            )
-        )  # fmt: skip
+    for row in csv.DictReader(packaged_text("text/shipped/near_duplicates.csv").splitlines()):
+        counts[row["kind"]] += 1
+        identity = f"{row['kind'].replace(' ', '-')}-{counts[row['kind']]:03}"
+        length = _length(row["first"], row["second"])
+        pairs.append(MeaningPair(**row, id=identity, same=True, changed=(), length=length, note="a near-duplicate"))
     return pairs
 
 
@@ -149,22 +144,16 @@ def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
     seconds = {kind: _changed(text, old, new, both=kind == "role") for kind, (old, new) in page["changes"].items()}
     for kind, second in {**seconds, "paraphrase": paraphrase}.items():
         yield MeaningPair(
-            id=f"{kind}-{page['id']}",
-            kind=kind,
-            domain=page["domain"],
-            first=text,
-            second=second,
-            same=kind in _SAME,
-            changed=tuple(page["changes"].get(kind, ())),
-            length="page",
+            id=f"{kind}-{page['id']}", kind=kind, domain=page["domain"], first=text, second=second,
+            same=kind in _SAME, changed=tuple(page["changes"].get(kind, ())), length="page",
             note="a page that stands in a pair of every kind",
-        )
+        )  # fmt: skip
 
 
 def _changed(text: str, old: str, new: str, *, both: bool) -> str:
     """The text with the new words for the old ones, or with the two exchanged."""
     other = {old: new, new: old} if both else {old: new}
-    return re.sub(rf"\b({'|'.join(map(re.escape, other))})\b", lambda result: other[result[0]], text)
+    return re.sub(rf"\b({'|'.join(map(re.escape, other))})\b", lambda match: other[match[0]], text)
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:

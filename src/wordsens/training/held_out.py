@@ -26,17 +26,10 @@ _SHARE = 3
 """Every third domain is held out; where pairs have no domains, every third text."""
 
 
-@dataclass(frozen=True)
-class SplitPairs:
-    """The pairs that are trained on, those that are held out, and the domains of the latter."""
+def split_pairs(pairs: Sequence[Pair], *, seed: Seed) -> tuple[list[Pair], list[Pair], tuple[str, ...]]:
+    """The pairs that are trained on, those that are held out, and the domains of the latter.
 
-    train: tuple[Pair, ...]
-    held_out: tuple[Pair, ...]
-    domains: tuple[str, ...]
-
-
-def split_pairs(pairs: Sequence[Pair], *, seed: Seed) -> SplitPairs:
-    """The pairs in two parts: every third domain, or where a pair has no domain every third text, is held out.
+    Every third domain, or where a pair has no domain every third text, is held out.
 
     Raises:
         InputError: a part lacks opposites or near-duplicates.
@@ -47,16 +40,16 @@ def split_pairs(pairs: Sequence[Pair], *, seed: Seed) -> SplitPairs:
     groups = sorted(set(keys))
     chance = random.Random(derive_seed(seed, "held out"))
     apart = set(chance.sample(groups, max(1, len(groups) // _SHARE)))
-    held_out = tuple(pair for pair, key in zip(pairs, keys, strict=True) if key in apart)
+    held_out = [pair for pair, key in zip(pairs, keys, strict=True) if key in apart]
     texts = {text for pair in held_out for text in (pair.first, pair.second)}
-    train = tuple(pair for pair in pairs if texts.isdisjoint((pair.first, pair.second)))
+    train = [pair for pair in pairs if texts.isdisjoint((pair.first, pair.second))]
     for part, name in ((train, "to train on"), (held_out, "to judge by")):
         if not any(pair.near for pair in part) or all(pair.same for pair in part):
             raise InputError(
                 f"`pairs` leaves {len(part)} of {len(pairs)} pairs {name}, and each part needs opposites and "
                 "near-duplicates: give more pairs, or none for the package's own"
             )
-    return SplitPairs(train, held_out, tuple(sorted(apart)) if by_domain else ())
+    return train, held_out, tuple(sorted(apart)) if by_domain else ()
 
 
 @dataclass(frozen=True)

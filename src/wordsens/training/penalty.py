@@ -1,18 +1,45 @@
-"""The sensitivity penalty: a differentiable term for anyone's training loop."""
+"""The sensitivity penalty: a differentiable term for anyone's training loop, and the short search behind it."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_positive
+from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_count, require_positive
 from wordsens.seeds import Seed, generator
-from wordsens.training.short_search import Ascent, MovedTexts, ShortSearch, projected, value_and_slope
 
 OVER = ("mean", "max")
 WAYS = ("lower", "raise", "hold")
+
+GROW, SHRINK = 1.5, 0.25
+"""A step that gains is followed by a longer one, a step that loses by a much shorter one, as in `search.climb`."""
+
+FIRST, LONGEST = 1.0, 2.0
+"""The first and the longest step, in radii: the first crosses the ball, as the maximiser of a linear function would."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortSearch:
+    """The spending of the search inside a training step.
+
+    Attributes:
+        texts: at most so many of a batch's texts are searched, drawn anew each time.
+        words: so many words of each, drawn anew; None for all.
+        steps: of projected ascent. The usual numbers keep a training step of 32 texts below 3 plain ones.
+    """
+
+    texts: int = 8
+    words: int | None = 1
+    steps: int = 2
+
+    def __post_init__(self) -> None:
+        require_count("texts", self.texts)
+        require_count("steps", self.steps)
+        if self.words is not None:
+            require_count("words", self.words)
 
 
 class SensitivityPenalty:
@@ -65,7 +92,7 @@ class SensitivityPenalty:
         way: str | None = None,
         over: str = "mean",
         radius: float | None = None,
-        search: ShortSearch = ShortSearch(),  # noqa: B008 - frozen
+        search: ShortSearch = ShortSearch(),
         seed: Seed = 0,
     ):
         if target is not None:
@@ -106,11 +133,24 @@ class SensitivityPenalty:
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
         some = texts[chosen.to(texts.device)]
-        words = self._words(len(some), texts.shape[1], stream).to(texts.device)
+        n = texts.shape[1]
+        words = torch.arange(n).expand(len(some), n)
+        if self._search.words is not None and self._search.words < n:
+            words = torch.rand(len(some), n, generator=stream).argsort(dim=1)[:, : self._search.words]
+        words = words.to(texts.device)
         radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
         start = self._start(words.numel(), texts, stream) * radius
         both = MovedTexts(some, words, beside=True)
-        base, value, slope = self._begin(both, len(some), start)
+        base = torch.empty(0)
+
+        def change_beside(moved: Tensor) -> Tensor:
+            """The change, and into `base` phi(X), in one evaluation of phi."""
+            nonlocal base
+            base, changes = self._evaluated(moved, len(chosen))
+            return changes
+
+        value, slope = _value_and_slope(change_beside, both, start)
+        base = base.detach()
         defined = (base != 0).any(dim=1)
         if not bool(defined.all()):
             self.left_out += int((~defined).sum())
@@ -123,7 +163,7 @@ class SensitivityPenalty:
             some, words, base = some[defined], words[defined], base[defined]
             start, value, slope = start[pairs], value[pairs], slope[pairs]
             both = MovedTexts(some, words, beside=True)
-        ascent, moved = Ascent(projected(start, radius), value, slope, radius), MovedTexts(some.detach(), words)
+        ascent, moved = _Ascent(_projected(start, radius), value, slope, radius), MovedTexts(some.detach(), words)
         copies = _copies(base, words.shape[1])
 
         def change(texts: Tensor) -> Tensor:
@@ -131,42 +171,23 @@ class SensitivityPenalty:
 
         for _ in range(self._search.steps - 1):
             trial = ascent.trial()
-            ascent.take(trial, *value_and_slope(change, moved, trial))
+            ascent.take(trial, *_value_and_slope(change, moved, trial))
         delta = ascent.trial()
         # One evaluation carries the gradient: of the texts as they are and as they were moved. It judges the last step
         # as well, and is done again only where that did not gain for every pair.
         before, changes = self._evaluated(both(delta), len(some))
         if not bool((changes.detach() > ascent.value).all()):
-            delta = ascent.last(delta, changes.detach())
+            delta = torch.where((changes.detach() > ascent.value).unsqueeze(1), delta, ascent.best)
             before, changes = self._evaluated(both(delta), len(some))
         self._found = delta / radius
         relative = changes.unflatten(0, words.shape) / torch.linalg.vector_norm(before, dim=1).unsqueeze(1)
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
-
-    def _begin(
-        self, both: MovedTexts, texts: int, start: Float[Tensor, "p d"]
-    ) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"], Float[Tensor, "p d"]]:
-        """phi(X), and the change at the start with its gradient, all in one evaluation of phi."""
-        base = torch.empty(0)
-
-        def change(moved: Tensor) -> Tensor:
-            nonlocal base
-            base, changes = self._evaluated(moved, texts)
-            return changes
-
-        value, slope = value_and_slope(change, both, start)
-        return base.detach(), value, slope
 
     def _evaluated(self, both: Float[Tensor, "m n d"], texts: int) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"]]:
         """phi(X), and ‖phi(X^i(Delta)) - phi(X)‖ of every pair, differentiable in phi's parameters and in the texts."""
         features = self._phi(both).flatten(1)
         before, after = features[:texts], features[texts:]
         return before, torch.linalg.vector_norm(after - _copies(before, len(after) // texts), dim=1)
-
-    def _words(self, texts: int, n: int, stream: torch.Generator) -> Int[Tensor, "b w"]:
-        if self._search.words is None or self._search.words >= n:
-            return torch.arange(n).expand(texts, n)
-        return torch.rand(texts, n, generator=stream).argsort(dim=1)[:, : self._search.words]
 
     def _start(self, count: int, texts: Tensor, stream: torch.Generator) -> Float[Tensor, "p d"]:
         """Directions of length 1: random, every second one of the last call where there are any."""
@@ -181,3 +202,99 @@ class SensitivityPenalty:
 
 def _copies(base: Float[Tensor, "b h"], times: int) -> Float[Tensor, "p h"]:
     return base if times == 1 else base.repeat_interleave(times, dim=0)
+
+
+class MovedTexts:
+    """Each of b texts w times, in each copy another of its words moved; p = b w pairs of a text and a word.
+
+    Args:
+        texts: as they are.
+        words: of each text.
+        beside: the b texts as they are come first, then the p that are moved.
+    """
+
+    def __init__(self, texts: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], *, beside: bool = False):
+        copies = texts if words.shape[1] == 1 else texts.repeat_interleave(words.shape[1], dim=0)
+        first = len(texts) if beside else 0
+        self._copies = torch.cat([texts, copies]) if beside else copies
+        self.places = torch.arange(first, first + words.numel(), device=texts.device), words.flatten()
+
+    def __call__(self, perturbations: Float[Tensor, "p d"]) -> Float[Tensor, "m n d"]:
+        """The texts with Delta added to the word of each pair."""
+        return self._copies.index_put(self.places, perturbations, accumulate=True)
+
+
+Change = Callable[[Float[Tensor, "m n d"]], Float[Tensor, " p"]]
+"""From moved texts to what each pair changes."""
+
+
+class _Ascent:
+    """Projected ascent of p pairs in step, each up its own change along the unit gradient; a step is taken if it gains.
+
+    At a point of the sphere whose gradient points straight outward the ascent stays: those, and points where the
+    gradient is zero, are the stationary points of the ball.
+
+    Args:
+        start: where the ascent begins, in the ball.
+        value, slope: the change there, and its gradient.
+        radius: of the ball.
+    """
+
+    def __init__(
+        self, start: Float[Tensor, "p d"], value: Float[Tensor, " p"], slope: Float[Tensor, "p d"], radius: float
+    ):
+        self.best, self.value, self._slope, self._radius = start, value, slope, radius
+        self._length = torch.full_like(value, FIRST * radius)
+
+    def trial(self) -> Float[Tensor, "p d"]:
+        """The end of every pair's next step."""
+        uphill = torch.nn.functional.normalize(self._slope, dim=1)
+        return _projected(self.best + self._length.unsqueeze(1) * uphill, self._radius)
+
+    def take(self, trial: Float[Tensor, "p d"], reached: Float[Tensor, " p"], uphill: Float[Tensor, "p d"]) -> None:
+        """Take the steps that gained; `reached` and `uphill` are the change at the trial and its gradient."""
+        better = reached > self.value
+        self.best = torch.where(better.unsqueeze(1), trial, self.best)
+        self._slope = torch.where(better.unsqueeze(1), uphill, self._slope)
+        self.value = torch.where(better, reached, self.value)
+        longer = (GROW * self._length).clamp(max=LONGEST * self._radius)
+        self._length = torch.where(better, longer, SHRINK * self._length)
+
+
+def ascend(
+    change: Change, moved: MovedTexts, start: Float[Tensor, "p d"], radius: float, steps: int
+) -> Float[Tensor, "p d"]:
+    """Delta in the ball for each of p pairs, after so many steps up its own change.
+
+    Args:
+        change: what rises.
+        moved: the texts from a Delta for each pair.
+        start: where the ascent begins; it is projected into the ball.
+        radius: of the ball.
+        steps: at most; each costs an evaluation and, but for the last, a gradient.
+    """
+    start = _projected(start, radius)
+    ascent = _Ascent(start, *_value_and_slope(change, moved, start), radius)
+    for _ in range(steps - 1):
+        trial = ascent.trial()
+        ascent.take(trial, *_value_and_slope(change, moved, trial))
+    trial = ascent.trial()
+    with torch.no_grad():
+        return torch.where((change(moved(trial)) > ascent.value).unsqueeze(1), trial, ascent.best)
+
+
+def _projected(perturbations: Float[Tensor, "p d"], radius: float) -> Float[Tensor, "p d"]:
+    """Every Delta, or the point of the sphere on its way where it lies outside of the ball."""
+    length = torch.linalg.vector_norm(perturbations, dim=1, keepdim=True)
+    return perturbations * (radius / length.clamp(min=radius))
+
+
+def _value_and_slope(
+    change: Change, moved: MovedTexts, at: Float[Tensor, "p d"]
+) -> tuple[Float[Tensor, " p"], Float[Tensor, "p d"]]:
+    """The change at p perturbations, and its gradient there."""
+    with torch.enable_grad():
+        texts = moved(at).detach().requires_grad_(True)
+        value = change(texts)
+        (slope,) = torch.autograd.grad(value.sum(), texts)
+    return value.detach(), slope[moved.places]

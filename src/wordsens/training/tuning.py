@@ -6,7 +6,6 @@ the size and the speed of the model that was given.
 """
 
 import hashlib
-import importlib.util
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordsens.display.page import markdown
-from wordsens.errors import InputError, MissingExtraError, require_count, require_device, require_positive
+from wordsens.errors import InputError, require_count, require_device, require_extra, require_positive
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
@@ -104,29 +103,28 @@ def tune(
     folder, work = _folders(out)
     network = _trainable(model, lora, device)
     chosen, notes = choose_pairs(pairs)
-    split = split_pairs(chosen, seed=seed)
+    train, held_out, domains = split_pairs(chosen, seed=seed)
     ours, apart = _split_texts(shipped_reviews() if texts is None else texts, seed)
     chance = random.Random(derive_seed(seed, "triples"))
     try:
         opposites = near_misses(ours, most=_MOST_NEAR_MISSES, seed=seed)
     except InputError as error:
         opposites, notes = [], [*notes, f"the opposites come from the pairs alone: {error}"]
-    short = [pair for pair in split.train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT]
-    short = short or list(split.train)
+    short = [pair for pair in train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT]
+    short = short or train
     triples = make_triples(short, opposites, chance)
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
     steady = [*chance.sample(ours, min(_STEADY, len(ours))), *same]
-    judge = HeldOutJudge(split.held_out, triples, apart, seed)
+    judge = HeldOutJudge(held_out, triples, apart, seed)
     options = {"steps": steps, "batch": batch, "rate": rate, "lora": lora, "device": device}
     digest = hashlib.sha256(json.dumps(triples).encode()).hexdigest()
     _begin(work, {"model": str(model), "seed": int(seed), **options, "triples": digest})
     before = judge(as_model(network), "before", progress)
-    _train(network, _data(network, triples, steady), work, seed, progress, steps=steps, batch=batch, rate=rate)
+    _train(network, _data(network, triples, steady), work, seed, progress, steps, batch, rate)
     finished = _save(network, str(model), work, lora, device)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
-    tuned = Tuned(
-        str(model), str(folder), len(triples), split.domains, before, after, judge.queries, judge.among, tuple(notes)
-    )
+    counts = judge.queries, judge.among
+    tuned = Tuned(str(model), str(folder), len(triples), domains, before, after, *counts, tuple(notes))
     _publish(finished, tuned, work, folder)
     return tuned
 
@@ -151,9 +149,7 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     if not isinstance(model, str | PathLike):
         raise InputError(f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model")
     name = os.fspath(model)
-    for package in ("accelerate", "datasets", *["peft"] * lora):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "tune", "tune")
+    require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
     if is_pair_model(name):
         raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
     place, local = find_model(name, None, local_files_only=False)
@@ -204,16 +200,9 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
 
 
 def _train(
-    network: "SentenceTransformer",
-    data: Data,
-    work: Path,
-    seed: Seed,
-    progress: Progress,
-    *,
-    steps: int,
-    batch: int,
+    network: "SentenceTransformer", data: Data, work: Path, seed: Seed, progress: Progress, steps: int, batch: int,
     rate: float,
-) -> None:
+) -> None:  # fmt: skip
     """Train in place, from the last checkpoint where there is one."""
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from transformers import PrinterCallback, TrainerCallback
@@ -223,19 +212,11 @@ def _train(
             progress("training", state.global_step / steps)
 
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(work),
-        max_steps=steps,
-        per_device_train_batch_size=batch,
-        learning_rate=rate,
-        warmup_steps=max(1, steps // 10),
-        save_steps=max(1, steps // _CHECKPOINTS),
-        save_total_limit=2,
-        use_cpu=network.device.type == "cpu",
-        seed=derive_seed(seed, "trainer") % 2**32,
-        dataloader_pin_memory=False,
-        disable_tqdm=True,
-        report_to=[],
-    )
+        output_dir=str(work), max_steps=steps, per_device_train_batch_size=batch, learning_rate=rate,
+        warmup_steps=max(1, steps // 10), save_steps=max(1, steps // _CHECKPOINTS), save_total_limit=2,
+        use_cpu=network.device.type == "cpu", seed=derive_seed(seed, "trainer") % 2**32, dataloader_pin_memory=False,
+        disable_tqdm=True, report_to=[],
+    )  # fmt: skip
     network.model_card_data.widget = [{"text": ""}]  # else the library draws examples, with a progress bar
     checkpoints = sorted(
         work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1])

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, audit_black_box, audit_text
-from wordsens.evaluation.replacements import Replacements
+from wordsens.evaluation.texts import Replacements
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
@@ -26,6 +26,9 @@ from wordsens.text.shipped_data import shipped_reviews
 
 OUTPUTS = ("embedding", "probabilities")
 DEFAULT_MAX_WORDS = 126
+
+_COLUMNS = ("tokens", "words", "words_lost", "negations_lost", "evaluations")
+"""Numbers of a text that a record holds as they are."""
 
 
 class AuditText(Strict, frozen=True):
@@ -123,13 +126,8 @@ class AuditCell(Cell, frozen=True):
     def described(self) -> dict[str, Any]:
         """`audit` names everything but the text: records of one audit share it."""
         shared = {name: value for name, value in self.spec().items() if name not in ("text_content", "searched")}
-        return {
-            "audit": digest(shared),
-            "model": self.model,
-            "source": self.text.source,
-            "label": self.text.label,
-            "map": "",
-        }
+        named = {"model": self.model, "source": self.text.source, "label": self.text.label, "map": ""}
+        return {"audit": digest(shared), **named}
 
 
 def digest(keys: Any) -> str:
@@ -150,14 +148,9 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
     else:
         text = audit_black_box(phi, document, offered, **effort)
     words = text.measured
-    return {
+    return {name: getattr(text, name) for name in ("value", *_COLUMNS)} | {
         "map": phi.name,
-        "value": text.value,
-        "tokens": text.tokens,
-        "words": text.words,
         "read": json_text(text.read),
-        "words_lost": text.words_lost,
-        "negations_lost": text.negations_lost,
         "measured": json_text([word.word for word in words]),
         "rows": json.dumps([word.tokens for word in words]),
         "places": tuple(word.place for word in words),
@@ -165,7 +158,6 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
         "removal": tuple(word.removal for word in words),
         "swap": tuple(word.swap for word in words) if cell.swaps else (),
         "swapped_for": json_text([word.swapped_for for word in words] if cell.swaps else []),
-        "evaluations": text.evaluations,
     }
 
 
@@ -173,22 +165,15 @@ def audited(record: Record) -> AuditedText:
     """The measured words of a record as `audit_text` gave them."""
     names, rows, swapped = (json.loads(text) for text in (record.measured, record.rows, record.swapped_for))
     unknown = (math.nan,) * len(names)
-    values = zip(
-        *(names, rows, record.places, record.sensitivity or unknown, record.removal, record.swap or unknown),
-        swapped or ("",) * len(names),
-        strict=True,
-    )
-    keys = ("word", "tokens", "place", "sensitivity", "removal", "swap", "swapped_for")
+    columns = {
+        "word": names, "tokens": rows, "place": record.places, "sensitivity": record.sensitivity or unknown,
+        "removal": record.removal, "swap": record.swap or unknown, "swapped_for": swapped or ("",) * len(names),
+    }  # fmt: skip
+    words = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
     return AuditedText(
-        source=record.source,
-        tokens=record.tokens,
-        words=record.words,
-        words_lost=record.words_lost,
-        negations_lost=record.negations_lost,
-        measured=tuple(AuditedWord(**dict(zip(keys, value, strict=True))) for value in values),
-        evaluations=record.evaluations,
-        read=tuple(json.loads(record.read)),
-    )
+        **{name: getattr(record, name) for name in ("source", *_COLUMNS)},
+        measured=tuple(AuditedWord(**word) for word in words), read=tuple(json.loads(record.read)),
+    )  # fmt: skip
 
 
 def audited_model(cell: AuditCell) -> TransformerFeatures | Model:

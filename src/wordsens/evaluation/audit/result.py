@@ -69,8 +69,8 @@ class Audit:
         return {
             **self.summary.to_dict(),
             "layers": [asdict(layer) for layer in self.layers],
-            "substitution": None if self.substitution is None else asdict(self.substitution),
-            "advice": None if self.advice is None else {"advice": self.advice.advice, **asdict(self.advice)},
+            "substitution": self.substitution and asdict(self.substitution),
+            "advice": self.advice and {"advice": self.advice.advice, **asdict(self.advice)},
             "no_advice": self.no_advice,
             "changes": None if self.changes is None else [asdict(change) for change in self.changes],
             "cut": [{name: getattr(record, name) for name in cut} for record in self.cut],

@@ -89,6 +89,9 @@ def _ratio(word: str, removals: Mapping[str, Sequence[float]]) -> float:
 
 MEASURES = ("sensitivity", "removal", "swap")
 
+LISTED = 8
+"""Words in each list, at most."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -117,12 +120,8 @@ class Exponent:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        return {
-            "exponent": self.fit and self.fit.exponent,
-            "standard_error": self.fit and self.fit.standard_error,
-            "texts": self.texts,
-            "reason": self.reason,
-        }
+        numbers = {name: self.fit and getattr(self.fit, name) for name in ("exponent", "standard_error")}
+        return {**numbers, "texts": self.texts, "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -151,25 +150,20 @@ class AuditSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        reacting = {
-            name: [
-                # JSON has no infinite number.
-                {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
-                for reaction in getattr(self, name)
-            ]
-            for name in ("overreacts", "ignores")
+
+        def finite(reaction: Reaction) -> dict[str, Any]:
+            """JSON has no infinite number."""
+            return {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
+
+        exponents = {
+            kind: {name: exponent.to_dict() for name, exponent in measures.items()}
+            for kind, measures in self.exponents.items()
         }
         return {
-            "texts": self.texts,
-            "words": self.words,
-            "groups": [asdict(group) for group in self.groups],
-            "compared": self.compared,
-            **reacting,
-            "exponents": {
-                kind: {name: exponent.to_dict() for name, exponent in measures.items()}
-                for kind, measures in self.exponents.items()
-            },
-        }
+            "texts": self.texts, "words": self.words, "groups": [asdict(group) for group in self.groups],
+            "compared": self.compared, "overreacts": [finite(word) for word in self.overreacts],
+            "ignores": [finite(word) for word in self.ignores], "exponents": exponents,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -184,13 +178,12 @@ class _SortedWord:
     band: str
 
 
-def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, listed: int = 8) -> AuditSummary:
+def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str]) -> AuditSummary:
     """The summary of the texts that were measured.
 
     Args:
         texts: of one audit.
         counts: how often each word occurs in the data.
-        listed: the most words in each list.
 
     Raises:
         InputError: there is no text.
@@ -206,31 +199,22 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str], *, liste
         for at, text in enumerate(texts)
         for word in text.measured
     ]
-    groups = [
-        _group(f"{name}: {value}", [word.measured for word in words if getattr(word, name) == value])
-        for name in ("kind", "place", "band")
-        for value in sorted({getattr(word, name) for word in words})
-    ]
+    groups = []
+    for name in ("kind", "place", "band"):
+        for value in sorted({getattr(word, name) for word in words}):
+            members = [word.measured for word in words if getattr(word, name) == value]
+            means = (_mean([getattr(word, measure) for word in members]) for measure in MEASURES)
+            groups.append(Group(f"{name}: {value}", len(members), *means))
     compared, most_texts = reactions(texts)
     more = [word for word in compared.values() if word.more and kind_of(word.word) == "function word"]
     less = [word for word in compared.values() if word.less and kind_of(word.word) in ("content word", "negation")]
+    kinds = sorted({word.kind for word in words})
     return AuditSummary(
-        texts=len(texts),
-        words=len(words),
-        groups=tuple(groups),
-        compared=len(compared),
-        most_texts=most_texts,
-        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:listed]),
-        ignores=tuple(sorted(less, key=lambda word: word.high)[:listed]),
-        exponents={
-            kind: _exponents([word for word in words if word.kind == kind])
-            for kind in sorted({word.kind for word in words})
-        },
-    )
-
-
-def _group(category: str, words: Sequence[AuditedWord]) -> Group:
-    return Group(category, len(words), *(_mean([getattr(word, name) for word in words]) for name in MEASURES))
+        texts=len(texts), words=len(words), groups=tuple(groups), compared=len(compared), most_texts=most_texts,
+        overreacts=tuple(sorted(more, key=lambda word: -word.low)[:LISTED]),
+        ignores=tuple(sorted(less, key=lambda word: word.high)[:LISTED]),
+        exponents={kind: _exponents([word for word in words if word.kind == kind]) for kind in kinds},
+    )  # fmt: skip
 
 
 def _exponents(words: Sequence[_SortedWord]) -> dict[str, Exponent]:

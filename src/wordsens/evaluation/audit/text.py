@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -15,9 +16,8 @@ from wordsens.models.black_box import Model
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.sensitivity.removals import removal_effects
 from wordsens.sensitivity.several_words import whole_word_sensitivity
-from wordsens.text.alternatives import Alternatives
 from wordsens.text.document import Document
-from wordsens.text.english import kind_of
+from wordsens.text.english import Alternatives, kind_of
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.transformer_encoder import wide_offsets
 from wordsens.text.whole_words import Span, reading_words, whole_words, with_word, without, word_spans
@@ -28,8 +28,8 @@ AUDIT_SEARCH = SearchPlan("quick", starts=1, steps=4)
 _TOGETHER = 16
 """Changed texts of one length that are read together."""
 
-Swaps = Mapping[int, tuple[float, str]]
-"""By a word's number the farthest change by a word in its place, and that word."""
+Swaps = dict[int, dict[str, Any]]
+"""By a word's number `swap` and `swapped_for` of its AuditedWord."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class AuditedWord:
     word: str
     tokens: int
     place: float
-    sensitivity: float
     removal: float
+    sensitivity: float = math.nan
     swap: float = math.nan
     swapped_for: str = ""
 
@@ -107,8 +107,7 @@ def audit_text(
         alternatives: the words that are tried in the place of one; None: no swaps.
         max_words: tokens that the text keeps, special ones not counted.
         words_per_text: whole words that are measured: negations first, others drawn at random.
-        removal: "delete" or "mask". A mask token moves a model by itself: masked, "to" and "enable" move MiniLM by .236
-            and .284; deleted, by .003 and .046.
+        removal: "delete" or "mask"; a mask token moves a model by itself.
         seed: of the draw and of the search.
         radius, search: of `whole_word_sensitivity`; a search of None measures no sensitivity.
 
@@ -131,10 +130,15 @@ def audit_text(
         spans = {at: (whole[at].start - start, whole[at].stop - start) for at in chosen}
         read = document.text[start:stop]
         swaps = farthest_swaps(read, spans, alternatives, lambda texts: _changes(phi, read, texts, max_words))
-    return _audited(
-        document, len(text), [word.text for word in whole], _lost(phi, document, (whole[0].start, whole[-1].stop)),
-        {at: len(whole[at].rows) for at in chosen}, sensitivities, removals, swaps, evaluations,
-    )  # fmt: skip
+    lost = _lost(phi, document, (whole[0].start, whole[-1].stop))
+    measured = [
+        AuditedWord(
+            word=whole[at].text, tokens=len(whole[at].rows), place=at / (len(whole) - 1), sensitivity=sensitivity,
+            removal=effect, **swaps.get(at, {}),
+        )
+        for at, sensitivity, effect in zip(chosen, sensitivities, removals, strict=True)
+    ]  # fmt: skip
+    return _audited(document, len(text), [word.text for word in whole], lost, measured, evaluations)
 
 
 def audit_black_box(
@@ -182,10 +186,12 @@ def audit_black_box(
     removals = relative(rows[1:])
     swaps = {} if alternatives is None else farthest_swaps(text, spans_of, alternatives, changes)
     lost = [document.text[start:stop] for start, stop in every if (start, stop) not in spans]
-    return _audited(
-        document, len(words), words, lost, dict.fromkeys(chosen, 1), [math.nan] * len(chosen), removals, swaps,
-        evaluations,
-    )  # fmt: skip
+    last = len(words) - 1
+    measured = [
+        AuditedWord(word=words[at], tokens=1, place=at / last, removal=effect, **swaps.get(at, {}))
+        for at, effect in zip(chosen, removals, strict=True)
+    ]
+    return _audited(document, len(words), words, lost, measured, evaluations)
 
 
 def _require_words(document: Document, count: int) -> None:
@@ -194,36 +200,14 @@ def _require_words(document: Document, count: int) -> None:
 
 
 def _audited(
-    document: Document,
-    tokens: int,
-    read: Sequence[str],
-    lost: Sequence[str],
-    tokens_of: Mapping[int, int],
-    sensitivities: Sequence[float],
-    removals: Sequence[float],
-    swaps: Swaps,
+    document: Document, tokens: int, read: Sequence[str], lost: Sequence[str], measured: Sequence[AuditedWord],
     evaluations: int,
-) -> AuditedText:
-    """The result; `tokens_of` has the number of tokens of each measured word."""
-    measured = []
-    for at, sensitivity, removal in zip(tokens_of, sensitivities, removals, strict=True):
-        swap, swapped_for = swaps.get(at, (math.nan, ""))
-        measured.append(
-            AuditedWord(
-                word=read[at], tokens=tokens_of[at], place=at / (len(read) - 1), sensitivity=sensitivity,
-                removal=removal, swap=swap, swapped_for=swapped_for,
-            )
-        )  # fmt: skip
+) -> AuditedText:  # fmt: skip
     return AuditedText(
-        source=document.source,
-        tokens=tokens,
-        words=len(read),
-        words_lost=len(lost),
-        negations_lost=sum(kind_of(word) == NEGATION for word in lost),
-        measured=tuple(measured),
-        evaluations=evaluations,
-        read=tuple(read),
-    )
+        source=document.source, tokens=tokens, words=len(read), words_lost=len(lost),
+        negations_lost=sum(kind_of(word) == NEGATION for word in lost), measured=tuple(measured),
+        evaluations=evaluations, read=tuple(read),
+    )  # fmt: skip
 
 
 def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> list[int]:
@@ -236,8 +220,8 @@ def farthest_swaps(
     spans: Mapping[int, Span],
     alternatives: Alternatives,
     changes: Callable[[Sequence[str]], Sequence[float]],
-) -> dict[int, tuple[float, str]]:
-    """For each named word the change by the farthest of its alternatives, and which that is.
+) -> Swaps:
+    """For each named word the change by the farthest of its alternatives, and which that is; none without any.
 
     Args:
         text: of the words.
@@ -248,11 +232,10 @@ def farthest_swaps(
     words = {at: text[slice(*span)] for at, span in spans.items()}
     offered = [(at, other) for at, word in words.items() for other in alternatives(word) if other != word]
     farthest: dict[int, tuple[float, str]] = {}
-    if offered:
-        measured = changes([with_word(text, spans[at], other) for at, other in offered])
-        for (at, other), change in zip(offered, measured, strict=True):
-            farthest[at] = max(farthest.get(at, (-1.0, "")), (change, other))
-    return farthest
+    measured = changes([with_word(text, spans[at], other) for at, other in offered]) if offered else []
+    for (at, other), change in zip(offered, measured, strict=True):
+        farthest[at] = max(farthest.get(at, (-1.0, "")), (change, other))
+    return {at: {"swap": change, "swapped_for": other} for at, (change, other) in farthest.items()}
 
 
 def _changes(phi: TransformerFeatures, text: str, changed: Sequence[str], max_words: int) -> list[float]:

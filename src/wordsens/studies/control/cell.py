@@ -51,8 +51,7 @@ from wordsens.sweeps.texts import (
     text_spec,
 )
 from wordsens.text import Document
-from wordsens.training.penalty import SensitivityPenalty
-from wordsens.training.short_search import ShortSearch
+from wordsens.training.penalty import SensitivityPenalty, ShortSearch
 
 TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": "sentiment"}
 

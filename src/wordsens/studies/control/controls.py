@@ -10,8 +10,7 @@ from wordsens.errors import InputError, require_count, require_positive
 from wordsens.seeds import Seed, generator
 from wordsens.studies.control.networks import TextNetwork
 from wordsens.studies.control.tasks import TextPairs
-from wordsens.training.penalty import SensitivityPenalty
-from wordsens.training.short_search import MovedTexts, ascend
+from wordsens.training.penalty import MovedTexts, SensitivityPenalty, ascend
 
 
 class Control:

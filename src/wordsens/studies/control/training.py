@@ -14,7 +14,7 @@ from wordsens.seeds import Seed, generator
 from wordsens.studies.control.controls import Control, worst_words
 from wordsens.studies.control.networks import TextNetwork
 from wordsens.studies.control.tasks import Labelled, Task
-from wordsens.training.short_search import MovedTexts
+from wordsens.training.penalty import MovedTexts
 
 _TEXTS_AT_ONCE = 128
 """Texts that are judged in one batch: at 256 words the scores of as many take 34 MB."""
