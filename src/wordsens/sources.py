@@ -25,7 +25,7 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
         package: whether modules of the package count.
 
     >>> digest = source_digest({"wordsens.seeds": _PACKAGE / "seeds.py"})
-    >>> digest == source_digest({"wordsens.search.objective": _PACKAGE / "search" / "ball.py"})
+    >>> digest == source_digest({"wordsens.search.objective": _PACKAGE / "search" / "objective.py"})
     False
     """
     roots = {"wordsens": _PACKAGE.parent}

@@ -4,16 +4,17 @@ One rule for every input: it is accepted, or refused in one line.
 """
 
 import csv
-import importlib
 import io
 import json
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -226,10 +227,8 @@ def command_lines(draw):
 def no_work(monkeypatch, tmp_path):
     """Every command up to the point where it would compute, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    for command in ("audit", "check", "explain", "measure.run", "paper", "report"):
-        module = importlib.import_module(f"wordsens.cli.{command}")
-        for name in [name for name in vars(module) if name.startswith("run_")]:
-            monkeypatch.setattr(module, name, lambda *_, **__: None)
+    # A mock: what goes through a file outside of the package is an error of the user's code.
+    monkeypatch.setattr("wordsens.cli.options._cpu_threads", Mock(side_effect=typer.Exit()))
 
 
 @fuzzed(25)

@@ -66,10 +66,8 @@ def test_a_path_that_cannot_be_one(wordsens, command):
     ],
 )
 def test_an_error_of_the_system_is_one_line(wordsens, monkeypatch, error, code, message):
-    from wordsens.cli import report
-
     # A mock: an error that went through a file outside of the package is the user's to mend.
-    monkeypatch.setattr(report, "run_report", Mock(side_effect=error))
+    monkeypatch.setattr("wordsens.report.load.load_runs", Mock(side_effect=error))
     run = wordsens("report", "a")
     assert (run.code, run.out, run.err.count("\n")) == (code, "", 1)
     assert message in run.err

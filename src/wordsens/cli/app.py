@@ -13,7 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.commands import audit, check, compare, explain, flips, guard, tune
+from wordsens.cli.audit import audit
+from wordsens.cli.check import check
+from wordsens.cli.compare import compare
+from wordsens.cli.explain import explain
+from wordsens.cli.flips import flips
+from wordsens.cli.guard import guard
 from wordsens.cli.measure import measure
 from wordsens.cli.page import page
 from wordsens.cli.paper import paper
@@ -21,6 +26,7 @@ from wordsens.cli.report import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
+from wordsens.cli.tune import tune
 from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, first_line, shown
 from wordsens.version import __version__
 

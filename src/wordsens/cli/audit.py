@@ -11,10 +11,10 @@ import typer
 
 from wordsens.cli.executor_options import PlaceOptions, fail_for, run_missing
 from wordsens.cli.model_choice import ModelOptions, TextOptions, require_met, requirements_option, unset
-from wordsens.cli.options import Seed
+from wordsens.cli.options import Seed, takes
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, print_display, print_json, printing, reporting
-from wordsens.errors import InputError, require_choice, require_count, require_device
+from wordsens.errors import InputError, require_choice, require_count, require_device, require_extra
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -110,11 +110,16 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
             raise InputError(f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no more")
 
 
-def run_audit(options: AuditOptions) -> None:
-    """Measure every text that has no record yet, then print the summary.
+@takes(AuditOptions)
+def audit(options: AuditOptions) -> None:
+    """Find the words that move a model of embeddings or classes, those it ignores, and how that decays with length.
 
-    Raises WordsensError when a text failed, after everything else is written.
+    Each finished text is a row of OUT/results.sqlite; the same command goes on where an earlier run stopped.
+    Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
+
+    Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
+    require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.evaluation.audit.cell import audited_model
     from wordsens.evaluation.requirement import Requirement
     from wordsens.findings.audit import display, findings_of, save_findings

@@ -22,7 +22,7 @@ from wordsens.cli.model_choice import (
     write_junit,
     write_page,
 )
-from wordsens.cli.options import Device
+from wordsens.cli.options import Device, takes
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError, require_choice, require_count, require_positive
 
@@ -92,8 +92,17 @@ class CompareOptions(TextOptions, CommandOptions):
         self.require_files("junit", "out", "html")
 
 
-def run_compare(options: CompareOptions) -> None:
-    """Compare and print the answer; RequirementError where a requirement fails, after all is written."""
+@takes(CompareOptions)
+def compare(options: CompareOptions) -> None:
+    """Find what differs between two models, or one before and after a change, on your own texts. A gate for CI.
+
+    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared are how well flipped
+    meanings show (as in check), how far a text moves without each word, and which texts have other neighbours; each
+    difference has a 95 % interval, and counts only where a test of all together says so. Exit code 3 when a
+    requirement fails.
+
+    Example: wordsens compare minilm ./quantised --texts texts.csv --require 'neighbours.nearest.second <= .05'
+    """
     from wordsens.evaluation.compare import compare
     from wordsens.evaluation.difference import read_requirements
 

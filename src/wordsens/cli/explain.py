@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from wordsens.cli.model_choice import CommandOptions, Html, MaxWords, ModelOptions, unset, write_page
+from wordsens.cli.options import takes
 from wordsens.errors import InputError, require_count
 
 
@@ -48,8 +49,15 @@ class ExplainOptions(ModelOptions, CommandOptions):
         self.require_files("html")
 
 
-def run_explain(options: ExplainOptions) -> None:
-    """Explain the score and print it."""
+@takes(ExplainOptions)
+def explain(options: ExplainOptions) -> None:
+    """Find the words that carry the score of two texts, a class, or an embedding.
+
+    For each word: the text without it, with another word in its place, and with its vector moved; and for two texts
+    the words that keep them apart, and pairs of words that count for more, or less, together than alone.
+
+    Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
+    """
     from wordsens.evaluation.explain import explain
     from wordsens.evaluation.similarities import prompted
     from wordsens.models.classifier import as_classifier

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wordsens.cli.model_choice import CommandOptions, MaxWords, TextOptions, require_met, requirements_option, unset
-from wordsens.cli.options import Device
+from wordsens.cli.options import Device, takes
 from wordsens.errors import InputError, require_count
 
 
@@ -39,8 +39,15 @@ class FlipsOptions(TextOptions, CommandOptions):
             require_count("max_words", self.max_words)
 
 
-def run_flips(options: FlipsOptions) -> None:
-    """Find the flips and print them."""
+@takes(FlipsOptions)
+def flips(options: FlipsOptions) -> None:
+    """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
+
+    For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
+    at which its vectors were seen to flip the label, an upper bound of the smallest.
+
+    Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
+    """
     from wordsens.evaluation.flips import label_flips
     from wordsens.models.black_box import load_named
     from wordsens.models.classifier import as_classifier

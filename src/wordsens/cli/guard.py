@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.options import AsJson
+from wordsens.cli.options import AsJson, takes
 from wordsens.cli.terminal import printable
 from wordsens.errors import InputError, RequirementError
 from wordsens.evaluation.guard import Guard
@@ -40,8 +40,14 @@ class GuardOptions:
             raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
 
 
-def run_guard(options: GuardOptions) -> None:
-    """Judge the pair, or every pair of stdin as it comes."""
+@takes(GuardOptions)
+def guard(options: GuardOptions) -> None:
+    """May two near-duplicates be treated as the same? For semantic caches and memories, by rules, without a model.
+
+    The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity: 2 GB / 3 GB".
+
+    Example: wordsens guard "How do I enable it?" "How do I disable it?"
+    """
     judge, others, unread = Guard(), 0, 0
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):

@@ -297,13 +297,13 @@ def _measure_all(options: MeasureOptions, store: "Store | None") -> "tuple[list[
 
 def _documents(options: MeasureOptions) -> "list[Document]":
     from wordsens.text import Document, read_documents
-    from wordsens.text.plain_files import text_file_rows
+    from wordsens.text.tables import file_text
 
     if options.text is not None:
         return [Document(options.text, source="the command line")]
     if options.file is not None:
-        rows = text_file_rows(named_path("file", options.file, home=False), options.encoding)
-        return [Document(str(row.text), source=row.where) for row in rows]
+        path = named_path("file", options.file, home=False)
+        return [Document(file_text(path, options.encoding), source=path.name)]
     keys = {name: getattr(options, name) for name in ("text_column", "encoding", "limit")}
     return read_documents(str(options.texts), **keys, labels=False, skip_empty=True)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wordsens.sweeps.sweep import Sweep
 
 SCALES = ("quick", "laptop", "full")
-FIGURES = tuple(name for name in EXPERIMENTS if name != "audit")
+FIGURES = tuple(name for name, (_, text) in EXPERIMENTS.items() if text)
 OF_ALL = tuple(name for name in FIGURES if name != "control")
 """The figures of `all`: control, which trains networks, takes a minute more and is asked for by name."""
 MEAN = "mean"
@@ -30,17 +30,9 @@ LABELS = ("sentiment", "linear", "random")
 _OF_TEXTS = {"text_column": "text", "label_column": None, "split": None, "limit": None, "labels": LABELS[0]}
 _OF_ATTENTION = {"model": "minilm", "layer": 1, "head": MEAN, "prompt": None, "answer": None}
 
-_FIGURES_HELP = (
-    "sensitivity: S against n for random, deep random and attention features (the default). "
-    "generalization: does a model that just learned a text notice one changed word? "
-    "attention [FIRST SECOND]: the attention of two texts that differ in a word. "
-    "departures: as published against as defined, switch by switch. "
-    "correlations: S against the words' mean cosine. "
-    "several-words: from how many words on a map notices. "
-    "similarity: is a flipped meaning less alike than a synonym? "
-    "control: small networks trained with their sensitivity held up or down (not part of all). "
-    "all: every figure, and the report. "
-    "KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."
+_FIGURES_HELP = "; ".join(
+    [f"{name}: {text}" for name, (_, text) in EXPERIMENTS.items() if text]
+    + ["all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."]
 )
 
 

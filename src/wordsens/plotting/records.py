@@ -225,7 +225,7 @@ def along(
     panel = figure.subplots()
     styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
     ends: list[float] = []
-    for one, label, table in zip(series, labels, styles, strict=True):
+    for one, label, style_of_series in zip(series, labels, styles, strict=True):
         estimates = [
             (
                 point.x if numbers else places.index(point.x),
@@ -234,10 +234,10 @@ def along(
             for point in one.points
         ]
         fitted = logarithmic and one.fit is not None
-        marks(panel, estimates, table, label, joined=not fitted, positive=logarithmic)
+        marks(panel, estimates, style_of_series, label, joined=not fitted, positive=logarithmic)
         if logarithmic and one.fit is not None:
             reach = np.geomspace(one.points[0].x, one.points[-1].x, 25).tolist()
-            panel.plot(reach, [one.fit.at(place) for place in reach], color=table[0])
+            panel.plot(reach, [one.fit.at(place) for place in reach], color=style_of_series[0])
         ends += [end for _, value in estimates for end in bar_ends(value, positive=logarithmic)]
     if logarithmic:
         log_axes(panel, places, (min(ends) / 1.05, max(ends) * 1.05))

@@ -1,14 +1,41 @@
 """Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of experiments."""
 
 EXPERIMENTS = {
-    "sensitivity": "wordsens.studies.sensitivity.study:SENSITIVITY",
-    "generalization": "wordsens.studies.generalization.study:GENERALIZATION",
-    "attention": "wordsens.studies.attention:ATTENTION",
-    "departures": "wordsens.studies.departures:DEPARTURES",
-    "correlations": "wordsens.studies.correlations:CORRELATIONS",
-    "several-words": "wordsens.studies.several_words:SEVERAL_WORDS",
-    "similarity": "wordsens.studies.similarity:SIMILARITY",
-    "control": "wordsens.studies.control.study:CONTROL",
-    "audit": "wordsens.evaluation.audit.cell:AUDIT",
+    "sensitivity": (
+        "wordsens.studies.sensitivity.study:SENSITIVITY",
+        "S against n for random, deep random and attention features (the default)",
+    ),
+    "generalization": (
+        "wordsens.studies.generalization.study:GENERALIZATION",
+        "does a model that just learned a text notice one changed word?",
+    ),
+    "attention": (
+        "wordsens.studies.attention:ATTENTION",
+        "the attention of two texts that differ in a word; FIRST SECOND may follow",
+    ),
+    "departures": (
+        "wordsens.studies.departures:DEPARTURES",
+        "as published against as defined, switch by switch",
+    ),
+    "correlations": (
+        "wordsens.studies.correlations:CORRELATIONS",
+        "S against the words' mean cosine",
+    ),
+    "several-words": (
+        "wordsens.studies.several_words:SEVERAL_WORDS",
+        "from how many words on a map notices",
+    ),
+    "similarity": (
+        "wordsens.studies.similarity:SIMILARITY",
+        "is a flipped meaning less alike than a synonym?",
+    ),
+    "control": (
+        "wordsens.studies.control.study:CONTROL",
+        "small networks trained with their sensitivity held up or down (not part of all)",
+    ),
+    "audit": (
+        "wordsens.evaluation.audit.cell:AUDIT",
+        "",
+    ),
 }
-"""The experiments of the package, each by the module:NAME where it lies. All but the audit are figures of `paper`."""
+"""The experiments of the package: the module:NAME where each lies, and its help as a figure of `paper`; "" for none."""

@@ -35,7 +35,7 @@ def experiment_named(name: str) -> Experiment:
     """
     from wordsens.models.black_box import load_named
 
-    place = name if ":" in name else EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)]
+    place = name if ":" in name else EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][0]
     experiment = load_named(place, "experiment")
     if not isinstance(experiment, Experiment):
         raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}")
@@ -171,10 +171,10 @@ def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
 
 def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[dict[str, Any]]:
     """The grids that have some of the maps, with those alone; none unless each map is in one of them."""
-    owned = [[one for one in _axis(grid.get("map")) if one in maps] for grid in grids]
-    if {str(one) for custom in owned for one in custom} != {str(one) for one in maps}:
+    chosen = [[name for name in _axis(grid.get("map")) if name in maps] for grid in grids]
+    if {str(name) for names in chosen for name in names} != {str(name) for name in maps}:
         return []
-    return [{**grid, "map": custom} for grid, custom in zip(grids, owned, strict=True) if custom]
+    return [{**grid, "map": names} for grid, names in zip(grids, chosen, strict=True) if names]
 
 
 def _read_yaml(text: str, where: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
-from wordsens.maps.registry import base_name, map_entry, map_title
+from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.plotting.records import LEGEND_SIGN_INCHES, LETTER_INCHES, Figures, exponent_text
 from wordsens.plotting.style import (
     BARS,
@@ -272,7 +272,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
 
 
-_FAMILIES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
+_TITLES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
 
 
 def overview_figure(records: Iterable[Record], **options: Any) -> Any:
@@ -293,8 +293,12 @@ def sensitivity_figures(records: Sequence[Record]) -> Figures:
     families: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         base = base_name(record.map)
-        families["raf" if map_entry(base).family == "attention" else base].append(record)
+        shipped = MAPS.get(base)  # none for a transformer's layer and a map of one's own
+        families["raf" if shipped is not None and shipped.family == "attention" else base].append(record)
     drawn = {"sensitivity": overview_figure(records)} if len(families) > 1 else {}
-    for name in sorted(families, key=list(_FAMILIES).index):
-        drawn[name] = sensitivity_figure(families[name], title=_FAMILIES[name])
+    for name in sorted(
+        families, key=lambda name: (name not in _TITLES, list(_TITLES).index(name) if name in _TITLES else 0)
+    ):
+        file = "".join(letter if letter.isalnum() else "-" for letter in name)
+        drawn[file] = sensitivity_figure(families[name], title=_TITLES.get(name) or map_title(name))
     return drawn
