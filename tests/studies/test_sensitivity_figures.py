@@ -143,11 +143,11 @@ def test_theory_is_the_law_at_every_n_and_not_two_joined_points(make_record):
 
 
 def test_all_maps_on_one_axis_come_first(make_record):
-    maps = ("rf", "drf2", "raf")
+    maps = ("own_map:Means", "rf", "drf2", "raf", "minilm layer 3")
     records = [make_record(map=name, n=n, value=1.0 + n, source=f"{n}") for name in maps for n in (4, 8)]
     figures = of_experiment(records)
-    assert list(figures) == ["sensitivity", "rf", "drf", "raf"]
-    assert len(figures["sensitivity"].axes[0].containers) == 3
+    assert list(figures) == ["sensitivity", "rf", "drf", "raf", "own-map-Means", "minilm-layer-3"]
+    assert len(figures["sensitivity"].axes[0].containers) == 5
 
 
 def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours(records):

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, Button, Lines, Markup, Site, Text, Words, grid, number, table
+from wordsens.app.parts import Box, Button, ColouredWords, Lines, Markup, Site, Text, grid, number, table
 from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
@@ -246,7 +246,7 @@ class _Reader:
         self._name = _NAMES.get(request.map, request.name)
         with Box("section", "reader", aria_label=self._name):
             self._head = Markup(f"<h3>{escape(self._name)}</h3>", "reader-head")
-            self.words = Words(f"The words, coloured by how far they move: {self._name}", picked)
+            self.words = ColouredWords(f"The words, coloured by how far they move: {self._name}", picked)
             self._claim = Text("p", "", "claim")
 
     def show(self, answer: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from wordsens.app.parts import Box, Button, Chart, Control, Lines, Markup, Site, Text, curve, grid, screen, set_address
+from wordsens.app.parts import Box, Button, Chart, Field, Lines, Markup, Site, Text, curve, grid, screen, set_address
 from wordsens.app.request import OPPOSITES, PAIR
 from wordsens.app.work_line import WorkLine
 from wordsens.app.your_text import shipped
@@ -60,18 +60,18 @@ class _Form(ABC):
     def draw(self, answer: dict[str, Any]) -> None:
         """Show the answer of the screen's task."""
 
-    def control(self, kind: str, name: str, label: str, value: Any, **more: Any) -> Control:
+    def control(self, kind: str, name: str, label: str, value: Any, **more: Any) -> Field:
         """A control of the form."""
-        built = Control(kind, name, label, value, self._mark, self.run, **more)
+        built = Field(kind, name, label, value, self._mark, self.run, **more)
         if more.get("saved"):
             built.on("restored", lambda event: self._restore(built, event.args))
         return built
 
-    async def _restore(self, control: Control, text: str) -> None:
+    async def _restore(self, control: Field, text: str) -> None:
         control.show(text)
         await self.run()
 
-    def model_control(self, *further: str) -> Control:
+    def model_control(self, *further: str) -> Field:
         """The list of models; one of the link only where it is on the list."""
         models = [*self.site.settings.models, *further]
         linked = self.link.get("model")

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, Button, Chart, Control, Lines, Site, Text, curve, screen
+from wordsens.app.parts import Box, Button, Chart, Field, Lines, Site, Text, curve, screen
 from wordsens.app.request import EXAMPLES
 from wordsens.app.work_line import WorkLine
 
@@ -174,7 +174,7 @@ class PaperScreen:
             with Box("section"):
                 Text("h1", "The paper in five steps")
                 Text("p", LEAD, "lead")
-                self._sentence = Control(
+                self._sentence = Field(
                     "text", "sentence", "A sentence of yours for steps 1, 3 and 5", next(iter(EXAMPLES.values())),
                     saved=True,
                 )  # fmt: skip
@@ -193,7 +193,7 @@ class PaperScreen:
             self._strength_lines = Lines(self._say_strength)
             self._strength_chart = Chart("How far the output moves", "share of the push", "movement of the output")
         with second.controls:
-            self._most = Control(
+            self._most = Field(
                 "range", "length-most", "Longest text, in words", 40, self._longer, least=10, most=200, step=10
             )
         with second.place:
@@ -201,11 +201,11 @@ class PaperScreen:
                 "Word sensitivity by length", "words in the text", "word sensitivity S", log=True, x_min=4
             )
         with third.controls:
-            self._word = Control("text", "theorem-word", "The word that is pushed", "not", entered=third.start)
+            self._word = Field("text", "theorem-word", "The word that is pushed", "not", entered=third.start)
         with third.place:
             self._theorem_lines = Lines()
         with fourth.place:
-            self._gamma = Control(
+            self._gamma = Field(
                 "range", "gamma", "γ: how far apart the answers were before the lesson, at most", 0.5,
                 self._say_learned, least=0.25, most=1.75, step=0.25,
             )  # fmt: skip
@@ -213,7 +213,7 @@ class PaperScreen:
             self._learning_chart = Chart("The least error by γ", "γ", "squared error on the changed text", y_min=0)
         with fifth.controls:
             models = self._site.settings.models
-            self._model = Control("select", "real-model", "Model", models[0], options=[[name, name] for name in models])
+            self._model = Field("select", "real-model", "Model", models[0], options=[[name, name] for name in models])
         with fifth.place:
             self._layers_chart = Chart("S by layer", "layer", "word sensitivity S", y_min=0)
             self._model_lengths_chart = Chart("S by length", "words in the text", "word sensitivity S", log=True)

@@ -117,7 +117,7 @@ class Button(Text):
         self.on("click", pressed, args=[])
 
 
-class Control(ui.element, component=_STATIC["control.js"]):
+class Field(ui.element, component=_STATIC["control.js"]):
     """A labelled control; `value` is its value now.
 
     Args:
@@ -164,7 +164,7 @@ class Control(ui.element, component=_STATIC["control.js"]):
         self.update()
 
 
-class Words(ui.element, component=_STATIC["words.js"]):
+class ColouredWords(ui.element, component=_STATIC["words.js"]):
     """The words of a text, coloured; `picked` is called with the row of a word that was chosen."""
 
     def __init__(self, label: str, picked: Callable[[int], Any]):

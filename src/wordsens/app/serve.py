@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from wordsens.app.guard import Guard
+from wordsens.app.request_filter import RequestFilter
 from wordsens.app.settings import AppSettings
 from wordsens.errors import InputError, MissingExtraError
 
@@ -46,7 +46,7 @@ def serve(settings: AppSettings, started: Callable[[str], None]) -> None:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         port = listener.getsockname()[1]
         config = uvicorn.Config(
-            Guard(_application(Site(settings, pool)), settings),
+            RequestFilter(_application(Site(settings, pool)), settings),
             log_level="warning",
             timeout_graceful_shutdown=CLOSING_SECONDS,
             server_header=False,

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from wordsens.app.measurement import Measurement, comparison
-from wordsens.app.parts import Box, Button, Control, Site, Text, screen, set_address
+from wordsens.app.parts import Box, Button, Field, Site, Text, screen, set_address
 from wordsens.app.request import EXAMPLES, LEAST_SHARE, MAPS, MOST_SHARE, POOLS, MeasureRequest
 from wordsens.app.work_line import WorkLine, kind_message
 from wordsens.errors import InputError
@@ -65,7 +65,7 @@ class YourText:
     def _form(self) -> None:
         linked = self._request
         limit = self._site.settings.max_words
-        self._text = Control(
+        self._text = Field(
             "textarea", "text", "Your text", linked.text, self._mark, self.measure, rows=3, saved=True,
             hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
         )  # fmt: skip
@@ -88,14 +88,14 @@ class YourText:
             with Box("div", "choices"):
                 self._controls = self._settings(linked)
 
-    def _settings(self, linked: MeasureRequest) -> dict[str, Control]:
+    def _settings(self, linked: MeasureRequest) -> dict[str, Field]:
         """The controls by the names of the request's fields."""
 
-        def control(name: str, label: str, kind: str = "range", options: Any = (), **more: Any) -> Control:
+        def control(name: str, label: str, kind: str = "range", options: Any = (), **more: Any) -> Field:
             listed = [[key, label] for key, label in dict(options).items()]
             value = getattr(linked, name)
             more |= {"options": listed} if listed else {}
-            return Control(kind, name, label, value, self._mark, self.measure, **more)
+            return Field(kind, name, label, value, self._mark, self.measure, **more)
 
         controls = [
             control(

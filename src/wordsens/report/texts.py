@@ -18,7 +18,7 @@ TEXTS, WORDS = 6, 2_000
 
 
 @dataclass(frozen=True)
-class Word:
+class ShownWord:
     """One word, with all that is known of it.
 
     Attributes:
@@ -44,19 +44,19 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Text:
+class ShownText:
     """A text under one map: its title, where it came from, in reading order its words that were measured and what
     stands between them, and what is not shown."""
 
     title: str
     source: str
-    pieces: tuple[Word | str, ...]
+    pieces: tuple[ShownWord | str, ...]
     note: str = ""
 
     @property
-    def words(self) -> list[Word]:
+    def words(self) -> list[ShownWord]:
         """Those that were measured."""
-        return [piece for piece in self.pieces if isinstance(piece, Word)]
+        return [piece for piece in self.pieces if isinstance(piece, ShownWord)]
 
     @property
     def absolute(self) -> bool:
@@ -121,16 +121,16 @@ def _order(record: Any) -> tuple[Any, ...]:
     return kind != "given", kind != "reviews", length, source, family != "attention", record.columns.get("map") != "raf"
 
 
-def _cut(text: Text, most: int) -> Text:
+def _cut(text: ShownText, most: int) -> ShownText:
     """The text up to its word `most`."""
-    places = [place for place, piece in enumerate(text.pieces) if isinstance(piece, Word)]
+    places = [place for place, piece in enumerate(text.pieces) if isinstance(piece, ShownWord)]
     if len(places) <= most:
         return text
     note = f"{text.note} Its first {most:,} of {len(places):,} words.".strip()
     return replace(text, pieces=(*text.pieces[: places[most]], " …"), note=note)
 
 
-def _words(text: Text, top: float, *, legend: bool) -> Words:
+def _words(text: ShownText, top: float, *, legend: bool) -> Words:
     """The text with its words in colour; from right to left where its first letter with a direction is so."""
     pieces = tuple(
         piece if isinstance(piece, str) else Shade(piece.text, level(text.share(piece.value, top)), _facts(piece))
@@ -145,18 +145,18 @@ def _words(text: Text, top: float, *, legend: bool) -> Words:
     return Words(title, pieces, ("0", most, unit) if legend else None, text.note, rtl)
 
 
-def _facts(word: Word) -> str:
+def _facts(word: ShownWord) -> str:
     """What is known of a word, in a few words each."""
     numbers = (("S", word.attained), ("at most", word.upper), ("taken out", word.removal))
     facts = [f"{name} {times(value)}" for name, value in numbers if value is not None]
     return ", ".join([*facts, *([f"best real word {_swap(word)}"] if word.swap else [])])
 
 
-def _swap(word: Word) -> str | None:
+def _swap(word: ShownWord) -> str | None:
     return word.swap and f"{word.swap[1]} {times(word.swap[0])}"
 
 
-def _table(text: Text, top: float) -> Table:
+def _table(text: ShownText, top: float) -> Table:
     """Every word with its bar from zero, on one absolute scale, the most sensitive first."""
     words = sorted(text.words, key=lambda word: -word.value)
     bars = [Bar(word.value, text.share(word.value, top), text.share(word.upper or 0.0, top)) for word in words]
@@ -175,17 +175,17 @@ def _table(text: Text, top: float) -> Table:
     )
 
 
-def _audited(record: Any) -> Text:
+def _audited(record: Any) -> ShownText:
     """The measured words; what was not measured between them is an ellipsis: an audit's record has no other words."""
     audited = audited_text(record)
-    pieces: list[Word | str] = []
+    pieces: list[ShownWord | str] = []
     before = -1  # a text begins where it begins, without a blank
     for word in audited.measured:
         place = round(word.place * (audited.words - 1))
         pieces.append(" " if place == before + 1 else " … " if pieces else "… ")
         attained = None if math.isnan(word.sensitivity) else word.sensitivity
         swap = None if math.isnan(word.swap) else (word.swap, word.swapped_for)
-        pieces.append(Word(word.word, attained, removal=word.removal, swap=swap))
+        pieces.append(ShownWord(word.word, attained, removal=word.removal, swap=swap))
         before = place
     if before < audited.words - 1:
         pieces.append(" …")
@@ -193,17 +193,17 @@ def _audited(record: Any) -> Text:
     note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
     if audited.words_lost:
         note += f" {audited.words_lost:,} words after these were cut off unread."
-    return Text(record.map or record.model, record.source, tuple(pieces), note=note.strip())
+    return ShownText(record.map or record.model, record.source, tuple(pieces), note=note.strip())
 
 
-def _measured(record: Any) -> Text:
+def _measured(record: Any) -> ShownText:
     """The words of a sensitivity record: of the text itself where the record has it, else its words or tokens."""
     places = {row: place for place, row in enumerate(record.searched or range(len(record.per_word)))}
     tokens = json.loads(record.tokens) if record.tokens else [f"#{row}" for row in range(record.n)]
     swapped_for = json.loads(record.swapped_for) if record.swapped_for else ()
     moved = json.loads(record.moved) if record.moved else ()
 
-    def word(text: str, rows: Sequence[int]) -> Word | str:
+    def word(text: str, rows: Sequence[int]) -> ShownWord | str:
         """A word of these rows: the row that moves the output most speaks for it; its text where none was searched."""
         searched = [places[row] for row in rows if row in places]
         if not searched:
@@ -212,16 +212,16 @@ def _measured(record: Any) -> Text:
         upper = record.upper_per_word and max(record.upper_per_word[place] for place in searched)
         swap = (record.swap[place], swapped_for[place]) if record.swap else None
         moves = "; ".join(_moves(tokens, *row) for row in moved[place][:3]) if moved else ""
-        return Word(text, record.per_word[place], upper=upper, swap=swap, moved=moves)
+        return ShownWord(text, record.per_word[place], upper=upper, swap=swap, moved=moves)
 
     pieces = tuple(piece for piece in _pieces(record, tokens, word) if piece)
     skipped = record.n - len(places)
     verbs = ("was", "has") if skipped == 1 else ("were", "have")
     note = f"{skipped:,} of its {record.n:,} rows {verbs[0]} not searched and {verbs[1]} no colour." if skipped else ""
-    return Text(map_title(record.map), record.source or "", pieces, note=note)
+    return ShownText(map_title(record.map), record.source or "", pieces, note=note)
 
 
-def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[Word | str]:
+def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[ShownWord | str]:
     """The text as it was written; its words with blanks between; or its tokens, with none before one that goes on."""
     if record.whole_words is None:
         for row, token in enumerate(tokens):

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 from torch import Tensor
 
-from wordsens.theory.rows import Others, Rows, SelfRow, gaussian_nodes
+from wordsens.theory.rows import Others, PredictedSelfRow, Rows, gaussian_nodes
 
 _FINE, _COARSE = (33, 96), (17, 96)  # nodes of g and values of t: where all rows are alike, and of several kinds
 _STEPPED = 2000  # values of t for a row i whose other scores may all be lowered to zero: its weight is then a step
@@ -138,7 +138,7 @@ class Problem:
 
     rows: Rows
     others: Others
-    self_row: Callable[[Direction], SelfRow] | None
+    self_row: Callable[[Direction], PredictedSelfRow] | None
     lowers: bool = False
 
     def suprema(self, at: Direction, y: float) -> Drawn:

@@ -90,7 +90,7 @@ class Others:
 
 
 @dataclass(frozen=True)
-class SelfRow:
+class PredictedSelfRow:
     """The row i: its squared change over d at a score that Delta moved by t, from where it is by itself.
 
     Attributes:
@@ -190,7 +190,7 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
 
 
 @lru_cache(maxsize=1024)
-def softmax_self_row(rows: Rows, c: float) -> SelfRow:
+def softmax_self_row(rows: Rows, c: float) -> PredictedSelfRow:
     """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Its scores with the others have variance (1 - q) times that; its score with itself, (x_i + Delta)^T W (x_i + Delta)
@@ -209,7 +209,7 @@ def softmax_self_row(rows: Rows, c: float) -> SelfRow:
         p = torch.sigmoid(base + t)
         return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
-    return SelfRow(change, math.sqrt(length * key), length + key)
+    return PredictedSelfRow(change, math.sqrt(length * key), length + key)
 
 
 @lru_cache(maxsize=256)
@@ -266,7 +266,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
 
 
 @lru_cache(maxsize=1024)
-def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0) -> SelfRow:
+def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0) -> PredictedSelfRow:
     """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others: each positive one
@@ -314,7 +314,7 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
         return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
     paid = max(0.0, paid - deviations * math.sqrt(scatter))
-    return SelfRow(change, math.sqrt(length * key), length + key, paid)
+    return PredictedSelfRow(change, math.sqrt(length * key), length + key, paid)
 
 
 @lru_cache(maxsize=1)

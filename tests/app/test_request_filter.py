@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from wordsens.app.guard import COOKIE, Guard
 from wordsens.app.request import MeasureRequest
+from wordsens.app.request_filter import COOKIE, RequestFilter
 from wordsens.app.settings import AppSettings
 from wordsens.errors import InputError
 
@@ -41,7 +41,7 @@ def status(*given, **how):
 
 
 def test_without_a_token_this_machine_alone_is_served_with_a_policy():
-    guard = Guard(_inside, AppSettings())
+    guard = RequestFilter(_inside, AppSettings())
     message, headers = answer(guard)
     assert message["status"] == 200
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -52,14 +52,14 @@ def test_without_a_token_this_machine_alone_is_served_with_a_policy():
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"host": ""}])
 def test_a_strangers_page_cannot_ask_in_the_visitors_name(headers):
-    guard = Guard(_inside, AppSettings())
+    guard = RequestFilter(_inside, AppSettings())
     assert status(guard, headers=headers) == 403
     message, _ = answer(guard, headers=headers, kind="websocket")
     assert message["type"] == "websocket.close"
 
 
 def test_the_token_lets_in_once_and_a_cookie_from_then_on():
-    guard = Guard(_inside, AppSettings(host="0.0.0.0", token=TOKEN))
+    guard = RequestFilter(_inside, AppSettings(host="0.0.0.0", token=TOKEN))
     assert status(guard) == 401
     assert status(guard, query=b"token=a+wrong+word") == 401
     assert answer(guard, kind="websocket")[0]["type"] == "websocket.close"
@@ -70,7 +70,7 @@ def test_the_token_lets_in_once_and_a_cookie_from_then_on():
     assert "HttpOnly; SameSite=Strict" in headers["set-cookie"]
     assert status(guard, headers={"cookie": cookie}) == 200
     assert status(guard, headers={"cookie": f"{COOKIE}=x"}) == 401
-    assert status(Guard(_inside, AppSettings(token=TOKEN)), headers={"cookie": cookie}) == 401
+    assert status(RequestFilter(_inside, AppSettings(token=TOKEN)), headers={"cookie": cookie}) == 401
 
 
 def test_a_visitors_string_is_never_a_model():

@@ -50,7 +50,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Guard:
+class RequestFilter:
     """An ASGI application around the page.
 
     It refuses hosts and origins that are not the page's own (a stranger's page that a visitor's browser has open could
