@@ -30,9 +30,8 @@ from wordsens.search.plan import EFFORTS, SearchPlan
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.findings.sensitivity import MeasuredMap
     from wordsens.maps.base import FeatureMap
-    from wordsens.sensitivity.result import Sensitivity
+    from wordsens.sensitivity.result import MeasuredMap, Sensitivity
     from wordsens.sweeps.measurement import SensitivityCell
     from wordsens.sweeps.store import Store
     from wordsens.text import Document
@@ -317,9 +316,9 @@ def _measured(
     progress: Callable[[int, int], None],
 ) -> "MeasuredMap":
     """One text under the map of that name: from the store where that has all that is wanted, else measured."""
-    from wordsens.findings.sensitivity import MeasuredMap
     from wordsens.sensitivity.jacobian import jacobian_sensitivity
     from wordsens.sensitivity.one_word import word_sensitivity
+    from wordsens.sensitivity.result import MeasuredMap
     from wordsens.sensitivity.several_texts import on_demand, sampled_words
     from wordsens.theory import check_conditions, predict
 

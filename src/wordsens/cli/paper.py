@@ -13,13 +13,12 @@ from wordsens.cli.options import Device, EncoderName, Seed, option, takes
 from wordsens.cli.terminal import notice, print_display, print_json, stdout
 from wordsens.errors import InputError, require_choice, require_count, require_extra
 from wordsens.search.plan import EFFORTS
-from wordsens.sweeps import EXPERIMENTS
+from wordsens.sweeps import EXPERIMENTS, SCALES
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.sweeps.sweep import Sweep
 
-SCALES = ("quick", "laptop", "full")
 FIGURES = tuple(name for name, (_, text) in EXPERIMENTS.items() if text)
 OF_ALL = tuple(name for name in FIGURES if name != "control")
 """The figures of `all`: control, which trains networks, takes a minute more and is asked for by name."""

@@ -1,3 +1,1 @@
 """Sentences and tables about results, one file a kind of result; a sentence with its number is a `Finding`."""
-
-from wordsens.display.content import Finding as Finding

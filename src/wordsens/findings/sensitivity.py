@@ -1,7 +1,6 @@
 """What results of sensitivity say: sentences, and the headings of their tables."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -13,13 +12,11 @@ from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.sensitivity.jacobian import JacobianSensitivity
 from wordsens.sensitivity.removals import Removals
-from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.result import MeasuredMap, Sensitivity
 from wordsens.sensitivity.several_words import GroupSensitivity, WholeWordSensitivity
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sensitivity.swaps import Swaps
 from wordsens.sensitivity.theorem_witness import TheoremWitness
-from wordsens.text.matrix import TextMatrix
-from wordsens.theory import Condition, Prediction
 
 
 def answer(results: Sequence[Sensitivity]) -> str:
@@ -78,43 +75,8 @@ _DETAILS = {
 }
 
 
-@dataclass(frozen=True)
-class MeasuredMap:
-    """A text's sensitivity under one map, with theory and real words to compare it with.
-
-    Attributes:
-        predicted: of S, where there is a prediction.
-        conditions: of the theorem about the map.
-        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
-        swaps: the best real words in the place of each searched word, as (relative changes, words); likewise.
-    """
-
-    text: TextMatrix
-    result: Sensitivity
-    seconds: float
-    predicted: Prediction | None
-    conditions: tuple[Condition, ...]
-    small_radius: tuple[float, ...] | None = None
-    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
-
-    @property
-    def title(self) -> str:
-        """The map's name in tables."""
-        return map_title(self.result.map_name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values: an entry of `results` in the JSON document."""
-        return {
-            **self.result.to_dict(),
-            "predicted": None if self.predicted is None else self.predicted.value,
-            "predicted_of": None if self.predicted is None else self.predicted.of,
-            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
-            "conditions": [str(condition) for condition in self.conditions],
-            "small_radius": None if self.small_radius is None else list(self.small_radius),
-            "swap": None if self.swaps is None else list(self.swaps[0]),
-            "swapped_for": None if self.swaps is None else list(self.swaps[1]),
-            "seconds": self.seconds,
-        }
+def _title(measured: MeasuredMap) -> str:
+    return map_title(measured.result.map_name)
 
 
 def text_display(
@@ -125,7 +87,7 @@ def text_display(
     parts: list[Any] = [_word_table(measured, all_words=all_words, verbose=verbose)]
     if conditions:
         parts += [
-            Section(f"Conditions of the theorem about {each.title}", tuple(map(str, each.conditions)))
+            Section(f"Conditions of the theorem about {_title(each)}", tuple(map(str, each.conditions)))
             for each in measured
         ]
     return Display((answer(results),), tuple(parts), notes=_notes([measured], verbose=verbose))
@@ -136,7 +98,7 @@ def texts_display(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool = Fal
     rows = [
         (
             *((each.text.source, str(len(each.text))) if place == 0 else ("", "")),
-            each.title,
+            _title(each),
             _number(each.result.value),
             f"{each.result.word} {each.result.token}",
             _number(each.result.upper),
@@ -180,7 +142,7 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
             str(result.evaluations) if verbose else "",
             f"{each.seconds:.2f}" if verbose else "",
         ]
-        columns.append((each.title, shades))
+        columns.append((_title(each), shades))
         summaries.append(summary)
         if verbose and (bounds := result.upper_per_word) is not None:
             columns.append(("at most", [None if place is None else _number(float(bounds[place])) for place in places]))
@@ -226,11 +188,11 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
     measured = [each for text in texts for each in text]
     results = [each.result for each in measured]
     notes = [
-        f"{each.title}: {len(each.result.words)} of {len(each.text)} words were searched."
+        f"{_title(each)}: {len(each.result.words)} of {len(each.text)} words were searched."
         for each in measured
         if len(each.result.words) < len(each.text)
     ]
-    weaker = {each.title: each.result.rigor for each in measured if each.result.rigor not in (None, CERTIFIED)}
+    weaker = {_title(each): each.result.rigor for each in measured if each.result.rigor not in (None, CERTIFIED)}
     if weaker:
         notes.append("'At most' holds " + "; ".join(f"for {name} {rigor}" for name, rigor in weaker.items()) + ".")
     notes += dict.fromkeys(note for result in results for note in result.notes)
@@ -241,7 +203,7 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
         )
     if not verbose:
         return (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
-    predicted = {each.title: each.predicted for each in measured if each.predicted is not None}
+    predicted = {_title(each): each.predicted for each in measured if each.predicted is not None}
     if predicted and len(texts) == 1:
         listed = ", ".join(f"{prediction.of} for {name}" for name, prediction in predicted.items())
         notes.append(f"Predicted numbers are theory's, and no bounds: {listed}.")

@@ -1,4 +1,4 @@
-"""The sentences of every report, terminal and page: from records to findings, each with how sure it is."""
+"""What a report says of records: of texts that were given, of studies and audits, of runs side by side."""
 
 import json
 import math

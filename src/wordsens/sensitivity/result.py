@@ -7,6 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.results import Result
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -117,3 +119,37 @@ class Sensitivity(SensitivityResult):
             f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} {self.token!r}, "
             f"{len(self.words)} words)"
         )
+
+
+@dataclass(frozen=True)
+class MeasuredMap:
+    """A text's sensitivity under one map, with theory and real words to compare it with.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
+        swaps: the best real words in the place of each searched word, as (relative changes, words); likewise.
+    """
+
+    text: TextMatrix
+    result: Sensitivity
+    seconds: float
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: an entry of `results` in the JSON document."""
+        return {
+            **self.result.to_dict(),
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+            "swap": None if self.swaps is None else list(self.swaps[0]),
+            "swapped_for": None if self.swaps is None else list(self.swaps[1]),
+            "seconds": self.seconds,
+        }

@@ -1,5 +1,8 @@
 """Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of experiments."""
 
+SCALES = ("quick", "laptop", "full")
+"""Of an experiment's presets."""
+
 EXPERIMENTS = {
     "sensitivity": (
         "wordsens.studies.sensitivity.study:SENSITIVITY",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.files import named_path, small_text
-from wordsens.sweeps import EXPERIMENTS
+from wordsens.sweeps import EXPERIMENTS, SCALES
 from wordsens.sweeps.experiment import Experiment, Summary
 from wordsens.sweeps.spec import Cell, Strict, spelled_out
 from wordsens.sweeps.store import Record, as_records
@@ -21,8 +21,6 @@ except ModuleNotFoundError as error:
 
 MOST_CELLS = 200_000
 """Of a sweep: each is checked before anything runs, in some 25 µs and 1.5 kB."""
-
-SCALES = ("quick", "laptop", "full")
 
 _DEEPEST = 50
 
