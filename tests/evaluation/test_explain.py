@@ -29,6 +29,7 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
     value, texts = cosine(model, FIRST, SECOND), (FIRST, SECOND)
     assert found.value == pytest.approx(value, abs=1e-6)
     assert [word.word for word in found.words] == [*FIRST.rstrip("?").split(), *SECOND.rstrip("?").split()]
+    assert found.removal == tuple(word.removal for word in found.words)
     for word in found.words[::4]:
         span, moved = (word.start, word.stop), list(texts)
         moved[word.side] = without(texts[word.side], span)

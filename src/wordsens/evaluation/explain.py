@@ -122,6 +122,11 @@ class Explanation:
     notes: tuple[str, ...]
 
     @property
+    def removal(self) -> tuple[float | None, ...]:
+        """Every word's removal, in the order of `words`."""
+        return tuple(word.removal for word in self.words)
+
+    @property
     def dividing(self) -> WordEffect | None:
         """The word that keeps the two texts apart most: without it, or without it and its counterpart of the other
         text, the score rises most."""
