@@ -17,7 +17,7 @@ def maximum(objective, radius, *, blocks=1, seed=0):
     radius = torch.atleast_1d(torch.as_tensor(radius, dtype=torch.float64))
     ball = Ball(radius)
     words = torch.arange(len(radius))
-    best = ascend(objective, words, ball, objective.stages, blocks=blocks, generator=generator(seed, "ascent"))
+    best = ascend(objective, words, ball, objective.stages, blocks=blocks, generators=[generator(seed, "ascent")])
     parts = best.perturbations.reshape(len(radius), blocks, -1)
     assert bool((parts.norm(dim=2).double() <= radius.unsqueeze(1) * (1 + 1e-12)).all())
     torch.testing.assert_close(best.squared, objective.value(best.perturbations, words), rtol=1e-5, atol=1e-12)
@@ -90,7 +90,7 @@ def test_where_the_function_is_not_a_number():
         torch.arange(1),
         Ball(torch.ones(1, dtype=torch.float64)),
         everywhere.stages,
-        generator=generator(0, "x"),
+        generators=[generator(0, "x")],
     )
     assert bool(torch.isfinite(best.perturbations).all())
     assert not bool(best.converged.any())

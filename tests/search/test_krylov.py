@@ -46,7 +46,7 @@ def test_it_finds_what_the_general_search_finds(activation):
     words = torch.arange(n)
     ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
     general = Stages(starts=8, steps=20, finish=60)
-    reference = ascend(change, words, ball, general, generator=generator(0, "general"))
+    reference = ascend(change, words, ball, general, generators=[generator(0, "general")])
     found = krylov_search(change, words, ball, change.stages, generator=generator(0, "krylov"))
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
     torch.testing.assert_close(found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0)

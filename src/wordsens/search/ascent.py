@@ -9,12 +9,12 @@ over small hills and kinks. What moves one word far moves most words of a text f
 second of this or another word, is a better start than a random one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, verify_stationary
@@ -43,27 +43,37 @@ cancel."""
 _COPIES = 8
 """About how many numbers an ascent holds for each coordinate of each point."""
 
+_CACHED_NUMBERS = 1 << 19
+"""Of the points that climb together on a CPU, where they are several texts'."""
+
+_LOOK_EVERY, _FEW = 5, 0.9
+"""After so many steps the host looks which ascents gain no more, and drops them where no more than this share goes on:
+a look waits for the device."""
+
 
 class Points(NamedTuple):
-    """Points of w words in units of their radii, ranks first, and the objective there."""
+    """Points of w words in units of their radii, word first, and the objective there."""
 
-    x: Float[Tensor, "ranks w blocks size"]
-    squared: Float[Tensor, "ranks w"]
+    x: Float[Tensor, "w ranks blocks size"]
+    squared: Float[Tensor, "w ranks"]
 
-    def take(self, ranks: Int[Tensor, "count w"]) -> "Points":
+    def take(self, ranks: Int[Tensor, "w count"]) -> "Points":
         """The points at these ranks of each word."""
-        index = ranks[..., None, None].expand(-1, -1, *self.x.shape[2:])
-        return Points(self.x.gather(0, index), self.squared.gather(0, ranks))
+        return Points(_at_ranks(self.x, ranks), self.squared.gather(1, ranks))
 
     def joined(self, other: "Points") -> "Points":
-        return Points(torch.cat([self.x, other.x]), torch.cat([self.squared, other.squared]))
+        return Points(torch.cat([self.x, other.x], dim=1), torch.cat([self.squared, other.squared], dim=1))
 
     def fittest(self, count: int) -> "Points":
         """The best points of each word, best first; those like a better one after all others."""
-        by_value = self.take(self.squared.argsort(dim=0, descending=True))
-        directions = unit(by_value.x.flatten(start_dim=2).transpose(0, 1))
-        copies = (torch.tril(directions @ directions.mT, diagonal=-1) > _ALIKE).any(dim=2).T
-        return by_value.take(copies.to(torch.int8).argsort(dim=0, stable=True)[:count])
+        by_value = self.take(self.squared.argsort(dim=1, descending=True))
+        directions = unit(by_value.x.flatten(start_dim=2))
+        copies = (torch.tril(directions @ directions.mT, diagonal=-1) > _ALIKE).any(dim=2)
+        return by_value.take(copies.to(torch.int8).argsort(dim=1, stable=True)[:, :count])
+
+
+def _at_ranks(x: Float[Tensor, "w ranks blocks size"], ranks: Int[Tensor, "w count"]) -> Tensor:
+    return x.gather(1, ranks[..., None, None].expand(-1, -1, *x.shape[2:]))
 
 
 def ascend(
@@ -73,15 +83,16 @@ def ascend(
     stages: Stages,
     *,
     blocks: int = 1,
-    generator: torch.Generator,
+    generators: Sequence[torch.Generator],
     progress: Progress | None = None,
 ) -> SearchResult:
     """Maximise the objective over the ball of each word, or the `blocks` balls of each group.
 
-    All words climb together, in groups that fit the objective's memory budget; crossing stays within a group.
+    All words climb together, those of one text in groups that fit the objective's memory budget; crossing stays within
+    a group. An objective of several texts has as many words of each, and a generator for each; its texts are few enough
+    for the budget (`texts_at_once`).
     """
-    numbers = max(stages.starts, stages.population + stages.children) * objective.coordinates * _COPIES
-    size = max(1, objective.memory_budget // (numbers * objective.dtype.itemsize))
+    size = len(words) if objective.texts > 1 else max(1, objective.memory_budget // _bytes_per_word(objective, stages))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     total, done = stages.rounds() * len(groups), 0
 
@@ -91,16 +102,40 @@ def ascend(
         if progress is not None:
             progress(done, total)
 
-    results = [_Ascent(objective, group, radius, blocks, stages, generator, tick).run() for group, radius in groups]
+    results = [_Ascent(objective, group, radius, blocks, stages, generators, tick).run() for group, radius in groups]
     tick(total)
     x, squared, spent, converged = (torch.cat(parts) for parts in zip(*results, strict=True))
     scaled = ball.project((x * ball.radius.to(x.dtype).view(-1, 1, 1)).transpose(0, 1)).transpose(0, 1)
     result = SearchResult(scaled.reshape(len(x), *objective.shape), squared, spent, converged)
-    return verify_stationary(objective, words, ball, result, blocks=blocks, generator=generator)
+    verified = [
+        verify_stationary(part, some - text * objective.stride, Ball(radius), found, blocks=blocks, generator=stream)
+        for text, (part, some, radius, found, stream) in enumerate(
+            zip(
+                objective.alone, words.chunk(objective.texts), ball.radius.chunk(objective.texts),
+                result.of_texts(objective.texts), generators, strict=True,
+            )
+        )
+    ]  # fmt: skip
+    return SearchResult.joined(verified)
+
+
+def texts_at_once(objective: Objective, words: int, stages: Stages) -> int:
+    """How many texts of so many words, one of which has this objective, are searched together: as many as fit the
+    memory budget, and on a CPU its cache, past which a batch gains nothing."""
+    pairs = words * max(stages.starts, stages.population + stages.children)
+    if objective.device.type == "cpu":
+        return max(1, _CACHED_NUMBERS // (pairs * objective.coordinates))
+    most = objective.memory_budget // max(_bytes_per_word(objective, stages) * words, objective.bytes_per_pair())
+    return max(1, most)
+
+
+def _bytes_per_word(objective: Objective, stages: Stages) -> int:
+    points = max(stages.starts, stages.population + stages.children)
+    return points * objective.coordinates * _COPIES * objective.dtype.itemsize
 
 
 class _Ascent:
-    """The search on w words at once."""
+    """The search on w words at once, as many of each text."""
 
     def __init__(
         self,
@@ -109,11 +144,11 @@ class _Ascent:
         radius: Float[Tensor, " w"],
         blocks: int,
         stages: Stages,
-        generator: torch.Generator,
+        generators: Sequence[torch.Generator],
         tick: Callable[[], None],
     ):
         self.objective, self.words, self.radius, self.blocks = objective, words, radius, blocks
-        self.stages, self.generator, self.tick = stages, generator, tick
+        self.stages, self.generators, self.tick = stages, generators, tick
         tiny = float(radius.max()) < _TINY * objective.typical_length
         self.coarse = objective if tiny else objective.coarse()
         self.spent = torch.zeros_like(words)
@@ -123,51 +158,50 @@ class _Ascent:
         stages = self.stages
         points = self._climb(self._starts(), stages.steps, stages.first_step, stages.halvings)
         points = self._crossed(points, stages.generations, stages.children)
-        leaders = min(stages.leaders, len(self.words) // 2)
+        leaders = min(stages.leaders, len(self.words) // self.objective.texts // 2)
         if leaders:
-            chosen = points.squared.amax(dim=0).topk(leaders).indices
+            by_text = points.squared.amax(dim=1).unflatten(0, (self.objective.texts, -1))
+            chosen = self._numbered(by_text.topk(leaders, dim=1).indices, by_text.shape[1])
             few = _Ascent(
-                self.objective, self.words[chosen], self.radius[chosen], self.blocks, stages, self.generator, self.tick
+                self.objective, self.words[chosen], self.radius[chosen], self.blocks, stages, self.generators, self.tick
             )
-            led = Points(points.x[:, chosen], points.squared[:, chosen])
+            led = Points(points.x[chosen], points.squared[chosen])
             led = few._crossed(led, stages.generations, 2 * stages.children).fittest(stages.finalists)
             points = points.fittest(stages.finalists)
-            points.x[:, chosen], points.squared[:, chosen] = led.x, led.squared
+            points.x[chosen], points.squared[chosen] = led.x, led.squared
             self.spent[chosen] += few.spent
         return self._finished(points.fittest(stages.finalists))
 
-    def _starts(self) -> Float[Tensor, "starts w blocks size"]:
+    def _starts(self) -> Float[Tensor, "w starts blocks size"]:
         """The objective's own starts, the highest where they are many, and random ones for at least a quarter."""
         count, informed = self.stages.starts, self.coarse.starts(self.words, self.radius)
-        informed, most = into_ball(self._in_blocks(informed.flatten(start_dim=2))), count - count // 4
-        if len(informed) > most:
-            squared = torch.stack([self._value(x) for x in informed])
-            informed = Points(informed, squared).take(squared.topk(most, dim=0).indices).x
-        shape = (count - len(informed), len(self.words), self.blocks, self.coarse.coordinates // self.blocks)
+        informed = into_ball(informed.flatten(start_dim=2).transpose(0, 1).unflatten(2, (self.blocks, -1)))
+        most = count - count // 4
+        if informed.shape[1] > most:
+            informed = _at_ranks(informed, self._values(informed).topk(most, dim=1).indices)
+        shape = (count - informed.shape[1], self.blocks, self.coarse.coordinates // self.blocks)
         kind = {"dtype": self.coarse.dtype, "device": self.coarse.device}
-        random = unit(gaussian_on(*shape, generator=self.generator, **kind))
-        inner = len(random) // _INNER
-        random[:inner] *= ((torch.arange(inner) + 0.5) / max(1, inner)).to(random).view(-1, 1, 1, 1)
-        return torch.cat([informed, random])
+        random = unit(self._drawn(lambda stream, w: gaussian_on(w, *shape, generator=stream, **kind)))
+        inner = random.shape[1] // _INNER
+        random[:, :inner] *= ((torch.arange(inner) + 0.5) / max(1, inner)).to(random).view(-1, 1, 1)
+        return torch.cat([informed, random], dim=1)
 
     def _climb(
-        self, x: Float[Tensor, "ranks w blocks size"], steps: int, first: float, halvings: tuple[int, ...] = ()
+        self, x: Float[Tensor, "w ranks blocks size"], steps: int, first: float, halvings: tuple[int, ...] = ()
     ) -> Points:
         """The highest point that an ascent from each one meets; after `halvings` steps the lower half ends."""
-        memory, best = torch.zeros_like(x), Points(x, torch.full_like(x[..., 0, 0], -torch.inf))
+        memory, best = torch.zeros_like(x), Points(x, x.new_full(x.shape[:2], -torch.inf))
         for step in range(steps + 1):
+            if step in halvings and x.shape[1] > 1:
+                ranks = best.squared.topk((x.shape[1] + 1) // 2, dim=1).indices
+                x, memory, best = _at_ranks(x, ranks), _at_ranks(memory, ranks), best.take(ranks)
             squared, slope = self._evaluate(x)
             better = squared > best.squared
             best = Points(torch.where(better[..., None, None], x, best.x), torch.where(better, squared, best.squared))
-            if step == steps:
-                break
-            if step in halvings and len(x) > 1:
-                ranks = best.squared.topk((len(x) + 1) // 2, dim=0).indices
-                best, x = best.take(ranks), Points(x, squared).take(ranks).x
-                memory, slope = Points(memory, squared).take(ranks).x, Points(slope, squared).take(ranks).x
-            memory = _MOMENTUM * memory + unit(slope)
-            x = into_ball(x + first * (1 - step / steps) * unit(memory))
-            self.tick()
+            if step < steps:
+                memory = _MOMENTUM * memory + unit(slope)
+                x = into_ball(x + first * (1 - step / steps) * unit(memory))
+                self.tick()
         return best
 
     def _crossed(self, points: Points, generations: int, children: int) -> Points:
@@ -179,14 +213,26 @@ class _Ascent:
             )
         return points
 
-    def _children(self, parents: Float[Tensor, "ranks w blocks size"], count: int) -> Tensor:
+    def _children(self, parents: Float[Tensor, "w ranks blocks size"], count: int) -> Tensor:
         """Mixtures of two points, the second in half of them another word's, and of their lengths."""
-        ranks, w = parents.shape[:2]
-        word = torch.arange(w, device=parents.device).expand(count, w)
-        first, second, elsewhere = self._integers(ranks, word), self._integers(ranks, word), self._integers(w, word)
-        partner = torch.where(self._uniform(word) < 0.5, word, elsewhere)
-        share = self._uniform(word)[..., None, None].to(parents.dtype)
-        mother, father = parents[first, word], parents[second, partner]
+        w, ranks = parents.shape[:2]
+        per_text = w // self.objective.texts
+
+        def below(most: int) -> Tensor:
+            return self._drawn(
+                lambda stream, w: torch.randint(most, (w, count), generator=stream, device=stream.device)
+            )
+
+        def uniform() -> Tensor:
+            return self._drawn(
+                lambda stream, w: torch.rand(w, count, generator=stream, device=stream.device, dtype=torch.float64)
+            )
+
+        word = torch.arange(w, device=parents.device).unsqueeze(1).expand(w, count)
+        first, second, elsewhere = below(ranks), below(ranks), below(per_text) + word // per_text * per_text
+        partner = torch.where(uniform() < 0.5, word, elsewhere)
+        share = uniform()[..., None, None].to(parents.dtype)
+        mother, father = parents[word, first], parents[partner, second]
         lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (mother, father)]
         return unit(share * mother + (1 - share) * father) * (share * lengths[0] + (1 - share) * lengths[1])
 
@@ -200,68 +246,74 @@ class _Ascent:
             climb = self._as_climb(self.coarse, points.x)
             self._polish(climb, replace(stages, tolerance=max(stages.tolerance, noise)))
             points = points.joined(self._of_climb(climb))
-        points = points.take(points.squared.topk(min(2, len(points.x)), dim=0).indices)
+        points = points.take(points.squared.topk(min(2, points.x.shape[1]), dim=1).indices)
         climb = self._as_climb(self.objective, points.x.to(self.objective.dtype))
         if kinked:
             stages = replace(stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE)
-        converged = self._polish(climb, stages)
+        self._polish(climb, stages)
         points = self._of_climb(climb)
-        best = points.squared.argmax(dim=0, keepdim=True)
-        chosen = points.take(best)
-        return chosen.x[0], chosen.squared[0], self.spent, converged.view(points.squared.shape).gather(0, best)[0]
+        best = points.squared.argmax(dim=1, keepdim=True)
+        chosen, converged = points.take(best), (climb.idle >= PATIENCE).view(points.squared.shape).gather(1, best)
+        return chosen.x[:, 0], chosen.squared[:, 0], self.spent, converged[:, 0]
 
-    def _polish(self, climb: Climb, stages: Stages) -> Bool[Tensor, " b"]:
-        """Climb until no ascent gains or the steps run out; those that gain no more drop out of the batch."""
+    def _polish(self, climb: Climb, stages: Stages) -> None:
+        """Climb until no ascent gains or the steps run out; those that gain no more drop out of the batch in time."""
+        texts, rule_of = climb.objective.texts, Momentum if self.objective.kinked else QuasiNewton
         running, part = torch.arange(len(climb), device=climb.idle.device), climb
-        rule = (Momentum if self.objective.kinked else QuasiNewton)(part, first=_FINISH_STEP)
-        self._spend(len(climb) // len(self.words))
-        for _ in range(stages.finish):
+        rule = rule_of(part, first=_FINISH_STEP)
+        for step in range(1, stages.finish + 1):
             rule.step(part, stages.tolerance)
-            self.spent.index_add_(0, running % len(self.words), torch.ones_like(running))
             self.tick()
-            going = part.idle < PATIENCE
-            if not bool(going.all()):
+            if step % _LOOK_EVERY:
+                continue
+            going = (part.idle < PATIENCE).view(texts, -1)
+            most = int(going.sum(dim=1).amax())
+            if most == 0:
+                break
+            if most <= _FEW * going.shape[1]:
                 if part is not climb:
                     climb.store(running, part)
-                still = going.nonzero().squeeze(1)
-                if len(still) == 0:
-                    return climb.idle >= PATIENCE
-                running, part = running[still], part.select(still)
-                rule.select(still)
+                # As many of each text: where fewer go on, some that stand still stay.
+                chosen = self._numbered(going.to(torch.int8).topk(most, dim=1).indices, going.shape[1])
+                running, part = running[chosen], part.select(chosen)
+                rule.select(chosen)
         if part is not climb:
             climb.store(running, part)
-        return climb.idle >= PATIENCE
+        self.spent += climb.steps.view(len(self.words), -1).sum(dim=1) + len(climb) // len(self.words)
 
-    def _as_climb(self, objective: Objective, x: Float[Tensor, "ranks w blocks size"]) -> Climb:
-        flat = x.flatten(end_dim=1).flatten(start_dim=1)
-        return Climb(objective, self.words.repeat(len(x)), self.radius.repeat(len(x)), flat, self.blocks)
+    def _as_climb(self, objective: Objective, x: Float[Tensor, "w ranks blocks size"]) -> Climb:
+        flat, words, radius = self._flat(x)
+        return Climb(objective, words, radius, flat, self.blocks)
 
     def _of_climb(self, climb: Climb) -> Points:
-        x = self._in_blocks(climb.x.view(-1, len(self.words), climb.x.shape[1]))
-        return Points(x, climb.squared.view(-1, len(self.words)))
+        shape = (len(self.words), -1)
+        return Points(climb.x.unflatten(0, shape).unflatten(2, (self.blocks, -1)), climb.squared.unflatten(0, shape))
 
-    def _evaluate(self, x: Float[Tensor, "ranks w blocks size"]) -> tuple[Float[Tensor, "ranks w"], Tensor]:
-        ranks = len(x)
-        self._spend(ranks)
-        flat = x.flatten(end_dim=1).flatten(start_dim=1)
-        squared, slope = evaluated(self.coarse, flat, self.words.repeat(ranks), self.radius.repeat(ranks))
-        return squared.view(ranks, -1), slope.view_as(x)
+    def _evaluate(self, x: Float[Tensor, "w ranks blocks size"]) -> tuple[Float[Tensor, "w ranks"], Tensor]:
+        self._spend(x.shape[1])
+        squared, slope = evaluated(self.coarse, *self._flat(x))
+        return squared.view(x.shape[:2]), slope.view_as(x)
 
-    def _value(self, x: Float[Tensor, "w blocks size"]) -> Float[Tensor, " w"]:
-        self._spend(1)
-        scaled = (x.flatten(start_dim=1) * self.radius.to(x.dtype).unsqueeze(1)).unflatten(1, self.coarse.shape)
-        return self.coarse.value(scaled, self.words).nan_to_num(-1.0, torch.inf)
+    def _values(self, x: Float[Tensor, "w ranks blocks size"]) -> Float[Tensor, "w ranks"]:
+        self._spend(x.shape[1])
+        flat, words, radius = self._flat(x)
+        moved = (flat * radius.to(x.dtype).unsqueeze(1)).unflatten(1, self.coarse.shape)
+        return self.coarse.value(moved, words).nan_to_num(-1.0, torch.inf).view(x.shape[:2])
 
-    def _in_blocks(self, points: Float[Tensor, "*ranks coordinates"]) -> Float[Tensor, "*ranks blocks size"]:
-        return points.unflatten(-1, (self.blocks, -1))
+    def _flat(self, x: Float[Tensor, "w ranks blocks size"]) -> tuple[Tensor, Tensor, Tensor]:
+        """The points one after the other, and the word and the radius of each."""
+        words, radius = (part.repeat_interleave(x.shape[1]) for part in (self.words, self.radius))
+        return x.flatten(end_dim=1).flatten(start_dim=1), words, radius
 
     def _spend(self, count: int) -> None:
         self.spent += count
 
-    def _integers(self, below: int, like: Int[Tensor, "count w"]) -> Int[Tensor, "count w"]:
-        drawn = torch.randint(below, like.shape, generator=self.generator, device=self.generator.device)
-        return drawn.to(like.device)
+    def _numbered(self, of_texts: Int[Tensor, "texts count"], per_text: int) -> Int[Tensor, " c"]:
+        """Places among so many of each text as places among all."""
+        first = per_text * torch.arange(len(of_texts), device=of_texts.device)
+        return (of_texts + first.unsqueeze(1)).flatten()
 
-    def _uniform(self, like: Int[Tensor, "count w"]) -> Float[Tensor, "count w"]:
-        drawn = torch.rand(like.shape, generator=self.generator, device=self.generator.device, dtype=torch.float64)
-        return drawn.to(like.device)
+    def _drawn(self, draw: Callable[[torch.Generator, int], Tensor]) -> Float[Tensor, "w ..."]:
+        """What every text's generator gives for its words."""
+        per_text = len(self.words) // self.objective.texts
+        return torch.cat([draw(stream, per_text) for stream in self.generators]).to(self.words.device)

@@ -20,15 +20,12 @@ def evaluated(
     """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a number."""
     scale = radius.to(x.dtype).unsqueeze(1)
     squared, gradient = objective.value_and_gradient((x * scale).unflatten(1, objective.shape), words)
-    gradient = gradient.flatten(start_dim=1) * scale
-    lost = squared.isnan().nonzero().squeeze(1)
-    if len(lost):
-        squared, gradient = squared.index_fill(0, lost, -1.0), gradient.index_fill(0, lost, 0.0)
-    return squared, gradient
+    lost = squared.isnan()
+    return squared.masked_fill(lost, -1.0), (gradient.flatten(start_dim=1) * scale).masked_fill(lost.unsqueeze(1), 0.0)
 
 
 class Climb:
-    """b ascents of an objective, in the coordinates x = Delta / radius.
+    """b ascents of an objective, in the coordinates x = Delta / radius. Steps change all tensors in place.
 
     A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for one word, or for
     several words in a joint ball; several blocks for several words with a ball each.
@@ -39,7 +36,9 @@ class Climb:
         x: (b, size), the best point so far; every block has norm at most 1.
         squared: (b,), the objective there.
         slope: (b, size), its gradient in x.
-        idle: (b,), how many steps in a row gained less than the tolerance.
+        projected_gradient: (b, size), the gradient as far as the balls let it be followed: zero at a stationary point.
+        idle: (b,), how many steps in a row gained less than the tolerance; from PATIENCE on an ascent stands still.
+        steps: (b,), how many steps it took.
     """
 
     def __init__(
@@ -53,8 +52,8 @@ class Climb:
         self.objective, self.words, self.radius, self.blocks = objective, words, radius, blocks
         self.x = self.into_ball(x)
         self.squared, self.slope = self.evaluate(self.x)
-        self.idle = torch.zeros_like(words)
-        self._projected: Tensor | None = None
+        self.idle, self.steps = torch.zeros_like(words), torch.zeros_like(words)
+        self.projected_gradient = self.feasible(self.slope, self.x)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -94,39 +93,35 @@ class Climb:
         away = torch.where(on_sphere & pressing, inward, torch.zeros_like(inward)).unsqueeze(-1)
         return self.feasible(torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1), self.x)
 
-    def projected_gradient(self) -> Float[Tensor, "b size"]:
-        """The gradient as far as the balls let it be followed: zero at a stationary point."""
-        if self._projected is None:
-            self._projected = self.feasible(self.slope, self.x)
-        return self._projected
-
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
-        """Try the points; go to those that gain. Returns which did."""
-        trial = self.into_ball(trial)
+        """Try the points; go to those that gain, but for ascents that stand still. Returns which went."""
+        trial, going = self.into_ball(trial), self.idle < PATIENCE
         squared, slope = self.evaluate(trial)
-        better = squared > self.squared
+        better = (squared > self.squared) & going
         gained = better & (squared > self.squared * (1 + tolerance))
-        self.idle = torch.where(gained, 0, self.idle + 1)
-        # Most trials gain: what did not is put back, which is faster than choosing row by row.
-        stay = (~better).nonzero().squeeze(1)
-        for new, old in ((trial, self.x), (slope, self.slope), (squared, self.squared)):
-            new[stay] = old[stay]
-        self.x, self.slope, self.squared, self._projected = trial, slope, squared, None
+        self.idle.copy_(torch.where(gained, 0, self.idle + 1))
+        self.steps.add_(going)
+        for current, tried in ((self.x, trial), (self.slope, slope)):
+            torch.where(better.unsqueeze(1), tried, current, out=current)
+        torch.where(better, squared, self.squared, out=self.squared)
+        self.projected_gradient.copy_(self.feasible(self.slope, self.x))
         return better
 
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
         part = object.__new__(Climb)
-        part.objective, part.blocks, part._projected = self.objective, self.blocks, None
-        for name in ("words", "radius", "x", "squared", "slope", "idle"):
+        part.objective, part.blocks = self.objective, self.blocks
+        for name in ("words", "radius", *_STATE):
             setattr(part, name, getattr(self, name)[chosen])
         return part
 
     def store(self, chosen: Int[Tensor, " c"], part: "Climb") -> None:
         """Put ascents that `select` took out back in their places."""
-        for name in ("x", "squared", "slope", "idle"):
+        for name in _STATE:
             getattr(self, name)[chosen] = getattr(part, name)
-        self._projected = None
+
+
+_STATE = "x", "squared", "slope", "projected_gradient", "idle", "steps"
 
 
 class Rule(ABC):
@@ -158,8 +153,8 @@ class Momentum(Rule):
         memory = unit(climb.slope).add_(self._memory, alpha=self.KEEP)
         direction = unit(climb.feasible(memory, climb.x))
         better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
-        self._memory = torch.where(better.unsqueeze(1), memory, torch.zeros_like(memory))
-        self._eta = torch.where(better, self._eta * self.GROW, self._eta * self.SHRINK).clamp(max=self.LONGEST)
+        self._memory.copy_(memory.masked_fill_(~better.unsqueeze(1), 0.0))
+        self._eta.mul_(torch.where(better, self.GROW, self.SHRINK)).clamp_(max=self.LONGEST)
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
         self._eta, self._memory = self._eta[chosen], self._memory[chosen]
@@ -173,52 +168,60 @@ class QuasiNewton(Rule):
     most half a radius.
     """
 
-    MEMORY, LONGEST = 5, 0.5
+    MEMORY = 5
+    LONGEST = 0.5
 
     def __init__(self, climb: Climb, *, first: float = 0.4):
-        self._history: list[tuple[Tensor, Tensor, Tensor]] = []
+        # Of the last steps, in a ring: the step, what the gradient lost, and 1 over their product; 0 of no step.
+        self._moved = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
+        self._bent = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
+        self._inverse = [torch.zeros_like(climb.squared) for _ in range(self.MEMORY)]
+        self._next = 0
         self._scale = torch.ones_like(climb.squared)
-        length = torch.linalg.vector_norm(climb.projected_gradient(), dim=1)
+        length = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
         # Step per gradient where no pair is known: the last pair's, at first what makes a step of length `first`.
         self._gamma = first / torch.where(length > 0, length, torch.ones_like(length))
 
     def step(self, climb: Climb, tolerance: float) -> None:
-        before, projected_gradient = climb.x, climb.projected_gradient()
+        projected_gradient = climb.projected_gradient.clone()
         direction = climb.along(self._direction(projected_gradient))
         downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
-        if bool(downhill.any()):
-            direction = torch.where(downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction)
-        length = torch.linalg.vector_norm(direction, dim=1)
-        step = (self._scale * length).clamp(max=self.LONGEST)
-        better = climb.move(before + step.unsqueeze(1) * unit(direction), tolerance)
+        direction = torch.where(downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction)
+        step = (self._scale * torch.linalg.vector_norm(direction, dim=1)).clamp_(max=self.LONGEST)
+        moved, bent, inverse = (part[self._next] for part in (self._moved, self._bent, self._inverse))
+        self._next = (self._next + 1) % self.MEMORY
+        moved.copy_(climb.x)
+        better = climb.move(climb.x + step.unsqueeze(1) * unit(direction), tolerance)
 
         # Zero where the trial lost and the ascent stays.
-        moved, bent = climb.x - before, projected_gradient - climb.projected_gradient()
+        torch.sub(climb.x, moved, out=moved)
+        torch.sub(projected_gradient, climb.projected_gradient, out=bent)
         curvature = torch.linalg.vecdot(moved, bent)
         squared = torch.linalg.vecdot(bent, bent)
         norms = torch.linalg.vector_norm(moved, dim=1) * squared.sqrt()
         useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
-        inverse = torch.where(useful, 1 / curvature, torch.zeros_like(curvature))
-        self._gamma = torch.where(useful, curvature / squared, self._gamma)
-        earlier = [(m, b, torch.where(better, i, torch.zeros_like(i))) for m, b, i in self._history]
-        self._history = [*earlier, (moved, bent, inverse)][-self.MEMORY :]
-        self._scale = torch.where(better, (2 * self._scale).clamp(max=1), self._scale / 4)
+        for known in self._inverse:
+            known.masked_fill_(~better, 0.0)
+        inverse.copy_(torch.where(useful, 1 / curvature, 0.0))
+        torch.where(useful, curvature / squared, self._gamma, out=self._gamma)
+        self._scale.copy_(torch.where(better, (2 * self._scale).clamp_(max=1), self._scale / 4))
 
     def _direction(self, projected_gradient: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         direction = projected_gradient.clone()
-        weights = []
-        for moved, bent, inverse in reversed(self._history):
-            weight = inverse * torch.linalg.vecdot(moved, direction)
-            direction.addcmul_(bent, weight.unsqueeze(1), value=-1)
-            weights.append(weight)
+        oldest_first = [(self._next + age) % self.MEMORY for age in range(self.MEMORY)]
+        weights = {}
+        for pair in reversed(oldest_first):
+            weights[pair] = self._inverse[pair] * torch.linalg.vecdot(self._moved[pair], direction)
+            direction.addcmul_(self._bent[pair], weights[pair].unsqueeze(1), value=-1)
         direction *= self._gamma.unsqueeze(1)
-        for (moved, bent, inverse), weight in zip(self._history, reversed(weights), strict=True):
-            back = inverse * torch.linalg.vecdot(bent, direction)
-            direction.addcmul_(moved, (weight - back).unsqueeze(1))
+        for pair in oldest_first:
+            back = self._inverse[pair] * torch.linalg.vecdot(self._bent[pair], direction)
+            direction.addcmul_(self._moved[pair], (weights[pair] - back).unsqueeze(1))
         return direction
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
-        self._history = [(m[chosen], b[chosen], i[chosen]) for m, b, i in self._history]
+        for ring in (self._moved, self._bent, self._inverse):
+            ring[:] = [part[chosen] for part in ring]
         self._scale, self._gamma = self._scale[chosen], self._gamma[chosen]
 
 
@@ -251,7 +254,7 @@ def verify_stationary(
     """
     climb = Climb(objective, words, ball.radius, _coordinates(result.perturbations, ball, blocks), blocks)
     flat = (climb.slope == 0).all(dim=1)
-    steep = torch.linalg.vector_norm(climb.projected_gradient(), dim=1)
+    steep = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
     unsure = (~stationary & result.converged).nonzero().squeeze(1)
     if len(unsure):
@@ -263,7 +266,7 @@ def verify_stationary(
 
 
 def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-    projected_gradient = climb.projected_gradient() / steep.unsqueeze(1)
+    projected_gradient = climb.projected_gradient / steep.unsqueeze(1)
     still = torch.ones_like(climb.squared, dtype=torch.bool)
     for step in TRIALS:
         ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * projected_gradient))

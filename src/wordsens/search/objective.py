@@ -9,6 +9,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -40,11 +42,14 @@ class Objective(ABC):
         kinked: whether the gradient jumps: a search is then finished by steps of falling length, not by quasi-Newton
             steps.
         inward: whether a step off the sphere into the ball may pay where the gradient points outward.
+        alone: the objectives of the texts, of one shape, for which this one stands; itself by default. Word i of text t
+            is number t `stride` + i, and the pairs of an evaluation come text by text, as many of each.
     """
 
     stages: Stages = Stages()
     kinked: bool = False
     inward: bool = False
+    stride: int = 0
 
     def __init__(
         self,
@@ -85,30 +90,58 @@ class Objective(ABC):
 
     def value(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
         """The values of b pairs of a word and a Delta."""
-        chunks = self._chunks(perturbations, words)
-        return torch.cat([self._evaluate(delta, word, gradient=False)[0] for delta, word in chunks])
+        return self._in_chunks(perturbations, words, gradient=False)[0]
 
     def value_and_gradient(
         self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"]]:
         """The values and their gradients in each Delta."""
-        values, gradients = [], []
-        for delta, word in self._chunks(perturbations, words):
-            value, slope = self._evaluate(delta, word, gradient=True)
-            values.append(value)
-            gradients.append(slope)
-        return torch.cat(values), torch.cat(gradients)
+        values, gradients = self._in_chunks(perturbations, words, gradient=True)
+        assert gradients is not None
+        return values, gradients
+
+    @property
+    def alone(self) -> "Sequence[Objective]":
+        return (self,)
+
+    @property
+    def texts(self) -> int:
+        """The number of texts."""
+        return len(self.alone)
+
+    def alike(self, other: "Objective") -> bool:
+        """Whether this objective and the other can be searched as one problem."""
+        return False
+
+    @classmethod
+    def together(cls, objectives: "Sequence[Any]") -> "Objective":
+        """One objective for several that are alike."""
+        raise NotImplementedError(f"{cls.__name__} is searched alone")
 
     @property
     def coordinates(self) -> int:
         """The number of coordinates of one Delta."""
         return math.prod(self.shape)
 
-    def _chunks(self, perturbations: Tensor, words: Tensor) -> list[tuple[Tensor, Tensor]]:
-        size = max(1, self.memory_budget // max(1, self.bytes_per_pair()))
-        if len(words) <= size:
-            return [(perturbations, words)]
-        return list(zip(perturbations.split(size), words.split(size), strict=True))
+    def _in_chunks(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+        size = self.memory_budget // max(1, self.bytes_per_pair())
+        return in_chunks(partial(self._evaluate, gradient=gradient), perturbations, words, size=size, texts=self.texts)
+
+
+def in_chunks(
+    evaluate: Callable[[Deltas, Words], Evaluated], perturbations: Deltas, words: Words, *, size: int, texts: int = 1
+) -> Evaluated:
+    """Values and gradients of b pairs, about `size` pairs at a time, as many of each text."""
+    if len(words) <= max(size, texts):
+        return evaluate(perturbations, words)
+    by_text = [part.unflatten(0, (texts, -1)).split(max(1, size // texts), dim=1) for part in (perturbations, words)]
+    chunks = [evaluate(delta.flatten(end_dim=1), word.flatten()) for delta, word in zip(*by_text, strict=True)]
+
+    def joined(parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat([part.unflatten(0, (texts, -1)) for part in parts], dim=1).flatten(end_dim=1)
+
+    values, gradients = zip(*chunks, strict=True)
+    return joined(values), None if gradients[0] is None else joined(gradients)
 
 
 class LinearEntryObjective(Objective):
@@ -168,7 +201,7 @@ class SearchResult:
         perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
         squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for word sensitivity;
             recompute it before you trust it.
-        spent: (w,), how many Deltas of each word were evaluated.
+        spent: (w,), how many Deltas of each word were evaluated, but for ascents that stood still beside others.
         converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
             `search.climb.verify_stationary`.
     """
@@ -182,6 +215,11 @@ class SearchResult:
     def evaluations(self) -> int:
         """The number of (word, Delta) pairs that were evaluated."""
         return int(self.spent.sum())
+
+    def of_texts(self, texts: int) -> "list[SearchResult]":
+        """The results of each text, of which all have as many words."""
+        parts = zip(*(getattr(self, field.name).chunk(texts) for field in fields(self)), strict=True)
+        return [SearchResult(*part) for part in parts]
 
     @classmethod
     def joined(cls, parts: "Sequence[SearchResult]") -> "SearchResult":

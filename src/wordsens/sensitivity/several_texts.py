@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,12 +10,13 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.arguments import as_feature_map, as_text
+from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
-from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.one_word import Problem, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
@@ -42,6 +44,9 @@ def sampled_words(phi: FeatureMap, n: int, seed: Seed, count: int | None = None)
 
 _SHARE = 1000  # of one text in progress, whatever its steps
 
+_BLOCK = 32
+"""Texts that are prepared together."""
+
 
 @restores_state
 def word_sensitivities(
@@ -56,10 +61,11 @@ def word_sensitivities(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> list[Sensitivity]:
-    """The word sensitivity of each of several texts under one feature map: `word_sensitivity`, text by text.
+    """The word sensitivity of each of several texts under one feature map, as `word_sensitivity` gives it.
 
     All texts are checked before the first is searched, and each is searched with the random numbers that
-    `word_sensitivity` gives it alone.
+    `word_sensitivity` gives it alone. Texts of one length under attention are searched as one problem, so many at a
+    time as the memory budget, or a CPU's cache, holds: results are the same to rounding.
 
     Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text; `progress` is called
     with (done, in all) in thousandths of a text. Returns a Sensitivity a text, in their order.
@@ -78,27 +84,25 @@ def word_sensitivities(
     if radius is not None:
         require_positive("radius", radius, remedy="pass None for the map's default")
     checked, results = _checked(phi, texts), []
-    for index, text in enumerate(checked):
+    options: dict[str, Any] = {
+        "certificate": certificate, "text_depends_on_weights": text_depends_on_weights, "memory_budget": memory_budget,
+    }  # fmt: skip
+    # Only attention searches texts as one problem; other maps' blocks would hold all their matrices at once.
+    size = _BLOCK if isinstance(phi, AttentionLayer) else 1
+    for first in range(0, len(checked), size):
+        block = checked[first : first + size]
 
-        def report(done: int, most: int, index: int = index) -> None:
+        def report(done: int, most: int, first: int = first, count: int = len(block)) -> None:
             if progress is not None:
-                progress(_SHARE * index + _SHARE * done // most, _SHARE * len(checked))
+                progress(_SHARE * first + _SHARE * count * done // most, _SHARE * len(checked))
 
-        with _naming(index):
-            results.append(
-                word_sensitivity(
-                    phi,
-                    text,
-                    None,
-                    radius,
-                    seed,
-                    search=search,
-                    certificate=certificate,
-                    text_depends_on_weights=text_depends_on_weights,
-                    memory_budget=memory_budget,
-                    progress=None if progress is None else report,
-                )
-            )
+        problems = [Problem(phi, text, None, radius, seed) for text in block]
+        try:
+            results += sensitivities(problems, search, progress=report, **options)
+        except InputError:
+            for index, problem in enumerate(problems, first):
+                with _naming(index):
+                    results += sensitivities([problem], search, **options)
     return results
 
 

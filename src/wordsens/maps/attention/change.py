@@ -18,16 +18,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.head import HeadWeights, ScoredHead, starting_points
 from wordsens.maps.attention.scores import ClosedForm, Response
 from wordsens.maps.attention.scores.base import row_blocks
 from wordsens.maps.base import WordChange
-from wordsens.search.objective import Deltas, Evaluated, Words
+from wordsens.search.objective import Deltas, Evaluated, Objective, Words, in_chunks
 from wordsens.search.plan import Stages
 
 _CACHED_NUMBERS = 1 << 19
@@ -108,50 +109,82 @@ class Head(ScoredHead):
         self.lengths[words, rows] = rest.square().sum(dim=1)
         self.dominant = Dominant(words, rows, rest) if len(words) else None
 
-    def value_change(self, delta: Float[Tensor, "b d"]) -> Float[Tensor, "b m"]:
-        """V^T Delta."""
-        return delta if self.lift is None else delta @ self.lift
-
     def lifted(self, vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b d"]:
         """V r: what is multiplied with V^T Delta by r is multiplied with Delta by it."""
         return vectors if self.lift is None else vectors @ self.lift.mT
+
+
+class HeadChange:
+    """The squared change of one head on T texts of n words: words numbered through them, pairs text by text, as many of
+    each (`Objective.alone`).
+
+    What is read by word has T n rows; what multiplies the pairs of a text has T as its first axis.
+    """
+
+    def __init__(self, heads: Sequence[Head]):
+        first = heads[0]
+        self.score, self.n, self.texts = first.score, len(first.rows), len(heads)
+        self.response = type(first.response).together([head.response for head in heads])
+        self.scores, self.values, self.outputs = (
+            _by_word([getattr(head, name) for head in heads]) for name in ("scores", "values", "outputs")
+        )
+        self.lengths = _by_word(
+            [head.lengths if head.score.normalized else head.squared_values.unsqueeze(1) for head in heads]
+        )
+        self.stacked, self.symmetric = (
+            torch.stack([getattr(head, name) for head in heads]) for name in ("stacked", "symmetric")
+        )
+        self.lift = None if first.lift is None else torch.stack([head.lift for head in heads if head.lift is not None])
+        self.dominant = _DominantRows.of(heads)
+
+    def times(self, vectors: Float[Tensor, "b k"], matrices: Float[Tensor, "T k m"]) -> Float[Tensor, "b m"]:
+        """Of every pair its vector times the matrix of its text."""
+        return torch.bmm(vectors.unflatten(0, (self.texts, -1)), matrices).flatten(end_dim=1)
 
     def evaluate(
         self, delta: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         """The squared change of every pair, and its gradient in Delta where asked for."""
-        n, column = len(self.scores), words.unsqueeze(1)
-        products = delta @ self.stacked.mT
+        n, column = self.n, (words if self.texts == 1 else words % self.n).unsqueeze(1)
+        values = self.values.unflatten(0, (self.texts, -1))
+        products = self.times(delta, self.stacked.mT)
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
-        to_self, value_delta = moved.gather(1, column), self.value_change(delta)
-        squared, half_gradient = self._others(value_delta, words, moved, along, gradient)
+        to_self, value_delta = moved.gather(1, column), delta if self.lift is None else self.times(delta, self.lift)
+        squared, half_gradient = self._others(value_delta, words, column, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
-        pushed = delta @ self.symmetric
+        pushed = self.times(delta, self.symmetric)
         new_scores = self.scores.index_select(0, words).add_(keyed)
         new_scores.scatter_add_(1, column, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
         attention = self.score.attention(new_scores)
         to_itself = attention.gather(1, column)
-        change = (attention @ self.values).sub_(self.outputs.index_select(0, words)).addcmul_(to_itself, value_delta)
+        change = self.times(attention, values).sub_(self.outputs.index_select(0, words))
+        change.addcmul_(to_itself, value_delta)
         squared += torch.linalg.vecdot(change, change)
         if half_gradient is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
-        on_weights = change @ self.values.mT
+        on_weights = self.times(change, values.mT)
         on_weights.scatter_add_(1, column, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
         row_slope = self.score.pull_back(new_scores, attention, on_weights)
         row_slope_self = row_slope.gather(1, column)
         moved.scatter_(1, column, row_slope_self)
         keyed.copy_(row_slope)
-        half_gradient = self.lifted(half_gradient.addcmul_(to_itself, change)).addcmul_(row_slope_self, pushed)
-        return squared, half_gradient.addmm_(products, self.stacked, beta=2, alpha=2)
+        half_gradient.addcmul_(to_itself, change)
+        if self.lift is not None:
+            half_gradient = self.times(half_gradient, self.lift.mT)
+        half_gradient.addcmul_(row_slope_self, pushed)
+        by_text = [part.unflatten(0, (self.texts, -1)) for part in (half_gradient, products)]
+        by_text[0].baddbmm_(by_text[1], self.stacked, beta=2, alpha=2)
+        return squared, half_gradient
 
     def _others(
         self,
         value_delta: Float[Tensor, "b m"],
         words: Int[Tensor, " b"],
+        column: Int[Tensor, "b 1"],
         moved: Float[Tensor, "b n"],
         along: Float[Tensor, "b n"] | None,
         gradient: bool,
@@ -160,25 +193,26 @@ class Head(ScoredHead):
         u_j and o_j: their coefficients are left in `moved` and `along`, and `evaluate` adds them in one product.
 
         Args:
+            column: each word's place in its text.
             moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
         """
-        column = words.unsqueeze(1)
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
         value = self.values.index_select(0, words)
         with_value = torch.linalg.vecdot(value, value_delta).unsqueeze(1)
         on_rest_of_word = with_value if along is None else along.add_(with_value)
-        if self.score.normalized:
-            length = self.lengths.index_select(0, words)
-        else:
-            length = self.squared_values.index_select(0, words).unsqueeze(1)
-        dominated = None
-        if self.dominant is not None and along is not None:
-            which, row, rest = dominated = self.dominant.pairs(words)
-            gain[which, row] = self.response.dominant_gain(moved[which, row], words[which], row)
-            answer.gain_slope[which, row] = answer.p_slope[which, row]
-            along[which, row] = torch.linalg.vecdot(rest, value_delta[which])
+        length = self.lengths.index_select(0, words)
+        dominant = None if along is None else self.dominant
+        rows = meets = place = None
+        if dominant is not None and along is not None:
+            rows, meets, place = (part.index_select(0, words) for part in dominant.of_words)
+            with_rest = self.times(value_delta, dominant.rest.mT).gather(1, place)
+            dominant_gain = self.response.dominant_gain(moved.gather(1, rows), words.unsqueeze(1), rows)
+            for array, there in (
+                (gain, dominant_gain), (answer.gain_slope, answer.p_slope.gather(1, rows)), (along, with_rest),
+            ):  # fmt: skip
+                array.scatter_(1, rows, torch.where(meets, there, array.gather(1, rows)))
         p.scatter_(1, column, 0.0)
         gain.scatter_(1, column, 0.0)
         on_delta = torch.addcmul(p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word)
@@ -194,30 +228,68 @@ class Head(ScoredHead):
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         else:
             torch.mul(p, gain, out=along)
-            if dominated is not None:
-                which, row, rest = dominated
-                half_gradient.index_add_(0, which, along[which, row].unsqueeze(1) * rest)
-                along[which, row] = 0
+            if dominant is not None and rows is not None and meets is not None and place is not None:
+                there = along.gather(1, rows)
+                along.scatter_(1, rows, there.masked_fill(meets, 0.0))
+                taken = along.new_zeros(len(words), dominant.rest.shape[1])
+                taken.scatter_add_(1, place, there.masked_fill_(~meets, 0.0))
+                half_gradient += self.times(taken, dominant.rest)
             pulled = along.sum(dim=1, keepdim=True)
         return squared, half_gradient.addcmul_(pulled, value)
 
 
+def _by_word(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+@dataclass(frozen=True)
+class _DominantRows:
+    """`Head.dominant` of T texts in arrays of fixed shape, so that no pair has to be looked up.
+
+    Attributes:
+        of_words: three (T n, K) arrays, K the most rows that one word dominates: rows, all different; whether the word
+            dominates them; and their places in `rest`.
+        rest: (T, D, m), the r_ji, D the most of one text; zero past the last.
+    """
+
+    of_words: tuple[Int[Tensor, "w K"], Bool[Tensor, "w K"], Int[Tensor, "w K"]]
+    rest: Float[Tensor, "T D m"]
+
+    @classmethod
+    def of(cls, heads: Sequence[Head]) -> "_DominantRows | None":
+        """None where no word dominates a row."""
+        dominants = [head.dominant for head in heads]
+        if all(dominant is None for dominant in dominants):
+            return None
+        n, like = len(heads[0].rows), heads[0].values
+        meets = torch.zeros(len(heads), n, n, dtype=torch.bool, device=like.device)
+        place = torch.zeros(len(heads), n, n, dtype=torch.long, device=like.device)
+        rest = like.new_zeros(len(heads), max(len(each.rows) for each in dominants if each is not None), like.shape[1])
+        for text, each in enumerate(dominants):
+            if each is not None:
+                meets[text, each.words, each.rows] = True
+                place[text, each.words, each.rows] = torch.arange(len(each.rows), device=like.device)
+                rest[text, : len(each.rows)] = each.rest
+        meets, place = meets.flatten(end_dim=1), place.flatten(end_dim=1)
+        rows = meets.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : int(meets.sum(dim=1).amax())]
+        return cls((rows, meets.gather(1, rows), place.gather(1, rows)), rest)
+
+
 def sum_over_heads(
-    heads: Sequence[Head], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool, numbers: int
-) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+    heads: Sequence[HeadChange], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool,
+    numbers: int,
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:  # fmt: skip
     """Value and gradient summed over the heads, in pieces small enough for the cache; a pair has `numbers` entries."""
-    pieces = [(perturbations, words)]
+
+    def evaluate(delta: Tensor, word: Tensor) -> tuple[Tensor, Tensor | None]:
+        values, slopes = zip(*(head.evaluate(delta, word, gradient) for head in heads), strict=True)
+        return reduce(torch.add, values), reduce(torch.add, slopes) if gradient else None
+
+    if perturbations.device.type != "cpu":
+        return evaluate(perturbations, words)
     # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
     size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
-    if perturbations.device.type == "cpu" and len(words) > size:
-        pieces = list(zip(perturbations.split(size), words.split(size), strict=True))
-    squared, slopes = [], []
-    for delta, word in pieces:
-        values, uphill = zip(*(head.evaluate(delta, word, gradient) for head in heads), strict=True)
-        squared.append(reduce(torch.add, values))
-        if gradient:
-            slopes.append(reduce(torch.add, uphill))
-    return torch.cat(squared), torch.cat(slopes) if gradient else None
+    return in_chunks(evaluate, perturbations, words, size=size, texts=heads[0].texts)
 
 
 _SMALL_TEXT = 8192
@@ -249,24 +321,31 @@ class AttentionWordChange(WordChange):
         super().__init__(rows, memory_budget)
         self._weights, self._score = weights, score
         self.heads = [Head(rows, head, score) for head in weights]
+        self._changes = [HeadChange([head]) for head in self.heads]
+        self._coarse: AttentionWordChange | None = None
         self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
 
     def coarse(self) -> "AttentionWordChange":
         """In float32, unless it loses too much; homogeneous scores in units of the largest: the units do not matter."""
+        if self._coarse is None:
+            self._coarse = self._in_float32() or self
+        return self._coarse
+
+    def _in_float32(self) -> "AttentionWordChange | None":
         # A float32 copy holds three n x n arrays a head; a long text cannot spare them.
         copies = len(self.heads) * 3 * 4 * len(self.rows) ** 2
         if self.rows.dtype == torch.float32 or copies > self.memory_budget // 2:
-            return self
+            return None
         sizes = [head.score_sizes for head in self.heads]
         largest, median = (max(float(part.max()) for part in sizes), min(float(part.median()) for part in sizes))
         factor = 1.0
         if largest > _MAX_UNEVENNESS * median:
-            return self
+            return None
         if self._score.homogeneous:
             # Dividing by a power of two rounds nothing.
             factor = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
         elif not 1 / _LARGEST_COARSE <= largest <= _LARGEST_COARSE:
-            return self
+            return None
         weights = [head.at_scale(factor).to(torch.float32) for head in self._weights]
         return AttentionWordChange(self.rows.float(), weights, self._score, self.memory_budget)
 
@@ -291,7 +370,61 @@ class AttentionWordChange(WordChange):
         return starting_points(self.heads, words.unsqueeze(1), radius, emptied=emptied).squeeze(2)
 
     def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
-        return sum_over_heads(self.heads, perturbations, words, gradient, max(self.rows.shape))
+        return sum_over_heads(self._changes, perturbations, words, gradient, max(self.rows.shape))
+
+    def alike(self, other: Objective) -> bool:
+        """Texts of one shape under heads of one shape, each with weights of its own."""
+        return (
+            isinstance(other, AttentionWordChange)
+            and (self.rows.shape, self.dtype, self.device) == (other.rows.shape, other.dtype, other.device)
+            and (self.stages, len(self.heads)) == (other.stages, len(other.heads))
+            and type(self._score) is type(other._score)
+            and all(
+                (one.value is None) == (two.value is None)
+                for one, two in zip(self._weights, other._weights, strict=True)
+            )
+            and self.narrowed() is None
+            and other.narrowed() is None
+            and (self.coarse() is self) == (other.coarse() is other)
+        )
+
+    @classmethod
+    def together(cls, objectives: "Sequence[Any]") -> "AttentionTextsChange":
+        return AttentionTextsChange(objectives)
+
+
+class AttentionTextsChange(Objective):
+    """Several `AttentionWordChange` of one shape as one problem: n words of each of T texts, numbered through."""
+
+    def __init__(self, texts: Sequence[AttentionWordChange]):
+        first = texts[0]
+        super().__init__(
+            first.shape, dtype=first.dtype, device=first.device, memory_budget=first.memory_budget,
+            typical_length=min(each.typical_length for each in texts),
+        )  # fmt: skip
+        self._texts, self.stride = tuple(texts), len(first.rows)
+        self.stages, self.kinked = first.stages, first.kinked
+        self._changes = [HeadChange(heads) for heads in zip(*(each.heads for each in texts), strict=True)]
+
+    @property
+    def alone(self) -> Sequence[AttentionWordChange]:
+        return self._texts
+
+    def coarse(self) -> Objective:
+        """That of every text; all have one, or none has."""
+        coarse = [each.coarse() for each in self._texts]
+        return self if coarse[0] is self._texts[0] else AttentionTextsChange(coarse)
+
+    def bytes_per_pair(self) -> int:
+        return self._texts[0].bytes_per_pair()
+
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+        parts = zip(self._texts, words.chunk(self.texts), radius.chunk(self.texts), strict=True)
+        return torch.cat([each.starts(some % self.stride, reach) for each, some, reach in parts], dim=1)
+
+    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+        numbers = max(self._texts[0].rows.shape)
+        return sum_over_heads(self._changes, perturbations, words, gradient, numbers)
 
 
 def attention_stages(words: int, d: int) -> Stages:

@@ -8,6 +8,8 @@ all that the widest cells rely on. An `Expansion` answers for a whole row to fir
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from inspect import isabstract
 from typing import TypeVar
@@ -22,8 +24,9 @@ Rows = Float[Tensor, "*batch n"]
 Batch = Float[Tensor, "b n"]
 """Of a batch of rows, or of all rows to each of a batch of moved words."""
 Square = Float[Tensor, "n n"]
-Pairs = Float[Tensor, " m"]
-PairIndices = Int[Tensor, " m"]
+Pairs = Float[Tensor, "..."]
+PairIndices = Int[Tensor, "..."]
+"""Of single pairs of a word and a row."""
 AllRows = Float[Tensor, "N n"]
 """Of the rows of all heads, each with all words."""
 RowErrors = Float[Tensor, "N 1"]
@@ -111,12 +114,23 @@ class Response(ABC):
     Built from the scores s (row first); O(n²) once, and one or two arrays of n² numbers, kept word first.
     """
 
+    @classmethod
+    def together(cls, responses: "Sequence[Response]") -> "Response":
+        """One for several texts of one shape, whose words are numbered through: the arrays, one after the other."""
+        if len(responses) == 1:
+            return responses[0]
+        joined = copy(responses[0])
+        for name, part in vars(joined).items():
+            if isinstance(part, Tensor):
+                setattr(joined, name, torch.cat([getattr(response, name) for response in responses]))
+        return joined
+
     @abstractmethod
     def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         """The answer of every row to t = moved."""
 
     def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
-        """p - a for single pairs of a word and a row with a > 1/2. Only for normalized scores."""
+        """p - a for single pairs of a word and a row with a > 1/2; shapes broadcast. Only for normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
 
