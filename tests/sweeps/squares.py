@@ -49,6 +49,27 @@ def measure(cell):
 SQUARES = Experiment(name=SquareCell.experiment, Cell=SquareCell, measure=measure)
 
 
+class GroupedCell(SquareCell):
+    """A cell that is measured together with its neighbours of the same four, three at a time."""
+
+    experiment: ClassVar[str] = "tests.sweeps.squares:GROUPED"
+
+
+def measure_together(cells):
+    assert len({cell.draw // 4 for cell in cells}) == 1
+    return [{**measure(cell), "together": len(cells)} for cell in cells]
+
+
+GROUPED = Experiment(
+    name=GroupedCell.experiment,
+    Cell=GroupedCell,
+    measure=measure,
+    together=lambda cell: cell.draw // 4,
+    most_together=3,
+    measure_together=measure_together,
+)
+
+
 def squares(count, **keys):
     """Cells of the draws 0 to count - 1."""
     return [SquareCell.parse({"draw": draw, **keys}) for draw in range(count)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.made_records import CELLS
-from tests.sweeps.squares import SquareCell, squares
+from tests.sweeps.squares import GroupedCell, SquareCell, squares
 
 import wordsens as ws
 from wordsens.errors import WordsensError
@@ -21,8 +21,11 @@ from wordsens.sweeps.store import FILE, Store
 from wordsens.sweeps.sweep import EXPERIMENTS, experiment_named
 
 ROOT = Path(__file__).parents[2]
-OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds")
-SPEC = f"name: squares\nexperiment: {SquareCell.experiment}\ngrids: [{{draw: {list(range(12))}, pause: 0.05}}]\n"
+OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds", "together")
+SPECS = {
+    name: f"name: squares\nexperiment: {kind.experiment}\ngrids: [{{draw: {list(range(12))}, pause: 0.05}}]\n"
+    for name, kind in (("squares", SquareCell), ("grouped", GroupedCell))
+}
 
 
 def results(store):
@@ -49,6 +52,17 @@ def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
     with Store(tmp_path) as store:
         records = list(run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers))
     assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
+
+
+def test_cells_of_a_group_are_measured_together_and_one_that_fails_alone(tmp_path):
+    cells = [GroupedCell.parse({"draw": draw, "fails": draw == 5}) for draw in range(8)]
+    with Store(tmp_path) as store:
+        records = {record.draw: record for record in run(cells, store)}
+    assert [records[draw].error for draw in (1, 5)] == [None, "ValueError: it was told to"]
+    # 0 to 2; 3; 4 to 6, of which 5 fails, so each by itself; 7.
+    together = [draw for draw, record in records.items() if "together" in record.columns]
+    assert sorted(together) == [0, 1, 2]
+    assert all(record.value == draw**2 for draw, record in records.items() if record.done)
 
 
 def test_an_interrupt_leaves_what_was_yielded(tmp_path):
@@ -95,16 +109,17 @@ def test_no_finite_number_is_a_failure(monkeypatch):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A folder with the spec of twelve squares, and its records when nothing disturbs it."""
+    """A folder with the specs of twelve squares, and the records when nothing disturbs it."""
     folder = tmp_path_factory.mktemp("runs")
-    (folder / "squares.yaml").write_text(SPEC)
-    ws.run_sweep(folder / "squares.yaml", folder / "whole", ["pause=0.0"])
+    for name, spec in SPECS.items():
+        (folder / f"{name}.yaml").write_text(spec)
+        ws.run_sweep(folder / f"{name}.yaml", folder / name, ["pause=0.0"])
     return folder
 
 
-def command(folder, *options, **more):
+def command(folder, *options, spec="squares", **more):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    words = [sys.executable, "-m", "wordsens", "sweep", "run", str(folder / "squares.yaml"), *options]
+    words = [sys.executable, "-m", "wordsens", "sweep", "run", str(folder / f"{spec}.yaml"), *options]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more)
 
 
@@ -123,17 +138,19 @@ def wait_for(folder, count, process=None):
     raise AssertionError(f"no {count} cells in a minute: {process and process.communicate()}")
 
 
+@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, tmp_path, workers):
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, tmp_path, workers, spec):
+    options = ("--out", str(tmp_path / "out"), "--quiet", *workers)
     for count in (1, 4, 8):
-        process = command(here, "--out", str(tmp_path / "out"), "--quiet", *workers, start_new_session=True)
+        process = command(here, *options, spec=spec, start_new_session=True)
         wait_for(tmp_path / "out", count, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    process = command(here, "--out", str(tmp_path / "out"), "--quiet", *workers)
+    process = command(here, *options, spec=spec)
     _, err = process.communicate()
     assert process.returncode == 0, err
-    with Store(tmp_path / "out", read_only=True) as store, Store(here / "whole", read_only=True) as whole:
+    with Store(tmp_path / "out", read_only=True) as store, Store(here / spec, read_only=True) as whole:
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert len(store.records()) == 12
         assert results(store) == results(whole)
@@ -185,7 +202,7 @@ def test_a_scheduler_whose_worker_is_killed_gives_all_cells(here, tmp_path):
             assert record.done, record.error
             if at == 2:
                 worker.kill()
-        with Store(here / "whole", read_only=True) as whole:
+        with Store(here / "squares", read_only=True) as whole:
             assert results(store) == results(whole)
 
 

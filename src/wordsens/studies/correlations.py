@@ -22,7 +22,7 @@ from wordsens.sweeps.experiment import (
     table,
     text_title,
 )
-from wordsens.sweeps.measurement import SensitivityCell, measure_sensitivity
+from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.text import load_encoder
@@ -203,6 +203,8 @@ CORRELATIONS = Experiment(
     Cell=CorrelationCell,
     # The bounds would take as long as the searches, and correlated words leave them wide.
     measure=partial(measure_sensitivity, certificate=False),
+    together=alike,
+    measure_together=partial(measure_sensitivities, certificate=False),
     preset=preset,
     summarize=summarize,
     figures=_correlations,

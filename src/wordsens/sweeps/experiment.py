@@ -135,9 +135,11 @@ class Experiment:
         figures: function of the finished records that gives matplotlib figures by the names of their files; None as a
             figure is left out. Without the function each axis of a sweep has a figure.
         value: what the column `value` is, in a figure.
-        together: function of a cell; equal results mean that cells share costly work, a fit, so that one worker should
-            get them together.
+        together: function of a cell; equal results, other than None, mean that cells share costly work, a fit or a
+            search, so that one worker should get them together.
         most_together: so many of those at most: what a lost worker loses.
+        measure_together: function of such cells that gives the columns of each, to rounding those of `measure`; None
+            where they are measured one by one.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Experiment:
     value: str = "value"
     together: Callable[[Any], Hashable] | None = None
     most_together: int = 16
+    measure_together: Callable[[Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
 
 
 REPLICATES = frozenset({"seed", "draw", "sample"})

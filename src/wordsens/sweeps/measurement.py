@@ -1,6 +1,6 @@
 """S of one text under one map as a cell: what sweeps measure, and what `wordsens measure --out` keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -11,8 +11,9 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
+from wordsens.maps.registry import map_entry
 from wordsens.seeds import generator
-from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.one_word import Problem, attained, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.map_cell import MapCell
@@ -89,29 +90,41 @@ def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> d
     The text, the weights, the searched words and the random starts each have a seed of their own, derived from the
     cell's seed, n, d and draw: maps that differ in nothing else see the same text, and no cell depends on another.
     """
-    phi = cell.build()
-    model = phi if cell.reads_texts_itself else None
-    text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
-    words = _searched_words(cell)
-    # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
-    average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
-    result = word_sensitivity(
-        phi,
-        text,
-        words=words,
-        radius=cell.radius,
-        seed=cell.seed_of("search"),
-        search=cell.search_plan,
-        certificate=certificate,
-    )
-    return {
-        **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
-        "average": average,
-        "arrays": {
-            "rows": text.rows,
-            **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
-        },
-    }
+    (columns,) = measure_sensitivities([cell], certificate=certificate)
+    return columns
+
+
+def alike(cell: SensitivityCell) -> Hashable:
+    """The same for cells of attention that differ in the draw or the seed alone, which are searched as one problem;
+    None for other cells, which nothing would be gained for."""
+    if map_entry(cell.map).family != "attention":
+        return None
+    return json_text(cell.model_copy(update={"draw": 0, "seed": 0}).spec())
+
+
+def measure_sensitivities(cells: Sequence[SensitivityCell], *, certificate: bool = True) -> list[dict[str, Any]]:
+    """`measure_sensitivity` of cells with one search plan: what it gives for each, to rounding."""
+    problems, averages = [], []
+    for cell in cells:
+        phi = cell.build()
+        model = phi if cell.reads_texts_itself else None
+        text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
+        words = _searched_words(cell)
+        # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
+        averages.append(average_change(phi, text, words, cell.radius, seed=cell.seed_of("average")))
+        problems.append(Problem(phi, text, words, cell.radius, cell.seed_of("search")))
+    results = sensitivities(problems, cells[0].search_plan, certificate=certificate)
+    return [
+        {
+            **columns_of_result(problem.phi, problem.X, result, usual_radius=cell.radius is None),
+            "average": average,
+            "arrays": {
+                "rows": problem.X.rows,
+                **{name: getattr(result, name) for name in ("words", "per_word", "perturbations")},
+            },
+        }
+        for cell, problem, result, average in zip(cells, problems, results, averages, strict=True)
+    ]
 
 
 def average_change(

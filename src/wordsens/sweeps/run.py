@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,8 +135,9 @@ def run(
         return
     experiment = experiment_named(left[0].experiment)
     if scheduler is None and workers is None:
-        outcomes = (_measured(experiment, cell, threads, witnesses) for cell in left)
-        yield from _written(outcomes, store)
+        groups = _groups(experiment, left)
+        outcomes = (_measured(experiment, group, threads, witnesses) for group in groups)
+        yield from _written(chain.from_iterable(outcomes), store)
         return
     with _processes(workers or 1, threads or 1) if scheduler is None else _cluster(scheduler) as somewhere:
         yield from _written(_on_workers(somewhere, experiment, left, threads, witnesses), store)
@@ -150,14 +151,24 @@ def _written(outcomes: Iterable[Outcome], store: Store) -> Iterator[Record]:
 
 def measure(experiment: Experiment, cell: Any) -> tuple[Record, dict[str, Any]]:
     """The record of one cell, and its arrays; an error is raised."""
+    ((record, arrays),) = _recorded([cell], lambda cells: [experiment.measure(cells[0])])
+    return record, arrays
+
+
+def _recorded(
+    cells: Sequence[Any], measure: Callable[[Sequence[Any]], Sequence[Mapping[str, Any]]]
+) -> list[tuple[Record, dict[str, Any]]]:
+    """The records of cells that are measured together, each with its share of the time, and their arrays."""
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    columns = dict(experiment.measure(cell))
-    arrays = columns.pop("arrays", {})
-    value = columns.get("value")
-    if value is None or value != value or abs(value) == float("inf"):
-        raise WordsensError(f"the value (={value!r}) is no finite number")
-    seconds = time.perf_counter() - begin
-    return record_of(cell, "done", columns, started=started, seconds=seconds), arrays
+    measured = [dict(columns) for columns in measure(cells)]
+    seconds = (time.perf_counter() - begin) / len(cells)
+    outcomes = []
+    for cell, columns in zip(cells, measured, strict=True):
+        arrays, value = columns.pop("arrays", {}), columns.get("value")
+        if value is None or value != value or abs(value) == float("inf"):
+            raise WordsensError(f"the value (={value!r}) is no finite number")
+        outcomes.append((record_of(cell, "done", columns, started=started, seconds=seconds), arrays))
+    return outcomes
 
 
 def failed(cell: Any, error: str, *, seconds: float = 0.0) -> Record:
@@ -167,22 +178,38 @@ def failed(cell: Any, error: str, *, seconds: float = 0.0) -> Record:
 
 
 def _measured(
-    experiment: Experiment, cell: Any, threads: int | None, witnesses: bool, *, on_worker: bool = False
-) -> Outcome:
-    """The outcome of a cell. Ctrl-C goes through, but on a worker, where only the cell itself can raise it."""
+    experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool, *, on_worker: bool = False
+) -> Iterator[Outcome]:
+    """The outcomes of cells: together where the experiment can, and each alone where one of them fails. Ctrl-C goes
+    through, but on a worker, where only the cell itself can raise it."""
     if threads is not None:
         import torch
 
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-    begin = time.perf_counter()
-    try:
-        record, arrays = measure(experiment, cell)
-    except BaseException as error:  # a cell that calls sys.exit fails like any other
-        if isinstance(error, KeyboardInterrupt) and not on_worker:
-            raise
-        return failed(cell, error_line(error), seconds=time.perf_counter() - begin), None
-    return record, packed(arrays) if witnesses and arrays else None
+
+    def goes_through(error: BaseException) -> bool:
+        return isinstance(error, KeyboardInterrupt) and not on_worker
+
+    if experiment.measure_together is not None and len(cells) > 1:
+        try:
+            recorded = _recorded(cells, experiment.measure_together)
+        except BaseException as error:  # alone, the cell that is at fault becomes a failed record
+            if goes_through(error):
+                raise
+        else:
+            yield from ((record, packed(arrays) if witnesses and arrays else None) for record, arrays in recorded)
+            return
+    for cell in cells:
+        begin = time.perf_counter()
+        try:
+            record, arrays = measure(experiment, cell)
+        except BaseException as error:  # a cell that calls sys.exit fails like any other
+            if goes_through(error):
+                raise
+            yield failed(cell, error_line(error), seconds=time.perf_counter() - begin), None
+        else:
+            yield record, packed(arrays) if witnesses and arrays else None
 
 
 def measure_cells(
@@ -196,7 +223,7 @@ def measure_cells(
     if (own := code_version(experiment.Cell)) != code:
         raise WordsensError(f"a worker has another version of the code ({own}, here {code})")
     with _ONE_AT_A_TIME:
-        return [_measured(experiment, cell, threads, witnesses, on_worker=True) for cell in cells]
+        return list(_measured(experiment, cells, threads, witnesses, on_worker=True))
 
 
 def _on_workers(

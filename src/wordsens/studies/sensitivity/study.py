@@ -9,7 +9,7 @@ from wordsens.sweeps.experiment import (
     Experiment,
     Grids,
 )
-from wordsens.sweeps.measurement import SensitivityCell, measure_sensitivity
+from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
 from wordsens.sweeps.store import Record
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.text import load_encoder
@@ -91,6 +91,8 @@ SENSITIVITY = Experiment(
     name="sensitivity",
     Cell=SensitivityCell,
     measure=measure_sensitivity,
+    together=alike,
+    measure_together=measure_sensitivities,
     preset=preset,
     value="word sensitivity S",
     summarize=summarize,

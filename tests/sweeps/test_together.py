@@ -1,0 +1,46 @@
+"""Cells of attention that differ in draw and seed are searched as one problem."""
+
+import pytest
+
+from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
+
+
+def attention_cells(score, **keys):
+    usual = {
+        "map": "raf",
+        "score": score,
+        "n": 6,
+        "d": 12,
+        "text": {"kind": "gaussian"},
+        "starts": 6,
+        "steps": 20,
+        "dtype": "float64",
+    }
+    return [
+        SensitivityCell.parse({**usual, **keys, "draw": draw, "seed": seed}) for draw in range(3) for seed in (0, 4)
+    ]
+
+
+# From kink to kink of ReLU scores rounding decides where an ascent turns.
+@pytest.mark.parametrize(
+    ("score", "keys", "close"),
+    [("softmax", {}, 1e-9), ("softmax", {"words": {"sample": 3}}, 1e-9), ("relu", {"heads": 2}, 1e-2)],
+    ids=str,
+)
+def test_cells_together_give_what_each_gives_alone(score, keys, close):
+    cells = attention_cells(score, **keys)
+    assert len({alike(cell) for cell in cells}) == 1
+    for cell, together in zip(cells, measure_sensitivities(cells), strict=True):
+        alone = measure_sensitivity(cell)
+        assert alone["value"] > 0
+        for name in ("upper", "average", "radius"):
+            assert together[name] == pytest.approx(alone[name], rel=1e-9), name
+        assert together["arrays"]["words"].tolist() == alone["arrays"]["words"].tolist()
+        assert together["arrays"]["per_word"].numpy() == pytest.approx(alone["arrays"]["per_word"].numpy(), rel=close)
+
+
+def test_cells_that_differ_in_more_are_not_alike():
+    first, *_ = attention_cells("softmax")
+    others = [attention_cells("softmax", **keys)[0] for keys in ({"n": 7}, {"radius": 1.0}, {"starts": 7})]
+    assert len({alike(cell) for cell in (first, *others)}) == 4
+    assert alike(SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}})) is None
