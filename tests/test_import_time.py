@@ -1,4 +1,4 @@
-"""Importing and asking for help stay light: none of the heavy packages is loaded."""
+"""Importing, asking for help and a first measurement stay light: none of the heavy packages is loaded."""
 
 import subprocess
 import sys
@@ -44,6 +44,12 @@ def test_using_the_core_loads_torch_and_no_extra():
     names = ("word_sensitivity", "RandomFeatures", "DeepRandomFeatures", "RandomAttentionFeatures", "TextMatrix")
     code = f"import wordsens; [getattr(wordsens, name) for name in {names}]"  # nothing is ever unloaded
     assert loaded_of(("torch", *HEAVY), code) == ["torch"]
+
+
+def test_a_measurement_of_word_embeddings_loads_torch_and_nothing_else_heavy():
+    code = "from wordsens.cli import main; assert main(['measure', 'I love her', '--map', 'rf']) == 0"
+    without_typers = [name for name in HEAVY if name != "pydantic"]
+    assert loaded_of(("torch", "sympy", "torch._dynamo", *without_typers), code) == ["torch"]
 
 
 def test_help_loads_no_torch():

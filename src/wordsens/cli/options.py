@@ -1,6 +1,7 @@
 """Options that several commands share, and commands whose options are the fields of a dataclass."""
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,8 @@ def _cpu_threads(count: int) -> Iterator[None]:
     """
     import torch
 
+    if not gc.get_freeze_count():
+        gc.freeze()  # torch's modules are never garbage: a collection need not look through them
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
