@@ -128,6 +128,59 @@ def test_a_text_of_one_word_is_compared_with_a_longer_one():
             explain(model, *texts)
 
 
+def test_a_long_text_has_every_removal_and_swaps_of_its_leading_words():
+    """A text of n words costs n + 1 encodings, and `tries` for each leading word; pairs of words cost none."""
+    texts = [" ".join(f"{word}{number}" for number in range(40)) for word in ("lamp", "chair")]
+    calls = []
+
+    def counted(texts):
+        calls.extend(texts)
+        return letters(texts)
+
+    model = as_model(counted)
+    calls.clear()
+    found = explain(model, *texts, tries=3, leaders=5)
+    assert len(calls) == len(set(calls)) <= 2 + 2 * (40 + 5 * 3)
+    assert None not in found.removal
+    assert {len(found.pairs), sum(word.apart is not None for word in found.words)} == {8, 80}
+    for side in (0, 1):
+        words = [word for word in found.words if word.side == side]
+        leading = sorted(words, key=lambda word: -abs(word.removal))[:5]
+        assert {word.span for word in words if word.swap is not None} == {word.span for word in leading}
+    assert sum("leaders=40" in note for note in found.notes) == 2
+    whole = explain(model, *texts, tries=3, leaders=40)
+    assert whole.removal == found.removal
+    assert not any("leaders" in note for note in whole.notes)
+
+
+def test_vectors_of_the_leading_words_alone_are_moved():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer(), name="bert", pool="mean")
+    text = "the film was not good"
+    every, found = explain(phi, text, tries=0), explain(phi, text, tries=0, leaders=2)
+    leading = sorted(every.words, key=lambda word: -word.removal)[:2]
+    raised = {word.span: word.raises for word in found.words if word.raises is not None}
+    assert raised == pytest.approx({word.span: word.raises for word in leading}, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(letters, {}), (letters, {"tries": 0, "vectors": False}), ((model_of("bert"), tokenizer()), {"leaders": 2})],
+)
+def test_progress_reaches_its_total_and_never_passes_it(model, options):
+    """Also where words have fewer candidates than `tries`, or the model no gradients."""
+    steps = []
+    explain(
+        model,
+        "the film was not good",
+        "the film was good",
+        **options,
+        progress=lambda done, total: steps.append((done, total)),
+    )
+    done, totals = zip(*steps, strict=True)
+    assert list(done) == sorted(done)
+    assert {done[-1]} == set(totals)
+
+
 def test_of_a_score_that_no_word_moves_no_word_is_named():
     said = explain(lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off").answer
     assert [line for line in said if "no word moves it" in line] == list(said[1:3])

@@ -7,6 +7,7 @@ import typer
 
 from wordsens.cli.model_choice import CommandOptions, Html, MaxWords, ModelOptions, unset, write_page
 from wordsens.cli.options import takes
+from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError, require_count
 
 
@@ -23,7 +24,13 @@ class ExplainOptions(ModelOptions, CommandOptions):
     ] = False
     target: Annotated[int | None, unset("Which class, from 0; default: the likeliest.", "--class")] = None
     tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 8
-    vectors: Annotated[bool, typer.Option(help="Also move every word as a vector, where the model has gradients.")] = (
+    leaders: Annotated[
+        int,
+        typer.Option(
+            help="Words of each text that are exchanged and moved as vectors: those whose removal moves the score most."
+        ),
+    ] = 16
+    vectors: Annotated[bool, typer.Option(help="Also move these words as vectors, where the model has gradients.")] = (
         True
     )
     max_words: MaxWords = None
@@ -44,6 +51,7 @@ class ExplainOptions(ModelOptions, CommandOptions):
         if self.target is not None and not self.classes:
             raise InputError("--class goes with --classes; leave it out")
         require_count("tries", self.tries, least=0)
+        require_count("leaders", self.leaders)
         if self.max_words is not None:
             require_count("max_words", self.max_words, least=2)
         self.require_files("html")
@@ -67,12 +75,16 @@ def explain(options: ExplainOptions) -> None:
     if options.max_words is not None:
         texts = [first_words(text, options.max_words) for text in texts]
     model: Any
-    if options.classes:
-        model = as_classifier(options.model, device=options.device, revision=options.revision)
-    else:
-        model = prompted(options.load(), options.prompt_names or ())
-    keywords = {"target": options.target, "tries": options.tries, "vectors": options.vectors}
-    explained = explain(model, *texts, **keywords, seed=options.seed)
+    with reporting(1, "explaining", quiet=options.quiet) as report:
+        if options.classes:
+            model = as_classifier(options.model, device=options.device, revision=options.revision)
+        else:
+            model = prompted(options.load(), options.prompt_names or ())
+        explained = explain(
+            model, *texts, target=options.target, tries=options.tries, leaders=options.leaders,
+            vectors=options.vectors, seed=options.seed,
+            progress=lambda done, total: report.update(done / total, now=""),
+        )  # fmt: skip
     if options.html is not None:
         title = f"Which words make the {explained.score}? {explained.model}"
         write_page(options.html, "explain", title, explained.display())

@@ -1,6 +1,6 @@
 """The words that carry one score, one embedding, or one text's sensitivity under a map."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from wordsens.display.content import Display
 from wordsens.display.page import html_fragment
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.text_scores import TextScore, gradient, score_of
-from wordsens.evaluation.texts import Replacements, fits
+from wordsens.evaluation.texts import Progress, Replacements, encoded, fits
 from wordsens.looks import answer_of, display_of
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
@@ -23,6 +23,9 @@ from wordsens.text.whole_words import Span, lettered_spans, with_word, without, 
 
 LISTED = 8
 """Words and pairs that are listed."""
+
+LEADERS = 16
+"""Words of each text that are exchanged and moved as vectors, unless a number is given."""
 
 BATCH = 32
 """Moved texts that run together."""
@@ -38,11 +41,11 @@ class WordEffect:
         removal: the score without the word, less the score: one change, by encoding the text again; None, as all other
             numbers, of a word past what the model reads.
         swap, swapped_for: the largest change of the score by one of `tried` words that a writer could have put there,
-            and that word; None where none was tried.
+            and that word; None where none was tried, as of all words but the leading ones.
         tried: other words that were tried.
         lowers, raises: the farthest that the score was found to fall and to rise when the word's rows move by up to
-            their own length: a lower bound each of what a vector in the word's place can do; None without gradients. A
-            score that cannot fall has no `lowers`.
+            their own length: a lower bound each of what a vector in the word's place can do; None without gradients,
+            and of all words but the leading ones. A score that cannot fall has no `lowers`.
         upper: a certified upper bound of the farthest change; None where the map has none.
         apart: the largest rise of the score when this word and one of the other text are removed together: one change
             for each of those words; None of one text, or where every pair would cost an evaluation.
@@ -166,8 +169,10 @@ def explain(
     *,
     target: int | None = None,
     tries: int = 8,
+    leaders: int = LEADERS,
     vectors: bool = True,
     seed: Seed = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Explanation:
     """The words that carry a number: what becomes of it without each, with another in its place, or moved as a vector.
 
@@ -176,6 +181,10 @@ def explain(
     removal and a swap are one change each, by encoding the text again; `lowers` and `raises` are lower bounds: the
     score at x_G ± the longest step along its slope, ‖x_j‖ for every row j of the word G. Words past what the model
     reads have no numbers.
+
+    Cost: one evaluation a word, and `tries` + 2 for each of the leading words, those whose removal changes the score
+    most; a note says where a text has more words than that. Pairs of words cost none, as the vectors of the texts
+    without one word each are known; models that score pairs have no such pairs.
 
     Args:
         model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures with
@@ -186,8 +195,10 @@ def explain(
         target: the class; None for the likeliest.
         tries: other words tried in the place of each: its counterpart of the other text, listed opposites, then the
             model's nearest words of the same kind and ending; of a black box random ones.
-        vectors: whether each word is also moved as a vector, where the model has gradients.
+        leaders: how many words of each text are exchanged and moved as vectors.
+        vectors: whether each of them is also moved as a vector, where the model has gradients.
         seed: of the random words.
+        progress: called with (evaluations done, evaluations at most).
 
     Raises:
         InputError: no such model, a text without a word, or what the model cannot be asked.
@@ -199,6 +210,7 @@ def explain(
     ('open', 'shut')
     """
     require_count("tries", tries, least=0)
+    require_count("leaders", leaders)
     if isinstance(text, TextMatrix):
         return _of_rows(model, text, seed)
     score = score_of(model, text, other, target)
@@ -213,18 +225,32 @@ def explain(
     notes: list[str] = []
     # Of each text the numbers in `words` of those that are measured.
     measured = [_read(score, side, words, notes) for side in range(len(score.texts))]
+    total = sum(len(numbers) + min(leaders, len(numbers)) * (tries + 2 * vectors) + vectors for numbers in measured)
+    done = 0
+
+    def count(evaluations: int) -> None:
+        nonlocal done
+        done += evaluations
+        progress(done, total)
+
     for side, numbers in enumerate(measured):
         changed = [without(score.texts[side], words[number].span) for number in numbers]
-        changes = (score.of(side, changed) - score.value).tolist() if changed else []
-        for number, change in zip(numbers, changes, strict=True):
+        for number, change in zip(numbers, _changes(score, side, changed, count), strict=True):
             words[number] = replace(words[number], removal=change)
     pairs = _pair_effects(score, words, measured)
     for side, numbers in enumerate(measured):
-        if tries and numbers:
-            _swap(score, side, words, measured, tries, seed)
-        if vectors and numbers:
-            note = _move(score, side, words, numbers)
+        leading = sorted(numbers, key=lambda number: -abs(words[number].removal or 0))[:leaders]
+        if leading and tries:
+            _swap(score, side, words, leading, tries, seed, count)
+        if leading and vectors:
+            note = _move(score, side, words, leading, count)
             notes += [note] if note and note not in notes else []
+        if len(leading) < len(numbers) and (tries or vectors):
+            notes.append(
+                f"only the {len(leading)} of {len(numbers)} words of {_named(score, side)} whose removal moves the "
+                f"score most were exchanged or moved as vectors; for all of them pass leaders={len(numbers)}"
+            )
+    progress(total, total)  # a word with fewer candidates than `tries`, or a model without gradients, needs fewer
     return Explanation(score.model, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes))
 
 
@@ -232,7 +258,7 @@ def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[
     """The numbers of a text's words that the model reads, where it has several; a note names the others."""
     start, stop = score.read_span(side)
     every = [number for number, word in enumerate(words) if word.side == side]
-    whose = ("the first text", "the second text")[side] if len(score.texts) > 1 else "the text"
+    whose = _named(score, side)
     if len(every) < 2:
         notes.append(
             f"{whose} has {'one word' if every else 'no word'}: nothing would be left without it, so that it has no "
@@ -246,6 +272,15 @@ def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[
             "reads and have no numbers; explain a shorter passage"
         )
     return read
+
+
+def _named(score: TextScore, side: int) -> str:
+    return ("the first text", "the second text")[side] if len(score.texts) > 1 else "the text"
+
+
+def _changes(score: TextScore, side: int, texts: Sequence[str], progress: Progress) -> list[float]:
+    """The change of the score with each of the texts in the place of the text on that side."""
+    return (encoded(lambda some: score.of(side, some), texts, progress) - score.value).tolist()
 
 
 def _pair_effects(
@@ -283,30 +318,38 @@ def _pair_effects(
 
 
 def _swap(
-    score: TextScore, side: int, words: list[WordEffect], measured: Sequence[Sequence[int]], tries: int, seed: Seed
+    score: TextScore,
+    side: int,
+    words: list[WordEffect],
+    leading: Sequence[int],
+    tries: int,
+    seed: Seed,
+    progress: Progress,
 ) -> None:
-    """Into `words` the farthest swap of each measured word of that text."""
+    """Into `words` the farthest swap of each leading word of that text."""
     text = score.texts[side]
     of_text = {word.word.lower() for word in words if word.side == side}
-    elsewhere = {words[number].word for other, numbers in enumerate(measured) if other != side for number in numbers}
     offered = Replacements([*score.texts, *(review.text for review in shipped_reviews())], seed=seed, phi=score.map())
     tried = []
-    for word in (words[number] for number in measured[side]):
+    for word in (words[number] for number in leading):
         counterpart = word.counterpart or ""
-        put_first = counterpart in elsewhere and counterpart.lower() not in of_text and fits(word.word, counterpart)
+        put_first = counterpart and counterpart.lower() not in of_text and fits(word.word, counterpart)
         others = dict.fromkeys([*([counterpart] if put_first else []), *offered(word.word)])
         tried.append(list(others)[:tries])
-    spans = [words[number].span for number in measured[side]]
+    spans = [words[number].span for number in leading]
     changed = [with_word(text, span, other) for span, others in zip(spans, tried, strict=True) for other in others]
-    changes = iter((score.of(side, changed) - score.value).tolist() if changed else [])
-    for number, others in zip(measured[side], tried, strict=True):
+    changes = iter(_changes(score, side, changed, progress))
+    for number, others in zip(leading, tried, strict=True):
         if others:
             change, other = max(((next(changes), other) for other in others), key=lambda swap: abs(swap[0]))
             words[number] = replace(words[number], swap=change, swapped_for=other, tried=len(others))
 
 
-def _move(score: TextScore, side: int, words: list[WordEffect], numbers: Sequence[int]) -> str | None:
-    """Into `words` the score with each word's rows moved as far as they are long, up and down its slope; and a note."""
+def _move(
+    score: TextScore, side: int, words: list[WordEffect], leading: Sequence[int], progress: Progress
+) -> str | None:
+    """Into `words` the score with the rows of each leading word moved as far as they are long, up and down its slope;
+    and a note."""
     try:
         phi, X, function = score.function(side)
     except InputError as error:
@@ -319,14 +362,18 @@ def _move(score: TextScore, side: int, words: list[WordEffect], numbers: Sequenc
         direction = torch.randn(phi(rows).numel(), generator=torch.Generator().manual_seed(0))
         slope = gradient(lambda moved: phi.features(moved).flatten(1) @ direction.to(moved), rows)
     step = torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)
-    whole = words_at(X.whole_words, [words[number].span for number in numbers])
-    placed = [(number, word) for number, word in zip(numbers, whole, strict=True) if word is not None]
+    whole = words_at(X.whole_words, [words[number].span for number in leading])
+    placed = [(number, word) for number, word in zip(leading, whole, strict=True) if word is not None]
     texts = [rows.unsqueeze(0)]
     for _, word in placed:
         delta = step[list(word.rows)].unsqueeze(0)
         texts += [perturbed_texts(rows, torch.tensor([word.rows]), sign * delta) for sign in (1, -1)]
-    with torch.no_grad():
-        values = torch.cat([function(part).double() for part in torch.cat(texts).split(BATCH)])
+    scores = []
+    for part in torch.cat(texts).split(BATCH):
+        with torch.no_grad():
+            scores.append(function(part).double())
+        progress(len(part))
+    values = torch.cat(scores)
     for (number, word), (up, down) in zip(placed, (values[1:] - values[0]).view(-1, 2).tolist(), strict=True):
         lowers = min(up, down, 0.0) if score.signed else None
         words[number] = replace(words[number], raises=max(up, down, 0.0), lowers=lowers, shared=word.shared)

@@ -25,8 +25,8 @@ MOST_READ = 256
 
 NEGATION = "negation"
 
-_TOGETHER = 256
-"""Texts between two reports of progress."""
+_TOGETHER, _CHARACTERS = 256, 25_000
+"""The most texts, and about the most characters, between two reports of progress."""
 
 MOST_REPLACEMENTS = 24
 """Words that are offered for one: a batch of most models."""
@@ -97,12 +97,13 @@ def common_span(spans: Sequence[Span]) -> Span:
 
 def encoded(
     encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress = lambda done: None
-) -> Float[Tensor, "m d"]:
+) -> Float[Tensor, "m ..."]:
     """The rows that `encode` gives the texts, each text once; texts of like length go together."""
     order = sorted(set(texts), key=lambda text: (len(text), text))
     rows: dict[str, Tensor] = {}
-    for start in range(0, len(order), _TOGETHER):
-        chunk = order[start : start + _TOGETHER]
+    while order:
+        count = max(1, min(_TOGETHER, _CHARACTERS // max(1, len(order[0]))))
+        chunk, order = order[:count], order[count:]
         rows |= dict(zip(chunk, encode(chunk), strict=True))
         progress(len(chunk))
     return torch.stack([rows[text] for text in texts]) if texts else torch.empty(0)

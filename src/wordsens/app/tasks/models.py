@@ -87,5 +87,5 @@ def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
 
 def explain(context: TaskContext, model: str, text: str, other: str) -> dict[str, Any]:
     """A score, or a text's vector, by its words."""
-    context.tick()
-    return {"html": html_part(explanation_of(model, text, other.strip() or None, tries=2).display())}
+    explained = explanation_of(model, text, other.strip() or None, tries=2, progress=context.progress)
+    return {"html": html_part(explained.display())}
