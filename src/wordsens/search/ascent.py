@@ -104,19 +104,7 @@ def ascend(
 
     results = [_Ascent(objective, group, radius, blocks, stages, generators, tick).run() for group, radius in groups]
     tick(total)
-    x, squared, spent, converged = (torch.cat(parts) for parts in zip(*results, strict=True))
-    scaled = ball.project((x * ball.radius.to(x.dtype).view(-1, 1, 1)).transpose(0, 1)).transpose(0, 1)
-    result = SearchResult(scaled.reshape(len(x), *objective.shape), squared, spent, converged)
-    verified = [
-        verify_stationary(part, some - text * objective.stride, Ball(radius), found, blocks=blocks, generator=stream)
-        for text, (part, some, radius, found, stream) in enumerate(
-            zip(
-                objective.alone, words.chunk(objective.texts), ball.radius.chunk(objective.texts),
-                result.of_texts(objective.texts), generators, strict=True,
-            )
-        )
-    ]  # fmt: skip
-    return SearchResult.joined(verified)
+    return SearchResult.joined(results)
 
 
 def texts_at_once(objective: Objective, words: int, stages: Stages) -> int:
@@ -153,8 +141,8 @@ class _Ascent:
         self.coarse = objective if tiny else objective.coarse()
         self.spent = torch.zeros_like(words)
 
-    def run(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The best point of every word, its value, the evaluations spent on it, and whether it converged."""
+    def run(self) -> SearchResult:
+        """The best point of every word."""
         stages = self.stages
         points = self._climb(self._starts(), stages.steps, stages.first_step, stages.halvings)
         points = self._crossed(points, stages.generations, stages.children)
@@ -166,11 +154,24 @@ class _Ascent:
                 self.objective, self.words[chosen], self.radius[chosen], self.blocks, stages, self.generators, self.tick
             )
             led = Points(points.x[chosen], points.squared[chosen])
-            led = few._crossed(led, stages.generations, 2 * stages.children).fittest(stages.finalists)
+            led = few._crossed(led, stages.leader_generations, stages.leader_children).fittest(stages.finalists)
             points = points.fittest(stages.finalists)
             points.x[chosen], points.squared[chosen] = led.x, led.squared
             self.spent[chosen] += few.spent
-        return self._finished(points.fittest(stages.finalists))
+        best = self._finished(points.fittest(stages.finalists))
+        ball, blocks = Ball(self.radius), best.x.unflatten(1, (self.blocks, -1)).transpose(0, 1)
+        perturbations = ball.project(blocks * self.radius.to(best.x.dtype).view(1, -1, 1)).transpose(0, 1)
+        result = SearchResult(
+            perturbations.reshape(len(best), *self.objective.shape), best.squared, self.spent, best.idle >= PATIENCE
+        )
+        texts = self.objective.texts
+        of_texts = zip(best.of_texts(), ball.radius.chunk(texts), result.of_texts(texts), self.generators, strict=True)
+        return SearchResult.joined(
+            [
+                verify_stationary(climb, Ball(radius), found, generator=stream)
+                for climb, radius, found, stream in of_texts
+            ]
+        )
 
     def _starts(self) -> Float[Tensor, "w starts blocks size"]:
         """The objective's own starts, the highest where they are many, and random ones for at least a quarter."""
@@ -236,8 +237,8 @@ class _Ascent:
         lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (mother, father)]
         return unit(share * mother + (1 - share) * father) * (share * lengths[0] + (1 - share) * lengths[1])
 
-    def _finished(self, points: Points) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Every word's best point after the last steps, the end of them in the objective's own precision."""
+    def _finished(self, points: Points) -> Climb:
+        """Every word's best ascent after the last steps, the end of them in the objective's own precision."""
         stages, kinked = self.stages, self.objective.kinked
         if kinked:
             points = points.joined(self._climb(points.x, stages.finish, _FINISH_STEP))
@@ -251,10 +252,8 @@ class _Ascent:
         if kinked:
             stages = replace(stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE)
         self._polish(climb, stages)
-        points = self._of_climb(climb)
-        best = points.squared.argmax(dim=1, keepdim=True)
-        chosen, converged = points.take(best), (climb.idle >= PATIENCE).view(points.squared.shape).gather(1, best)
-        return chosen.x[:, 0], chosen.squared[:, 0], self.spent, converged[:, 0]
+        ranks = climb.squared.view(len(self.words), -1).argmax(dim=1)
+        return climb.select(ranks + torch.arange(len(ranks), device=ranks.device) * (len(climb) // len(ranks)))
 
     def _polish(self, climb: Climb, stages: Stages) -> None:
         """Climb until no ascent gains or the steps run out; those that gain no more drop out of the batch in time."""

@@ -115,6 +115,17 @@ class Climb:
             setattr(part, name, getattr(self, name)[chosen])
         return part
 
+    def of_texts(self) -> "list[Climb]":
+        """The ascents of each text, under the objective of that text alone."""
+        parts = []
+        for text, (objective, places) in enumerate(
+            zip(self.objective.alone, torch.arange(len(self)).chunk(self.objective.texts), strict=True)
+        ):
+            part = self.select(places.to(self.words.device))
+            part.objective, part.words = objective, part.words - text * self.objective.stride
+            parts.append(part)
+        return parts
+
     def store(self, chosen: Int[Tensor, " c"], part: "Climb") -> None:
         """Put ascents that `select` took out back in their places."""
         for name in _STATE:
@@ -236,79 +247,72 @@ _DRAWS, _AT_ONCE = 2000, 50
 """Points that are tried for a word at which the gradient vanishes, and how many a round."""
 
 
-def verify_stationary(
-    objective: Objective,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    result: SearchResult,
-    *,
-    blocks: int = 1,
-    generator: torch.Generator,
-) -> SearchResult:
-    """The result with `converged` only where the best point is stationary, and sampled where the gradient is zero.
+def verify_stationary(climb: Climb, ball: Ball, result: SearchResult, *, generator: torch.Generator) -> SearchResult:
+    """The result with `converged` only where the climb's point is stationary, and sampled where its gradient is zero.
 
     Stationary in the first order and in the map's own precision: |g| <= STEEPNESS * 2 f in the coordinates
     Delta / radius, g the gradient of f as far as the ball lets it be followed; or, at a kink, no gain above that rate
     after short steps along g. Where the gradient is exactly zero, as everywhere for a piecewise constant phi, random
     points and mixtures with the best of them are tried instead, and nothing is called converged.
+
+    Args:
+        climb: of each word of one text its best ascent.
+        ball, result: their balls, and what was found.
     """
-    climb = Climb(objective, words, ball.radius, _coordinates(result.perturbations, ball, blocks), blocks)
     flat = (climb.slope == 0).all(dim=1)
     steep = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
     unsure = (~stationary & result.converged).nonzero().squeeze(1)
+    spent = result.spent.clone()
     if len(unsure):
         stationary[unsure] = _gains_nothing(climb.select(unsure), steep[unsure])
-    spent = result.spent + 1
-    spent[unsure] += len(TRIALS)
+        spent[unsure] += len(TRIALS)
     result = replace(result, converged=result.converged & stationary & ~flat, spent=spent)
-    return _sampled(result, climb, flat.nonzero().squeeze(1), ball, generator) if bool(flat.any()) else result
+    if not bool(flat.any()):
+        return result
+    members = flat.nonzero().squeeze(1)
+    return _sampled(result, climb.select(members), members, ball, generator)
 
 
 def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-    projected_gradient = climb.projected_gradient / steep.unsqueeze(1)
+    uphill = climb.projected_gradient / steep.unsqueeze(1)
     still = torch.ones_like(climb.squared, dtype=torch.bool)
     for step in TRIALS:
-        ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * projected_gradient))
+        ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * uphill))
         still &= ahead - climb.squared <= STEEPNESS * 2 * climb.squared * step
     return still
 
 
 def _sampled(
-    result: SearchResult, climb: Climb, flat: Int[Tensor, " f"], ball: Ball, generator: torch.Generator
+    result: SearchResult, climb: Climb, members: Int[Tensor, " f"], ball: Ball, generator: torch.Generator
 ) -> SearchResult:
-    """The result with the flat words' points replaced by better ones, where sampling finds them.
+    """The result with the members' points, where these ascents stand, replaced by better ones that sampling finds.
 
     Half of the points are uniform on the sphere; the others are the best so far, moved by a random fraction of a
     radius, which climbs the steps of a piecewise constant map.
     """
-    best, squared = climb.x[flat], climb.squared[flat]
-    words, scale = climb.words[flat], climb.radius[flat].to(best.dtype).unsqueeze(1)
+    best, squared, scale = climb.x, climb.squared, climb.radius.to(climb.x.dtype).unsqueeze(1)
     for _ in range(_DRAWS // _AT_ONCE):
         drawn = gaussian_on(_AT_ONCE, *best.shape, generator=generator, dtype=best.dtype, device=best.device)
         drawn = _unit(drawn, climb.blocks)
-        share = torch.rand(_AT_ONCE // 2, len(flat), 1, generator=generator, dtype=best.dtype, device=generator.device)
+        share = torch.rand(
+            _AT_ONCE // 2, len(members), 1, generator=generator, dtype=best.dtype, device=generator.device
+        )
         drawn[: _AT_ONCE // 2] = _unit(best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks)
         moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
-        tried = climb.objective.value(moved, words.repeat(_AT_ONCE)).nan_to_num(-1.0, torch.inf).view(_AT_ONCE, -1)
+        tried = (
+            climb.objective.value(moved, climb.words.repeat(_AT_ONCE)).nan_to_num(-1.0, torch.inf).view(_AT_ONCE, -1)
+        )
         value, draw = tried.max(dim=0)
         better = value > squared
-        best = torch.where(better.unsqueeze(1), drawn[draw, torch.arange(len(flat), device=draw.device)], best)
+        best = torch.where(better.unsqueeze(1), drawn[draw, torch.arange(len(best), device=draw.device)], best)
         squared = torch.where(better, value, squared)
     perturbations, values, spent = result.perturbations.clone(), result.squared.clone(), result.spent.clone()
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
-    inside = Ball(ball.radius[flat]).project(blocks * scale).transpose(0, 1)
-    perturbations[flat], values[flat] = inside.reshape(len(flat), *climb.objective.shape), squared
-    spent[flat] += _DRAWS
+    inside = Ball(ball.radius[members]).project(blocks * scale).transpose(0, 1)
+    perturbations[members], values[members] = inside.reshape(len(members), *climb.objective.shape), squared
+    spent[members] += _DRAWS
     return replace(result, perturbations=perturbations, squared=values, spent=spent)
-
-
-def _coordinates(perturbations: Tensor, ball: Ball, blocks: int) -> Float[Tensor, "w size"]:
-    """Delta / radius, flat; with points a rounding inside a sphere put on it, as a Climb has them."""
-    x = perturbations.flatten(start_dim=1) / ball.radius.to(perturbations.dtype).unsqueeze(1)
-    unit, length = _unit(x, blocks), torch.linalg.vector_norm(x.unflatten(1, (blocks, -1)), dim=-1)
-    on_sphere = (length > 1 - 64 * torch.finfo(x.dtype).eps).repeat_interleave(x.shape[1] // blocks, dim=1)
-    return torch.where(on_sphere, unit, x)
 
 
 def _unit(points: Float[Tensor, "*ranks size"], blocks: int) -> Float[Tensor, "*ranks size"]:

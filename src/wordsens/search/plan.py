@@ -14,7 +14,7 @@ class Stages:
 
     (1) `starts` points of every word climb `steps`; after each of `halvings` steps the lower half is dropped. (2) In
     each of `generations`, `children` mixtures of the best `population` points climb `child_steps`. (3) The `leaders`,
-    words with the largest values, are given as many generations again with twice the children: S is their maximum.
+    words with the largest values, are given `leader_generations` of `leader_children` more: S is their maximum.
     (4) The best `finalists` are finished in `finish` steps at most, until steps gain less than `tolerance`.
 
     Evaluations a word, of the value and its gradient, without halvings and leaders, are at most
@@ -37,6 +37,8 @@ class Stages:
     children: int = 12
     child_steps: int = 24
     leaders: int = 0
+    leader_generations: int = 6
+    leader_children: int = 24
     finalists: int = 2
     finish: int = 100
     tolerance: float = 1e-10
@@ -48,7 +50,7 @@ class Stages:
 
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
-        generations = self.generations * (2 if self.leaders else 1)
+        generations = self.generations + (self.leader_generations if self.leaders else 0)
         return self.steps + generations * self.child_steps + 2 * self.finish
 
     def quick(self) -> "Stages":
@@ -66,13 +68,15 @@ class Stages:
         )
 
     def wide(self) -> "Stages":
-        """Twice the starts and generations of twice the children."""
+        """Twice the starts and generations of twice the children, for leaders too."""
         return replace(
             self,
             starts=2 * self.starts,
             generations=2 * self.generations,
             population=2 * self.population,
             children=2 * self.children,
+            leader_generations=2 * self.leader_generations,
+            leader_children=2 * self.leader_children,
             finalists=2 * self.finalists,
             finish=2 * self.finish,
             tolerance=self.tolerance / 100,

@@ -428,12 +428,9 @@ class AttentionTextsChange(Objective):
 
 
 def attention_stages(words: int, d: int) -> Stages:
-    """The stages of a search of this text: fewer generations for longer texts, whose words share what is attained."""
-    small = words * d <= _SMALL_TEXT
+    """The stages of a search of this text: less for each word of a longer text, whose words share what is attained."""
+    if words * d <= _SMALL_TEXT:
+        return Stages(starts=64, generations=6, leaders=6, finish=150)
     return Stages(
-        starts=64 if small else 32,
-        halvings=() if small else (12,),
-        generations=6 if small else min(6, max(2, 300 // words)),
-        leaders=6,
-        finish=150,
+        starts=32, halvings=(4, 8, 12), generations=min(6, max(2, 300 // words)), children=6, leaders=6, finish=150
     )
