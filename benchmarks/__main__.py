@@ -5,6 +5,7 @@ import sys
 
 BENCHMARKS = {
     "search": "random attention: every effort beside plain gradient ascent",
+    "operations": "operations and waits a step of a search",
     "random_features": "random features on demand against dense matrices",
     "certificates": "upper bounds over attained values",
     "theory": "predictions against measurements",

@@ -4,12 +4,13 @@ import math
 
 import pytest
 import torch
+from benchmarks.operations import OperationCount
 from benchmarks.plain import dense_ascent
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
-from wordsens.search.krylov import LANCZOS_STEPS, krylov_search
+from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, climb_great_circles, krylov_search
 from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
@@ -63,6 +64,39 @@ def test_it_asks_few_products():
     # The text, its part in the word, the Lanczos vectors, and one direction a step.
     assert right <= 2 + LANCZOS_STEPS + steps
     assert bool(r.converged.all())
+
+
+def climbed(n, d, look_every):
+    """Words of one text from three points each, as far as they rise, and what was asked of the device."""
+    change = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense").word_change(gaussian_text(n, d).rows)
+    entry = change.entry(torch.arange(n), torch.full((n,), math.sqrt(d)))
+    point = torch.randn(n, 3, d, generator=generator(0, "points"), dtype=torch.float64)
+    point = torch.nn.functional.normalize(point, dim=2)
+    with OperationCount() as count:
+        circles = climb_great_circles(
+            change, entry, point, entry.forward(point), CircleLimits(60, 1e-5, look_every=look_every)
+        )
+    return circles, count
+
+
+def test_words_that_have_ended_change_no_value_of_others_and_are_not_counted():
+    """Whether climbs are looked at after every step, so that words drop out in turn, or never before the end."""
+    often, _ = climbed(12, 10, look_every=1)
+    never, _ = climbed(12, 10, look_every=60)
+    assert bool(often.ended.all())
+    assert len(often.steps.amax(dim=1).unique()) > 3
+    torch.testing.assert_close(often.squared, never.squared, rtol=1e-12, atol=0)
+    assert torch.equal(often.steps, never.steps)
+
+
+def test_a_step_waits_for_the_device_only_where_it_looks():
+    """Of a climb the host may ask how many words go on, and which; a step has no more operations for more words."""
+    few, count = climbed(4, 10, look_every=5)
+    looks = int(few.steps.max()) // 5 + 2
+    assert count.waits <= 2 * looks
+    more, larger = climbed(16, 10, look_every=5)
+    steps, more_steps = (5 * (int(circles.steps.max()) // 5 + 1) for circles in (few, more))
+    assert larger.operations / more_steps <= 1.2 * count.operations / steps
 
 
 @pytest.mark.parametrize(("seed", "width"), [(9, 2), (48, 4), (86, 2)])

@@ -264,7 +264,8 @@ def lanczos(
         rest = _away(images[-1], space)
         size, scale = torch.linalg.vector_norm(rest, dim=1), torch.linalg.vector_norm(images[-1], dim=1)
         exhausted = size <= 64 * torch.finfo(rest.dtype).eps * scale
-        if bool(exhausted.any()):
+        # A device other than the CPU is not waited for.
+        if rest.device.type != "cpu" or bool(exhausted.any()):
             # Of m axes the farthest has a squared distance of at least 1 - t / m to t orthonormal vectors.
             farthest = space.square().sum(dim=1).argmin(dim=1, keepdim=True)
             axis = torch.zeros_like(rest).scatter_(1, farthest, 1.0)

@@ -14,7 +14,7 @@ from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.objective import Deltas, Evaluated, LinearEntryObjective, Words, unit
+from wordsens.search.objective import Deltas, Evaluated, LinearEntry, LinearEntryObjective, Words, unit
 from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 
@@ -67,6 +67,8 @@ class DenseChange(WordChange):
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         feature_norm(self._base, name)
         super().__init__(rows, memory_budget, shape)
+        # Sorting Deltas by their words waits for the device; beside that, products with the other blocks cost little.
+        self._whole_products = isinstance(layers[0], DenseGaussian) and self.device.type != "cpu"
         self._lanczos_steps = _LANCZOS_STEPS
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
@@ -86,7 +88,8 @@ class DenseChange(WordChange):
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
 
     def bytes_per_pair(self) -> int:
-        return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
+        numbers = (3 * len(self._layers) + 3) * len(self._base) + 2 * self._whole_products * self.rows.numel()
+        return numbers * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         """Both signs of the two leading singular vectors of a linear map near the change, by Lanczos steps.
@@ -111,6 +114,10 @@ class DenseChange(WordChange):
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
         d = self.rows.shape[1]
         parts = perturbations.reshape(len(words), -1, d)
+        if self._whole_products:
+            moved = parts.new_zeros(len(words), *self.rows.shape)
+            moved[self._moved_rows(words)] = parts
+            return self._layers[0].multiply(moved.flatten(start_dim=1))
         entered = perturbations.new_zeros(len(words), self._layers[0].rows)
         for group in words.unique().tolist():
             members = (words == group).nonzero().squeeze(1)
@@ -122,6 +129,9 @@ class DenseChange(WordChange):
     def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b *shape"]:
         """V_1^(i)^T u for the group's words i."""
         d = self.rows.shape[1]
+        if self._whole_products:
+            rows = self._layers[0].multiply_transposed(slopes).unflatten(1, self.rows.shape)
+            return rows[self._moved_rows(words)].reshape(len(words), *self.shape)
         parts = slopes.new_empty(len(words), self._groups.shape[1], d)
         for group in words.unique().tolist():
             members = (words == group).nonzero().squeeze(1)
@@ -132,13 +142,16 @@ class DenseChange(WordChange):
                 parts[members, place] = some if block is None else some @ block
         return parts.reshape(len(words), *self.shape)
 
+    def _moved_rows(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, "b 1"], Int[Tensor, "b g"]]:
+        return torch.arange(len(words), device=words.device).unsqueeze(1), self._groups[words]
+
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
-        """V_1^(i) apart, where V_1 is a matrix in a CPU's memory and the budget has room; None elsewhere.
+        """V_1^(i) apart, where V_1 is a matrix in memory and the budget has room; None elsewhere.
 
         Within V_1 the block's rows lie n d numbers apart, and a product takes several times as long.
         """
         matrix, d = self._layers[0], self.rows.shape[1]
-        if word not in self._blocks and isinstance(matrix, DenseGaussian) and matrix.matrix.device.type == "cpu":
+        if word not in self._blocks and isinstance(matrix, DenseGaussian):
             block = matrix.matrix[:, word * d : (word + 1) * d]
             if _BLOCKS_SHARE * (len(self._blocks) + 1) * block.numel() * block.element_size() <= self.memory_budget:
                 self._blocks[word] = block.contiguous()
@@ -202,7 +215,7 @@ class DenseChange(WordChange):
 
 
 _CACHED = 1 << 15
-"""Numbers handled at once in entrywise passes: 256 KiB in float64, so that a pass's temporaries stay in the cache."""
+"""Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries stay in its cache."""
 
 
 _FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
@@ -212,7 +225,7 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
 
     stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
-    _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=1e-4)
+    _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=5e-5)
 
     def _search_widely(self, activation: Activation) -> None:
         """A narrow layer's words are also searched by ascent: crossing then reaches hills that restarts do not."""
@@ -225,24 +238,42 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     def width(self) -> int:
         return len(self._base)
 
-    def linearized(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+    def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
+        matrix, (n, d) = self._layers[0], self.rows.shape
+        scale = radius.to(self.dtype).view(-1, 1, 1)
+        if isinstance(matrix, DenseGaussian):
+            # A copy: within V_1 the rows of a block lie n d numbers apart, and a product takes several times as long.
+            blocks = matrix.matrix.view(self.width, n, d).permute(1, 2, 0)
+            return LinearEntry.of(blocks.index_select(0, words).mul_(scale))
+
+        def forward(points: Float[Tensor, "w r d"]) -> Float[Tensor, "w r width"]:
+            of_each = words.repeat_interleave(points.shape[1])
+            return self.enter((scale * points).flatten(end_dim=1), of_each).unflatten(0, points.shape[:2])
+
+        def transposed(slopes: Float[Tensor, "w r width"]) -> Float[Tensor, "w r d"]:
+            of_each = words.repeat_interleave(slopes.shape[1])
+            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).unflatten(0, slopes.shape[:2])
+
+        return LinearEntry(forward, transposed, lambda chosen: self.entry(words[chosen], radius[chosen]))
+
+    def linearized(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         return entered * self._activation.derivative(self._steps[0]).square()
 
-    def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+    def slope(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         slopes = torch.empty_like(entered)
-        for units in self._pieces(len(entered)):
-            moved = self._steps[0][units] + entered[:, units]
-            slopes[:, units] = (self._activation(moved) - self._base[units]) * self._activation.derivative(moved)
+        for units in self._pieces(entered):
+            moved = self._steps[0][units] + entered[..., units]
+            slopes[..., units] = (self._activation(moved) - self._base[units]) * self._activation.derivative(moved)
         return slopes
 
     def along(
-        self, entered: Float[Tensor, "b width"], across: Float[Tensor, "b width"], angle: Float[Tensor, " b"]
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
-        cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
+        self, entered: Float[Tensor, "*b width"], across: Float[Tensor, "*b width"], angle: Float[Tensor, "*b"]
+    ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
+        cosine, sine = angle.cos().unsqueeze(-1), angle.sin().unsqueeze(-1)
         value, first, second = (torch.zeros_like(angle) for _ in range(3))
-        for units in self._pieces(len(entered)):
-            here = (entered[:, units] * cosine).addcmul_(across[:, units], sine)
-            turn = (across[:, units] * cosine).addcmul_(entered[:, units], sine, value=-1)
+        for units in self._pieces(entered):
+            here = (entered[..., units] * cosine).addcmul_(across[..., units], sine)
+            turn = (across[..., units] * cosine).addcmul_(entered[..., units], sine, value=-1)
             moved = self._steps[0][units] + here
             slope = self._activation.derivative(moved)
             change = self._activation(moved).sub_(self._base[units])
@@ -260,6 +291,6 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         for word, perturbation in zip(words.tolist(), perturbations, strict=True):
             matrix.seal_block(torch.stack([self.rows[word], perturbation]), word * d)
 
-    def _pieces(self, batch: int) -> list[slice]:
-        size = max(1, _CACHED // max(1, batch))
+    def _pieces(self, entered: Float[Tensor, "*b width"]) -> list[slice]:
+        size = max(1, _CACHED * self.width // max(1, entered.numel())) if self.device.type == "cpu" else self.width
         return [slice(start, start + size) for start in range(0, self.width, size)]

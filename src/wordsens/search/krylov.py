@@ -12,6 +12,7 @@ benchmarks/random_features.py compares this with power iteration, momentum and p
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,12 +20,12 @@ from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
 from wordsens.search.climb import STEEPNESS, TRIALS
-from wordsens.search.objective import Ball, LinearEntryObjective, Progress, SearchResult, unit
+from wordsens.search.objective import Ball, LinearEntry, LinearEntryObjective, Progress, SearchResult, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
 TURNS = 5
-"""Angles that a line search tries at most."""
+"""Angles that a line search tries."""
 
 _MAX_BETA = 1e6
 """A larger Polak-Ribiere coefficient restarts the run along the gradient."""
@@ -33,134 +34,157 @@ _CIRCLE_PATIENCE = 3
 """A run stops after this many steps in a row that gained less than the tolerance."""
 
 
-@dataclass(frozen=True)
-class LinearEntry:
-    """The products with A, through which points enter, and with its transpose."""
+_LOOK_EVERY = 5
+"""Steps that a device other than the CPU is given before it is waited for."""
 
-    forward: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b k"]]
-    transposed: Callable[[Float[Tensor, "b k"]], Float[Tensor, "b m"]]
+_FEW = 0.75
+"""Words whose climbs have ended are left out once no more than this share goes on: that copies what is known of it."""
 
 
 @dataclass(frozen=True)
 class CircleLimits:
     """The end of a climb: so many steps at most, or a few in a row with a relative gain in the square below the
-    tolerance; and how many angles a line search tries at most."""
+    tolerance; how many angles a line search tries; and after how many steps it is looked which climbs have ended, on
+    which no value depends."""
 
     steps: int
     tolerance: float
     turns: int = TURNS
+    look_every: int = 1
 
 
-@dataclass(frozen=True)
-class CirclePoints:
-    """b points a of the unit sphere, with what enters the layer from them.
+class Circles(NamedTuple):
+    """Climbs from r points of each of w words.
 
     Attributes:
-        point: (b, m).
-        entered: (b, k), A a.
-        squared: (b,), the objective there.
-        converged: (b,), whether the run stopped gaining.
-        steps: how many steps were taken.
+        point, entered: the unit vectors a reached, and A a.
+        squared: the objective there.
+        gradient, direction, image: of the last step, and A times the direction.
+        idle: how many steps in a row gained less than the tolerance; from _CIRCLE_PATIENCE on a climb stands still.
+        steps: how many steps it took until then.
     """
 
-    point: Float[Tensor, "b m"]
-    entered: Float[Tensor, "b k"]
-    squared: Float[Tensor, " b"]
-    converged: Bool[Tensor, " b"]
-    steps: int
+    point: Float[Tensor, "w r m"]
+    entered: Float[Tensor, "w r k"]
+    squared: Float[Tensor, "w r"]
+    gradient: Float[Tensor, "w r m"]
+    direction: Float[Tensor, "w r m"]
+    image: Float[Tensor, "w r k"]
+    idle: Int[Tensor, "w r"]
+    steps: Int[Tensor, "w r"]
+
+    @property
+    def ended(self) -> Bool[Tensor, "w r"]:
+        return self.idle >= _CIRCLE_PATIENCE
 
 
 def climb_great_circles(
     objective: LinearEntryObjective,
     entry: LinearEntry,
-    point: Float[Tensor, "b m"],
-    entered: Float[Tensor, "b k"],
+    point: Float[Tensor, "w r m"],
+    entered: Float[Tensor, "w r k"],
     limits: CircleLimits,
     *,
     tick: Callable[[int], None] = lambda taken: None,
-) -> CirclePoints:
-    """Maximise ‖psi(A a)‖² over unit vectors a, from b points at once: one product with A and one with A^T a step.
+) -> Circles:
+    """Maximise ‖psi(A a)‖² over unit vectors a, from r points of each word: a product with A and A^T each a step.
 
     Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A p_before, so only the
-    gradient g is multiplied; the line search needs no product at all. The value never falls.
+    gradient g is multiplied; the line search needs no product at all. The value never falls. Words whose climbs have
+    all ended are left out of the batch.
 
     Args:
         point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
         tick: called after every step with how many were taken.
     """
-    zero = torch.zeros_like(point[:, 0])
-    entered = entered.clone()
-    squared = objective.along(entered, entered, zero)[0]
-    idle = torch.zeros_like(zero, dtype=torch.long)
-    previous = direction = image = None
-    steps = 0
-    # The vectors that enter are long, so they are updated in place.
-    while steps < limits.steps and bool((idle < _CIRCLE_PATIENCE).any()):
-        gradient = entry.transposed(objective.slope(entered))
-        gradient = gradient - _dot(gradient, point) * point
-        entering = entry.forward(gradient)
-        if previous is None or direction is None or image is None:
-            direction, image, terms = gradient, entering.clone(), _length(gradient)
-        else:
-            size = _dot(previous, previous)
-            transported = previous - _dot(previous, point) * point
-            beta = _dot(gradient, gradient - transported) / torch.where(size > 0, size, torch.ones_like(size))
-            beta = beta.clamp(min=0)
-            downhill = _dot(gradient, gradient + beta * direction) <= 0
-            # A gradient whose square underflows has no direction to go on in: its quotients are infinite or NaN.
-            beta = beta.masked_fill(downhill | ~(beta < _MAX_BETA), 0.0)
-            terms = _length(gradient) + beta * _length(direction)
-            direction, image = gradient + beta * direction, image.mul_(beta).add_(entering)
-        outward = _dot(direction, point)
-        direction, image = direction - outward * point, image.addcmul_(outward, entered, value=-1)
-        length = _length(direction)
-        # Where the direction is what rounding left of its terms, its image is not A times it.
-        lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
-        length = torch.where(lost, torch.zeros_like(length), length)
-        direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
-        safe = torch.where(length > 0, length, torch.ones_like(length))
-        direction, image = direction / safe, image.div_(safe)
-        angle, best = _best_angle(objective, entered, image, squared, limits)
-        stays = lost.squeeze(1)
-        angle, best = torch.where(stays, torch.zeros_like(angle), angle), torch.where(stays, squared, best)
-        cosine, sine = angle.cos().unsqueeze(1), angle.sin().unsqueeze(1)
-        turned = (cosine * length) * image
-        turned.addcmul_(sine * length, entered, value=-1)
-        entered.mul_(cosine).addcmul_(sine, image)
-        point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
-        image, previous = turned, gradient
-        idle = torch.where(best > squared * (1 + limits.tolerance), 0, idle + 1)
-        squared = best
-        steps += 1
-        tick(steps)
-    return CirclePoints(point, entered, squared, idle >= _CIRCLE_PATIENCE, steps)
+    squared = objective.along(entered, entered, torch.zeros_like(point[..., 0]))[0]
+    idle = torch.zeros_like(squared, dtype=torch.long)
+    zero, nothing = torch.zeros_like(point), torch.zeros_like(entered)
+    words = torch.arange(len(point), device=point.device)
+    circles = Circles(point, entered.clone(), squared, zero, zero, nothing, idle, idle)
+    everyone = Circles(*(part.clone() for part in circles))
+    for step in range(limits.steps):
+        if step % limits.look_every == 0:
+            going = ~circles.ended.all(dim=1)
+            count = int(going.sum())
+            if count == 0:
+                break
+            if count <= _FEW * len(words):
+                _put(everyone, words, circles)
+                chosen = going.nonzero().squeeze(1)
+                words, circles = words[chosen], Circles(*(part[chosen] for part in circles))
+                entry = entry.select(chosen)
+        circles = _step(objective, entry, circles, limits)
+        tick(step + 1)
+    _put(everyone, words, circles)
+    return everyone
+
+
+def _put(everyone: Circles, words: Int[Tensor, " v"], circles: Circles) -> None:
+    for whole, part in zip(everyone, circles, strict=True):
+        whole[words] = part
+
+
+def _step(objective: LinearEntryObjective, entry: LinearEntry, circles: Circles, limits: CircleLimits) -> Circles:
+    """Every climb a step on, but for those that have ended. The vectors that enter are long: updated in place."""
+    point, entered, squared, previous, direction, image, idle, steps = circles
+    gradient = entry.transposed(objective.slope(entered))
+    gradient = gradient - _dot(gradient, point) * point
+    entering = entry.forward(gradient)
+    size = _dot(previous, previous)
+    transported = previous - _dot(previous, point) * point
+    beta = _dot(gradient, gradient - transported) / torch.where(size > 0, size, torch.ones_like(size))
+    beta = beta.clamp(min=0)
+    downhill = _dot(gradient, gradient + beta * direction) <= 0
+    # A gradient whose square underflows has no direction to go on in: its quotients are infinite or NaN.
+    beta = beta.masked_fill(downhill | ~(beta < _MAX_BETA), 0.0)
+    terms = _length(gradient) + beta * _length(direction)
+    direction, image = gradient + beta * direction, image.mul_(beta).add_(entering)
+    outward = _dot(direction, point)
+    direction, image = direction - outward * point, image.addcmul_(outward, entered, value=-1)
+    length = _length(direction)
+    # Where the direction is what rounding left of its terms, its image is not A times it.
+    lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
+    length = torch.where(lost, torch.zeros_like(length), length)
+    direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
+    safe = torch.where(length > 0, length, torch.ones_like(length))
+    direction, image = direction / safe, image.div_(safe)
+    angle, best = _best_angle(objective, entered, image, squared, circles.ended | lost.squeeze(-1), limits)
+    cosine, sine = angle.cos().unsqueeze(-1), angle.sin().unsqueeze(-1)
+    turned = (cosine * length) * image
+    turned.addcmul_(sine * length, entered, value=-1)
+    entered.mul_(cosine).addcmul_(sine, image)
+    point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
+    idle = torch.where(best > squared * (1 + limits.tolerance), 0, idle + 1)
+    return Circles(point, entered, best, gradient, direction, turned, idle, steps + ~circles.ended)
 
 
 def _best_angle(
     objective: LinearEntryObjective,
-    entered: Float[Tensor, "b k"],
-    across: Float[Tensor, "b k"],
-    squared: Float[Tensor, " b"],
+    entered: Float[Tensor, "w r k"],
+    across: Float[Tensor, "w r k"],
+    squared: Float[Tensor, "w r"],
+    stays: Bool[Tensor, "w r"],
     limits: CircleLimits,
-) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """The angle with the largest value among those tried, 0 included, and that value.
+) -> tuple[Float[Tensor, "w r"], Float[Tensor, "w r"]]:
+    """The angle with the largest value among those tried, 0 included, and that value; 0 on circles that stay.
 
     For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
     largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
-    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. It stops
-    where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|), on every circle. The
-    objective's far angles are tried last.
+    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. A circle
+    is settled where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|): no later angle
+    counts on it. The objective's far angles are tried last.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
     low, high, rise, fall = zero, torch.full_like(zero, torch.inf), zero, zero
-    angle = zero
+    angle, settled = zero, stays
     for turn in range(limits.turns + 1):
         value, first, second = objective.along(entered, across, angle)
-        better = value > best
+        better = (value > best) & ~settled
         best_angle, best = torch.where(better, angle, best_angle), torch.where(better, value, best)
-        if turn > 0 and bool((first.square() <= 0.1 * limits.tolerance * second.abs() * value).all()):
-            break
+        if turn > 0:
+            settled = settled | (first.square() <= 0.1 * limits.tolerance * second.abs() * value)
         rising = (first > 0) | (turn == 0)
         low, rise = torch.where(rising, angle, low), torch.where(rising, first, rise)
         high, fall = torch.where(rising, high, angle), torch.where(rising, fall, first)
@@ -169,16 +193,17 @@ def _best_angle(
         angle = torch.where(high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share))
     for far in objective.far_angles:
         value = objective.along(entered, across, torch.full_like(zero, far))[0]
-        best_angle, best = torch.where(value > best, far, best_angle), torch.maximum(value, best)
+        better = (value > best) & ~stays
+        best_angle, best = torch.where(better, far, best_angle), torch.where(better, value, best)
     return best_angle, best
 
 
-def _length(vectors: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
-    return torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+def _length(vectors: Float[Tensor, "w r m"]) -> Float[Tensor, "w r 1"]:
+    return torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
 
 
-def _dot(first: Float[Tensor, "b m"], second: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
-    return torch.linalg.vecdot(first, second).unsqueeze(1)
+def _dot(first: Float[Tensor, "w r m"], second: Float[Tensor, "w r m"]) -> Float[Tensor, "w r 1"]:
+    return torch.linalg.vecdot(first, second).unsqueeze(-1)
 
 
 LANCZOS_STEPS = 24
@@ -206,7 +231,8 @@ def krylov_search(
     `finish` of their steps at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + finalists * finish products
     with A_i, and as many with A_i^T.
     """
-    numbers = 3 * (LANCZOS_STEPS + stages.finalists * stages.finish) + _TEMPORARIES * stages.starts
+    steps = LANCZOS_STEPS + stages.finalists * stages.finish
+    numbers = 3 * steps + _TEMPORARIES * stages.starts + objective.coordinates
     size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     rounds = LANCZOS_STEPS + stages.steps + stages.finish
@@ -240,21 +266,25 @@ class _SphereSearch:
         self._objective, self._words, self._stages, self._generator = objective, words, stages, generator
         # The witness is rounded once more when it is scaled: a few units of the last place inside the ball.
         self._radius = Ball(radius)
-        self._scale = radius.to(objective.dtype).unsqueeze(1)
+        self._entry = objective.entry(words, radius)
+        self._look_every = 1 if objective.device.type == "cpu" else _LOOK_EVERY
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
         """Lanczos steps, free climbs in the space that they span, and true climbs of the best of those."""
-        w = len(self._words)
         basis, rotation, entered = self._subspace(tick)
         point, start = self._free_climb(basis, rotation, entered)
-        finalists, spent = len(point) // w, basis.shape[1]
-        best = self._true_climb(point, start, lambda steps: tick(spent + steps))
-        winner = best.squared.view(w, -1).argmax(dim=1) + torch.arange(w, device=point.device) * finalists
+        limits = CircleLimits(self._stages.finish, self._stages.tolerance, look_every=self._look_every)
+        climbed = climb_great_circles(
+            self._objective, self._entry, point, start, limits, tick=lambda steps: tick(basis.shape[1] + steps)
+        )
+        winner = climbed.squared.argmax(dim=1, keepdim=True)
+        point, entered = (_take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered))
+        squared, ended = (numbers.gather(1, winner)[:, 0] for numbers in (climbed.squared, climbed.ended))
         return SearchResult(
-            perturbations=self._radius.linear_maximizer(best.point[winner]),
-            squared=best.squared[winner],
-            spent=torch.full_like(self._words, spent + finalists * best.steps + 1),
-            converged=best.converged[winner] & self._stationary(best.point[winner], best.entered[winner]),
+            perturbations=self._radius.linear_maximizer(point),
+            squared=squared,
+            spent=basis.shape[1] + climbed.steps.sum(dim=1) + 1,
+            converged=ended & self._stationary(point, entered),
         )
 
     def _subspace(
@@ -264,59 +294,39 @@ class _SphereSearch:
         products: list[Tensor] = []
 
         def linearized(point: Tensor) -> Tensor:
-            products.append(self._objective.enter(self._scale * point, self._words))
+            products.append(self._entry.forward(point.unsqueeze(1)))
             tick(len(products))
-            return self._scale * self._objective.enter_transposed(self._objective.linearized(products[-1]), self._words)
+            return self._entry.transposed(self._objective.linearized(products[-1])).squeeze(1)
 
         kind = {"dtype": self._objective.dtype, "device": self._objective.device}
         first = gaussian_on(len(self._words), self._objective.coordinates, generator=self._generator, **kind)
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
-        return basis, rotation, torch.stack(products, dim=1)
+        return basis, rotation, torch.cat(products, dim=1)
 
     def _free_climb(
         self, basis: Float[Tensor, "w t d"], rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
-    ) -> tuple[Float[Tensor, "b d"], Float[Tensor, "b k"]]:
+    ) -> tuple[Float[Tensor, "w finalists d"], Float[Tensor, "w finalists k"]]:
         """The finalists of climbs within the basis, where products are combinations of known ones, and what enters."""
-        w, stages = len(self._words), self._stages
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._objective,
-            LinearEntry(
-                lambda c: (c.unflatten(0, (w, -1)) @ entered).flatten(end_dim=1),
-                lambda u: (u.unflatten(0, (w, -1)) @ entered.mT).flatten(end_dim=1),
-            ),
-            coordinates.flatten(end_dim=1),
-            (coordinates @ entered).flatten(end_dim=1),
-            CircleLimits(stages.steps, stages.tolerance, _FREE_TURNS),
+            LinearEntry.of(entered),
+            coordinates,
+            coordinates @ entered,
+            CircleLimits(self._stages.steps, self._stages.tolerance, _FREE_TURNS, self._look_every),
         )
-        chosen = self._finalists(free.squared.view(w, -1), free.point.unflatten(0, (w, -1)))
-        point = free.point.unflatten(0, (w, -1)).gather(1, _index_of_rows(chosen, free.point)) @ basis
-        start = free.entered.unflatten(0, (w, -1)).gather(1, _index_of_rows(chosen, free.entered))
-        return point.flatten(end_dim=1), start.flatten(end_dim=1)
-
-    def _true_climb(
-        self, point: Float[Tensor, "b d"], start: Float[Tensor, "b k"], tick: Callable[[int], None]
-    ) -> CirclePoints:
-        """The finalists climb on, each step with a product and one with the transpose."""
-        finalists = len(point) // len(self._words)
-        words = self._words.repeat_interleave(finalists)
-        scale = self._scale.repeat_interleave(finalists, dim=0)
-        entry = LinearEntry(
-            lambda a: self._objective.enter(scale * a, words),
-            lambda u: scale * self._objective.enter_transposed(u, words),
-        )
-        limits = CircleLimits(self._stages.finish, self._stages.tolerance)
-        return climb_great_circles(self._objective, entry, point, start, limits, tick=tick)
+        chosen = self._finalists(free.squared, free.point)
+        return _take(free.point, chosen) @ basis, _take(free.entered, chosen)
 
     def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
         """True where the squared change rises along its gradient by no more than `verify_stationary` allows."""
-        gradient = self._scale * self._objective.enter_transposed(self._objective.slope(entered), self._words)
+        gradient = self._entry.transposed(self._objective.slope(entered).unsqueeze(1)).squeeze(1)
         flat = (gradient == 0).all(dim=1)
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
         length = torch.linalg.vector_norm(gradient, dim=1)
         # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
         direction = unit(gradient)
-        across = self._objective.enter(self._scale * direction, self._words)
+        across = self._entry.forward(direction.unsqueeze(1)).squeeze(1)
         squared = self._objective.along(entered, across, torch.zeros_like(length))[0]
         still = torch.ones_like(flat)
         for angle in TRIALS:
@@ -332,7 +342,7 @@ class _SphereSearch:
         for _ in range(min(self._stages.finalists, squared.shape[1])):
             best = left.argmax(dim=1, keepdim=True)
             chosen.append(best)
-            leader = points.gather(1, _index_of_rows(best, points.flatten(end_dim=1)))
+            leader = _take(points, best)
             near = (points @ leader.mT).squeeze(2) > _SAME_HILL
             left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
         return torch.cat(chosen, dim=1)
@@ -354,6 +364,6 @@ class _SphereSearch:
         return torch.cat([signed, unit(torch.cat([mixed, patterned], dim=1))], dim=1)
 
 
-def _index_of_rows(chosen: Int[Tensor, "w c"], rows: Float[Tensor, "b m"]) -> Int[Tensor, "w c m"]:
-    """The index that gathers the chosen rows of each word."""
-    return chosen.unsqueeze(2).expand(-1, -1, rows.shape[1])
+def _take(vectors: Float[Tensor, "w r m"], chosen: Int[Tensor, "w c"]) -> Float[Tensor, "w c m"]:
+    """The chosen vectors of each word."""
+    return vectors.gather(1, chosen.unsqueeze(2).expand(-1, -1, vectors.shape[2]))

@@ -144,6 +144,24 @@ def in_chunks(
     return joined(values), None if gradients[0] is None else joined(gradients)
 
 
+@dataclass(frozen=True)
+class LinearEntry:
+    """Products of r vectors of each of w words with its matrix and with the transpose; and the same of fewer words."""
+
+    forward: Callable[[Float[Tensor, "w r m"]], Float[Tensor, "w r k"]]
+    transposed: Callable[[Float[Tensor, "w r k"]], Float[Tensor, "w r m"]]
+    select: Callable[[Int[Tensor, " v"]], "LinearEntry"]
+
+    @classmethod
+    def of(cls, matrices: Float[Tensor, "w m k"]) -> "LinearEntry":
+        """Of matrices in memory, the transposes of the words' own: all words in one product."""
+        return cls(
+            forward=lambda points: torch.bmm(points, matrices),
+            transposed=lambda slopes: torch.bmm(slopes, matrices.mT),
+            select=lambda chosen: cls.of(matrices[chosen]),
+        )
+
+
 class LinearEntryObjective(Objective):
     """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
 
@@ -163,25 +181,21 @@ class LinearEntryObjective(Objective):
         """k, the length of A_i Delta."""
 
     @abstractmethod
-    def enter(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
-        """A_i Delta for b pairs."""
+    def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
+        """Of Delta / radius: products with radius A_i. It may hold a copy of these, `coordinates` by `width` a word."""
 
     @abstractmethod
-    def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b d"]:
-        """A_i^T u for b pairs."""
-
-    @abstractmethod
-    def linearized(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+    def linearized(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         """psi'(0)² times A_i Delta: what A_i^T takes to half the gradient of the squared change as Delta goes to 0."""
 
     @abstractmethod
-    def slope(self, entered: Float[Tensor, "b width"]) -> Float[Tensor, "b width"]:
+    def slope(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         """psi psi' at A_i Delta: what A_i^T takes to half the gradient of the squared change."""
 
     @abstractmethod
     def along(
-        self, entered: Float[Tensor, "b width"], across: Float[Tensor, "b width"], angle: Float[Tensor, " b"]
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"], Float[Tensor, " b"]]:
+        self, entered: Float[Tensor, "*b width"], across: Float[Tensor, "*b width"], angle: Float[Tensor, "*b"]
+    ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
         """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without its term in psi''."""
 
     @abstractmethod

@@ -1,0 +1,109 @@
+"""Operations and waits a step of a search: what a GPU is asked, counted on any machine.
+
+    python -m benchmarks.operations [--quick] [--device cpu]
+
+An operation is a call that PyTorch passes to the device; one that only makes a view asks nothing of it and is not
+counted. A wait is an operation whose answer the host must have before it can go on: a number, a copy to the host, or a
+tensor whose size depends on values. Steps are what `progress` counts, so a row holds for any version that calls it once
+a step. On a CPU, where waiting costs nothing, random features look at every step whether climbs have ended; on other
+devices every few steps.
+"""
+
+import argparse
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import wordsens as ws
+from benchmarks.reporting import header, table
+
+Stages = dict[str, list[tuple[int, int]]]
+"""Of every step of a stage of a search: its operations and its waits."""
+
+_WAITS = {
+    *("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "unique_dim"),
+    *("_unique", "_unique2", "unique_consecutive"),
+}
+_INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+
+
+class OperationCount(TorchDispatchMode):
+    """Counts the operations and the waits while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = self.waits = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        outcome = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            self.operations += 1
+            self.waits += _waits(func.overloadpacket.__name__, args, outcome)
+        return outcome
+
+
+def _waits(name: str, args: Any, outcome: Any) -> bool:
+    if name in _INDEXED:
+        return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+    copied = name in ("_to_copy", "copy_") and args[-1 if name == "copy_" else 0].device != outcome.device
+    return name in _WAITS or (copied and outcome.device.type == "cpu")
+
+
+def counted(phi: ws.FeatureMap, X: ws.TextMatrix, plan: ws.SearchPlan) -> list[tuple[int, int]]:
+    """The operations and waits before the first step of a search, and of every step."""
+    totals = []
+
+    def note(done: int, total: int) -> None:
+        totals.append((count.operations, count.waits))
+
+    with OperationCount() as count:
+        ws.word_sensitivity(phi, X, search=plan, certificate=False, progress=note)
+    before = [(0, 0), *totals[:-1]]
+    return [(after[0] - now[0], after[1] - now[1]) for now, after in zip(before, totals, strict=True)]
+
+
+def ascent(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
+    """The steps of the starts, and those of the finish, which follow the children's."""
+    plan = ws.SearchPlan("quick", starts=8, steps=20)
+    (stages,) = plan.runs(phi.word_change(phi.accept(X.rows)).stages)
+    steps = counted(phi, X, plan)
+    finish = steps[stages.steps + stages.generations * stages.child_steps :]
+    return {"climb": steps[1 : stages.steps], "finish": [step for step in finish if step[0]]}
+
+
+def krylov(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
+    """The Lanczos steps, and the steps of the best points with true products, which follow those without."""
+    lanczos = min(24, X.rows.shape[1])
+    steps = counted(phi, X, ws.SearchPlan())
+    return {"Lanczos": steps[1:lanczos], "great circles": steps[lanczos + 1 : -1]}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a small size")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    n, d = (12, 32) if options.quick else (30, 48)
+    X, kind = ws.gaussian_text(n, d, seed=5), {"seed": 5, "device": options.device}
+    searches = {
+        "attention, softmax": (ws.RandomAttentionFeatures(d, **kind), ascent),
+        "attention, relu": (ws.RandomAttentionFeatures(d, score="relu", **kind), ascent),
+        "DRF, 3 layers": (ws.DeepRandomFeatures(n, d, 3, 300, gaussian="dense", **kind), ascent),
+        "RF": (ws.RandomFeatures(n, d, 300, gaussian="dense", **kind), krylov),
+    }
+    rows = []
+    for name, (phi, search) in searches.items():
+        for stage, steps in search(phi, X).items():
+            operations, waits = (sum(step[kind] for step in steps) / len(steps) for kind in (0, 1))
+            rows.append([name, stage, str(len(steps)), f"{operations:.0f}", f"{waits:.2f}"])
+    print(header("Operations"))
+    columns = ["map", "stage", "steps", "operations a step", "waits a step"]
+    print(table(f"All {n} words of a Gaussian text, d = {d}, on {options.device}", columns, rows))
+
+
+if __name__ == "__main__":
+    main()
