@@ -10,9 +10,10 @@ devices every few steps.
 """
 
 import argparse
-from typing import Any
+from typing import Any, Self
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import wordsens as ws
@@ -29,11 +30,20 @@ _INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
 
 
 class OperationCount(TorchDispatchMode):
-    """Counts the operations and the waits while it is entered."""
+    """Counts the operations and the waits within a `with` block."""
 
     def __init__(self):
         super().__init__()
         self.operations = self.waits = 0
+        self._copies = _Copies(self)
+
+    def __enter__(self) -> Self:
+        self._copies.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._copies.__exit__(*error)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         outcome = func(*args, **(kwargs or {}))
@@ -43,10 +53,23 @@ class OperationCount(TorchDispatchMode):
         return outcome
 
 
+class _Copies(TorchFunctionMode):
+    """Copies of a CPU's tensors to the host, which are no operations there."""
+
+    def __init__(self, count: OperationCount):
+        super().__init__()
+        self.count = count
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("tolist", "cpu", "numpy"):
+            self.count.waits += args[0].device.type == "cpu"
+        return func(*args, **(kwargs or {}))
+
+
 def _waits(name: str, args: Any, outcome: Any) -> bool:
     if name in _INDEXED:
         return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
-    copied = name in ("_to_copy", "copy_") and args[-1 if name == "copy_" else 0].device != outcome.device
+    copied = name in ("_to_copy", "copy_") and args[name == "copy_"].device != outcome.device
     return name in _WAITS or (copied and outcome.device.type == "cpu")
 
 

@@ -67,7 +67,7 @@ class DenseChange(WordChange):
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         feature_norm(self._base, name)
         super().__init__(rows, memory_budget, shape)
-        # Sorting Deltas by their words waits for the device; beside that, products with the other blocks cost little.
+        # To sort Deltas by words is to wait for a device; all of V_1 is multiplied there, by zeros for words that stay.
         self._whole_products = isinstance(layers[0], DenseGaussian) and self.device.type != "cpu"
         self._lanczos_steps = _LANCZOS_STEPS
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
@@ -118,13 +118,13 @@ class DenseChange(WordChange):
             moved = parts.new_zeros(len(words), *self.rows.shape)
             moved[self._moved_rows(words)] = parts
             return self._layers[0].multiply(moved.flatten(start_dim=1))
+        order, groups, sizes = self._by_group(words)
         entered = perturbations.new_zeros(len(words), self._layers[0].rows)
-        for group in words.unique().tolist():
-            members = (words == group).nonzero().squeeze(1)
-            for place, word in enumerate(self._groups[group].tolist()):
-                block, some = self._block(word), parts[members, place]
-                entered[members] += self._layers[0].multiply_block(some, word * d) if block is None else some @ block.T
-        return entered
+        for group, members, images in zip(groups, parts[order].split(sizes), entered.split(sizes), strict=True):
+            for place, word in enumerate(group):
+                block, some = self._block(word), members[:, place]
+                images += self._layers[0].multiply_block(some, word * d) if block is None else some @ block.T
+        return entered[order.argsort()]
 
     def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b *shape"]:
         """V_1^(i)^T u for the group's words i."""
@@ -132,15 +132,21 @@ class DenseChange(WordChange):
         if self._whole_products:
             rows = self._layers[0].multiply_transposed(slopes).unflatten(1, self.rows.shape)
             return rows[self._moved_rows(words)].reshape(len(words), *self.shape)
+        order, groups, sizes = self._by_group(words)
         parts = slopes.new_empty(len(words), self._groups.shape[1], d)
-        for group in words.unique().tolist():
-            members = (words == group).nonzero().squeeze(1)
-            for place, word in enumerate(self._groups[group].tolist()):
-                block, some = self._block(word), slopes[members]
+        for group, some, images in zip(groups, slopes[order].split(sizes), parts.split(sizes), strict=True):
+            for place, word in enumerate(group):
+                block = self._block(word)
                 if block is None:
-                    some = self._layers[0].multiply_block_transposed(some, word * d, (word + 1) * d)
-                parts[members, place] = some if block is None else some @ block
-        return parts.reshape(len(words), *self.shape)
+                    images[:, place] = self._layers[0].multiply_block_transposed(some, word * d, (word + 1) * d)
+                else:
+                    images[:, place] = some @ block
+        return parts[order.argsort()].reshape(len(words), *self.shape)
+
+    def _by_group(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " b"], list[list[int]], list[int]]:
+        """The order that puts pairs of one group beside each other; the words of every group, and how many pairs."""
+        groups, sizes = words.unique(return_counts=True)
+        return words.argsort(stable=True), self._groups[groups].tolist(), sizes.tolist()
 
     def _moved_rows(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, "b 1"], Int[Tensor, "b g"]]:
         return torch.arange(len(words), device=words.device).unsqueeze(1), self._groups[words]
