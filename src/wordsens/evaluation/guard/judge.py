@@ -9,6 +9,7 @@ from itertools import groupby, pairwise, product
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
+from wordsens.evaluation.guard.labels import are_labels, difference, leading_zeros, same_label
 from wordsens.evaluation.guard.language import Language, english
 from wordsens.evaluation.guard.tokens import Amount, Moment, ReadText, Token, read
 
@@ -84,7 +85,7 @@ class Guard:
         for name, text in (("first", first), ("second", second)):
             if not isinstance(text, str):
                 raise InputError(f"`{name}` (={type(text).__name__}) must be a text")
-        judgement = _judge(first, second, self._language)
+        judgement = _judge_labels(first, second, self._language)
         if judgement.verdict != "unsure" or self._second_opinion is None:
             return judgement
         probability = float(self._second_opinion(first, second))
@@ -118,6 +119,20 @@ class _Evidence(NamedTuple):
     reason: str
     first: Sequence[Token]
     second: Sequence[Token]
+
+
+def _judge_labels(first: str, second: str, language: Language) -> Judgement:
+    """The judgement of two texts, of which names of things are compared by how such names are written first."""
+    if not are_labels(first, second):
+        return _judge(first, second, language)
+    if same_label(first, second, language):
+        return _SAME
+    judgement = _judge(first, second, language)
+    if judgement.verdict == "same" and (counts := difference(first, second)):
+        return Judgement("unsure", None, f"{counts}: {_quoted(first)} / {_quoted(second)}")
+    if judgement.verdict == "different" and leading_zeros(first, second):
+        return Judgement("unsure", None, f"leading zeros: {_quoted(first)} / {_quoted(second)}")
+    return judgement
 
 
 def _judge(first: str, second: str, language: Language) -> Judgement:
@@ -162,7 +177,11 @@ def _judgement(evidence: _Evidence) -> Judgement:
 
 
 def _shown(token: Token) -> str:
-    return token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}..."
+    return _quoted(token.text)
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:

@@ -96,8 +96,7 @@ class Language:
         word = self._irregular.get(word, word)
         if self._irregular.get(word) == word:
             return word
-        for pattern, instead in self._spellings:
-            word = pattern.sub(instead, word)
+        word = self.spelt(word)
         for rule in self.grammar["endings"]:
             ending, _, instead = rule.partition(">")
             if word.endswith(ending) and len(word) - len(ending) + len(instead) >= 3 < len(word):
@@ -107,6 +106,12 @@ class Language:
         if len(word) > 3:
             word = word.removesuffix("e")
         return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+    def spelt(self, word: str) -> str:
+        """The American spelling of a word."""
+        for pattern, instead in self._spellings:
+            word = pattern.sub(instead, word)
+        return word
 
     def _word(self, word: str) -> WordEntry:
         key = self.key(word)

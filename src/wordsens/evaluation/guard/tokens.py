@@ -91,7 +91,7 @@ def read(text: str, language: Language) -> ReadText:
             token.passive = passive
         elif token.kind == "number":
             if token.amount and token.amount.dimension and _OTHER_UNIT.search(token.text):
-                token.amount = token.amount._replace(written=token.text[-2:])
+                token.amount = token.amount._replace(written=token.amount.written + token.text[-2:])
             token.key = token.amount
         elif token.moments:
             token.key = token.kind, token.moments
@@ -221,7 +221,8 @@ def _pattern(language: Language) -> re.Pattern[str]:
         |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
         |(?P<number>(?:(?<![^\s(\[{{=*/+^<>,:|$€£])-|(?<=[=<>]\ )-\ )?
             (?:(?:\d++(?:\.\d++)?\s?[×x*]\s?)?10\^[+-]?\d{{1,2}}
-            |(?<![\d)][ '_])[1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
+            |(?<![\d)][ '_])(?<!\w-)
+                [1-9]\d{{0,2}}(?:(?:\ \d{{3}})++|(?:'\d{{3}})++|(?:_\d{{3}})++)(?![ '_]?\d|-\w)(?:[.,]\d++)?
             |(?:\d++(?:[.,]\d++)*+|(?<![\w.])\.\d++)(?:e[+-]?\d+)?)(?=(?:{suffixes}|[kcdm]?m\^?[23])?(?!\w)))
         |(?P<minus>(?<![^\s(\[{{=*/+<>,:|])-(?=[$\xa2-\xa5\u20a0-\u20cf]\s?[\d.]))
         |(?P<option>(?:(?<![^\s(\[{{=*/+^<>,:|&])|(?<=["'])(?<!\S["']))--?{_LETTER}[\w-]*)
@@ -282,6 +283,8 @@ def _placed(plain: str, start: int, end: int) -> str:
     return sign if before == after else f"{sign} " if before else f" {sign}"
 
 
+_LEADING_ZERO = re.compile(r"-?0\d")
+
 _DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), (2, 0, 1))}
 """Where year, month and day stand in each way to write a date."""
 
@@ -299,11 +302,12 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
     if kind == "number":
         value = _decimal(written)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
-            versionlike = written.endswith("0") and "." in written
+            versionlike = (written.endswith("0") and "." in written) or _LEADING_ZERO.match(written)
             doubtful = written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
             as_written = written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
             return Token(written, start, end, "number", amount=Amount("", value, as_written))
-    readings = [(parts[y] + 2000 * (parts[y] < 100), parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
+    century = 0 if re.search(r"\d{4}", written) else 2000
+    readings = [(parts[y] + century, parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
     if moments := [moment for moment in readings if moment[1] <= 12 and moment[2] <= 31]:
         return Token("", start, end, "date", moments=tuple(dict.fromkeys(moments)))
     return Token(written, start, end, "name", key=written)
@@ -405,7 +409,7 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
         stop += 1
     else:
         unit = amount.dimension, 1.0
-    written = "" if unit[0] else amount.written
+    written = "" if unit[0] and not _LEADING_ZERO.match(amount.written) else amount.written
     if " " in amount.written:
         counted = unit[0] and stop < len(tokens) and not language.word(tokens[stop].word).light
         written = amount.written if counted else ""  # "3 100 W bulbs" may be three
