@@ -20,6 +20,8 @@ from .evaluation.flips import label_flips as label_flips
 from .evaluation.guard import Guard as Guard
 from .evaluation.guard import Judgement as Judgement
 from .evaluation.guard import guard as guard
+from .evaluation.guard.bulk import GuardedPairs as GuardedPairs
+from .evaluation.guard.bulk import guard_pairs as guard_pairs
 from .evaluation.length import LengthAdvice as LengthAdvice
 from .evaluation.length import advise_length as advise_length
 from .evaluation.near_misses import near_misses as near_misses

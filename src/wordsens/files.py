@@ -1,6 +1,7 @@
 """Paths and files that users name: looked at before they are read, so that a wrong one is an InputError at once."""
 
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +87,23 @@ def writing(name: str, path: Path) -> Iterator[None]:
             f"`{name}` (={str(path)!r}) cannot be written: {error.strerror or first_line(error)}; name a file in a "
             "folder that exists and may be written"
         ) from error
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that is never seen half-written: aside, flushed to disk, and renamed.
+
+    Raises:
+        OSError: that cannot be done; what was in the file before is still there.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def packaged_text(name: str) -> str:

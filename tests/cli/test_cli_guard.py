@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from wordsens.text.tables import table_rows
+
 SAME = ("The lift isn't working.", "The lift is not working.")
 DIFFERENT = ("How do I enable it?", "How do I disable it?")
 
@@ -66,3 +68,72 @@ def test_a_wrong_line_is_named_in_its_place(piped, text, said):
 def test_broken_characters(wordsens):
     assert wordsens("guard", "\udce9 one", "\udce8 one").code == 0
     assert wordsens("guard", "\udce9 one", "\udce8 one", "--json").code == 0
+
+
+ROWS = [
+    {"id": 1, "first": SAME[0], "second": SAME[1]},
+    {"id": 2, "first": DIFFERENT[0], "second": DIFFERENT[1]},
+    {"id": 3, "first": "mw-3", "second": "mw-2"},
+]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("extension", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_a_file_of_pairs_gets_verdicts_beside_its_own_columns(wordsens, pairs, tmp_path, extension):
+    out = tmp_path / f"out{extension}"
+    assert wordsens("guard", "--pairs", str(pairs), "--out", str(out)).code == 0
+    rows = [row for _, row in table_rows(out)]
+    assert [list(row) for row in rows] == [["id", "first", "second", "verdict", "reason"]] * 3
+    assert [str(row["id"]) for row in rows] == ["1", "2", "3"]
+    assert [row["verdict"] for row in rows] == ["same", "different", "different"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["pairs.jsonl", out.name])
+    assert wordsens("guard", "--pairs", str(out)).code == 2  # it has the columns already
+
+
+def test_a_summary_by_verdict_and_reason(wordsens, pairs):
+    run = wordsens("guard", "--pairs", str(pairs), "--json", "--quiet")
+    document = json.loads(run.out)
+    assert [document[key] for key in ("command", "pairs", "same", "different", "unsure")] == ["guard", 3, 1, 2, 0]
+    assert {(row["verdict"], row["reason"], row["pairs"]) for row in document["reasons"][1:]} == {
+        ("different", "antonym", 1),
+        ("different", "quantity", 1),
+    }
+    example = next(row["example"] for row in document["reasons"] if row["reason"] == "quantity")
+    assert example == {"first": "mw-3", "second": "mw-2", "reason": "quantity: 3 / 2"}
+    assert "3 pairs: 1 same, 2 different, 0 unsure." in wordsens("guard", "--pairs", str(pairs)).out
+    assert wordsens("guard", "--pairs", str(pairs), "--require-same").code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"first": "a", "second": "b"}\n{"first": "a"}\n', "pairs.jsonl:2"),
+        ('{"first": "a", "second": 3}\n', "pairs.jsonl:1"),
+        ("", "no pair"),
+    ],
+)
+def test_a_wrong_row_of_a_file_is_named_and_nothing_is_written(wordsens, tmp_path, text, said):
+    path, out = tmp_path / "pairs.jsonl", tmp_path / "out.csv"
+    path.write_text(text, encoding="utf-8")
+    run = wordsens("guard", "--pairs", str(path), "--out", str(out))
+    assert (run.code, said in run.err, out.exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--out", "x.csv"), ("--workers", "2"), ("a", "b", "--pairs", "x.csv"), ("--pairs", "x.csv", "--workers", "0")],
+)
+def test_options_that_exclude_each_other(wordsens, arguments):
+    assert wordsens("guard", *arguments).code == 2
+
+
+@pytest.mark.parametrize("out", ["out.txt", "nowhere/out.csv"])
+def test_a_wrong_place_is_refused_before_the_pairs_are_judged(wordsens, pairs, out):
+    run = wordsens("guard", "--pairs", str(pairs), "--out", str(pairs.parent / out))
+    assert (run.code, "`out`" in run.err or "--out" in run.err) == (2, True)

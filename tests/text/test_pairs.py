@@ -61,7 +61,7 @@ def test_the_words_that_changed(first, second, changed):
         ([("k", "a", "b", False), ("k", "a", "a", False)], "pair 1: its two texts are equal ('a'); leave it out"),
         ([("k", "a", "b", "maybe")], "pair 0: `same` (='maybe') must be true (a paraphrase) or false (an opposite)"),
         ("nowhere.csv", "`pairs`: there is no file 'nowhere.csv'"),
-        ("pairs.xlsx", "the pairs file 'pairs.xlsx' has an unknown extension; use one of .csv"),
+        ("pairs.xlsx", "`pairs` (='pairs.xlsx') has an unknown extension; use one of .csv"),
     ],
 )
 def test_a_wrong_row_is_named(rows, message):

@@ -1,21 +1,27 @@
-"""`wordsens guard`: one pair, or a stream of pairs with a verdict a line. Torch is not loaded."""
+"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, or a file of pairs. Torch is not loaded."""
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.options import AsJson, takes
-from wordsens.cli.terminal import printable
-from wordsens.errors import InputError, RequirementError
+from wordsens.cli.options import AsJson, Quiet, option, takes
+from wordsens.cli.terminal import notice, print_display, print_json, printable, printing, reporting
+from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.evaluation.guard import Guard
+from wordsens.version import __version__
 
 _COLUMNS = ("first", "second")
+
+_LARGE = 4_000_000
+"""Bytes of a file from which on several processes pay: one judges as many in a few seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +39,30 @@ class GuardOptions:
     require_same: Annotated[bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same.")] = (
         False
     )
+    pairs: Annotated[
+        str | None,
+        option("A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second.", default=False),
+    ] = None
+    out: Annotated[
+        str | None,
+        option("Write the rows of --pairs, each with its verdict and reason, to this file.", default=False),
+    ] = None
+    encoding: Annotated[str, option("Of a plain file of --pairs.")] = "utf-8"
+    workers: Annotated[
+        int | None, option("Processes for --pairs; default: one, and every core for a large file.", default=False)
+    ] = None
     as_json: AsJson = False
+    quiet: Quiet = False
 
     def __post_init__(self) -> None:
         if self.texts and len(self.texts) != 2:
             raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
+        if self.pairs is None and (self.out is not None or self.workers is not None):
+            raise InputError("--out and --workers are for the file of --pairs; name it")
+        if self.pairs is not None and self.texts:
+            raise InputError("--pairs and two texts exclude each other; leave one out")
+        if self.workers is not None:
+            require_count("workers", self.workers)
 
 
 @takes(GuardOptions)
@@ -48,6 +73,9 @@ def guard(options: GuardOptions) -> None:
 
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """
+    if options.pairs is not None:
+        _guard_file(options, options.pairs)
+        return
     judge, others, unread = Guard(), 0, 0
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
@@ -66,6 +94,45 @@ def guard(options: GuardOptions) -> None:
         )
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
+
+
+def _guard_file(options: GuardOptions, path: str) -> None:
+    """Judges the pairs of a file, writes them with their verdicts, and prints how many have each, and why."""
+    from wordsens.evaluation.guard.bulk import guard_pairs
+    from wordsens.findings.guard import display
+    from wordsens.text.tables import require_table
+
+    if options.out is not None:
+        out = Path(options.out).expanduser()
+        require_table(out, "out")
+        if not out.parent.is_dir() or out.is_dir():
+            raise InputError(f"`out` (={options.out!r}) must be a file in a folder that exists")
+    with reporting(1, "of the pairs", quiet=options.quiet) as report:
+        guarded = guard_pairs(
+            path,
+            workers=options.workers or _workers(Path(path).expanduser()),
+            encoding=options.encoding,
+            progress=lambda done, total: report.update(done / total, now=""),
+        )
+    if options.out is not None:
+        guarded.write(options.out)
+    with printing():
+        if options.as_json:
+            print_json({"command": "guard", "version": __version__, **guarded.to_dict()})
+        else:
+            print_display(display(guarded))
+    if options.out is None and not options.quiet:
+        notice("--out FILE writes every pair with its verdict and reason")
+    others = len(guarded) - guarded.counts["same"]
+    if options.require_same and others:
+        raise RequirementError(f"{others} of the pairs are not the same")
+
+
+def _workers(path: Path) -> int:
+    """As many as there are cores for this process where the file is large, else one."""
+    large = path.is_file() and path.stat().st_size >= _LARGE
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if large else 1
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:

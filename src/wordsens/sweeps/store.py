@@ -2,8 +2,6 @@
 
 import io
 import json
-import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordsens.errors import InputError, MissingExtraError, WordsensError, without_secrets
-from wordsens.files import named_path
+from wordsens.files import named_path, replace_file
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
@@ -351,16 +349,8 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         StoreError: that cannot be done; nothing is left of the file then.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        try:
-            with aside.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        replace_file(path, content)
     except OSError as error:
         raise StoreError(f"{path.name} cannot be written to {path.parent} ({error.strerror or error})") from error
 

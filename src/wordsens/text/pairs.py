@@ -1,18 +1,16 @@
 """Pairs of texts that mean the same or the opposite: the package's own, a file's, or given in Python."""
 
-import csv
 import difflib
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, require_characters, require_extra
-from wordsens.files import named_path, writing
+from wordsens.errors import InputError, require_characters
+from wordsens.files import named_path
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
-from wordsens.text.tables import TABLES, table_rows
+from wordsens.text.tables import require_table, table_rows, write_rows
 
 COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
@@ -92,20 +90,38 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     >>> read_pairs([("switch", "turn it on", "turn it off", False)])[0].changed
     ('on', 'off')
     """
+    read = [_pair(row, where) for where, row in pair_rows(pairs, COLUMNS, encoding=encoding)]
+    if not read:
+        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+    return read
+
+
+def pair_rows(
+    pairs: Pairs | None, columns: Sequence[str], *, encoding: str = "utf-8"
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a source of pairs, each with where it stands.
+
+    Args:
+        pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their order.
+        columns: what each row needs.
+        encoding: of a plain file.
+
+    Raises:
+        InputError: a row without one of the columns, or an unreadable file; says which row.
+        MissingExtraError: reading Parquet needs pyarrow.
+    """
     if pairs is None:
         pairs = meaning_pairs()
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
-        _require_table(path)
+        require_table(path, "pairs")
         if not path.is_file():
             raise InputError(f"`pairs`: there is no file {str(path)!r}")
         rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
     else:
         rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
-    read = [_pair(row, where) for where, row in rows]
-    if not read:
-        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
-    return read
+    for where, row in rows:
+        yield where, _mapping(row, columns, where)
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -117,47 +133,25 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
     """
     if not pairs:
         raise InputError("`pairs` (=[]) must hold at least one pair")
-    place = Path(path).expanduser()
-    _require_table(place)
-    rows = [pair.row() for pair in pairs]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with writing("path", place):
-        match place.suffix.lower():
-            case ".parquet":
-                require_extra("records", "writing Parquet", "pyarrow")
-                import pyarrow
-                import pyarrow.parquet as parquet
-
-                filled = [{name: row.get(name) for name in names} for row in rows]
-                parquet.write_table(pyarrow.Table.from_pylist(filled), place)
-            case ".csv" | ".tsv":
-                with place.open("w", encoding="utf-8", newline="") as file:
-                    sign = "\t" if place.suffix.lower() == ".tsv" else ","
-                    writer = csv.DictWriter(file, names, restval="", delimiter=sign)
-                    writer.writeheader()
-                    writer.writerows({**row, "same": str(row["same"]).lower()} for row in rows)
-            case _:
-                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-                place.write_text("".join(lines), encoding="utf-8")
+    write_rows([pair.row() for pair in pairs], Path(path).expanduser(), "path")
 
 
-def _require_table(path: Path) -> None:
-    if path.suffix.lower() not in TABLES:
-        raise InputError(f"the pairs file {str(path)!r} has an unknown extension; use one of {', '.join(TABLES)}")
-
-
-def _pair(row: object, where: str) -> Pair:
+def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, Any]:
     if isinstance(row, Pair):
         row = row.row()
     if isinstance(row, MeaningPair):
         row = vars(row)
     if not isinstance(row, Mapping):
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(COLUMNS):
-            raise InputError(f"{where} must be a row of {', '.join(COLUMNS)}, not {row!r}")
-        row = dict(zip(COLUMNS, row, strict=True))
-    missing = [name for name in COLUMNS if name not in row]
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(columns):
+            raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
+        row = dict(zip(columns, row, strict=True))
+    missing = [name for name in columns if name not in row]
     if missing:
-        raise InputError(f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(COLUMNS)}")
+        raise InputError(f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(columns)}")
+    return row
+
+
+def _pair(row: Mapping[str, Any], where: str) -> Pair:
     kind, first, second = (_text(row[name], name, where) for name in COLUMNS[:3])
     if first == second:
         raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")

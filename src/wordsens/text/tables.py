@@ -1,10 +1,11 @@
-"""Rows of CSV, TSV, JSON lines and Parquet files, and plain text files. They stream: no table is held whole."""
+"""Rows of CSV, TSV, JSON lines and Parquet files, and plain text files. Reading streams: no table is held whole."""
 
 import codecs
 import csv
+import io
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from os import PathLike
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, first_line, require_extra, shown
-from wordsens.files import require_file
+from wordsens.files import replace_file, require_file, writing
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 TEXT_COLUMN = "text"
@@ -54,6 +55,58 @@ def table_rows(
             return _csv_rows(path, encoding, choose)
         case _:
             return _json_rows(path, encoding, choose)
+
+
+def require_table(path: Path, name: str) -> None:
+    """InputError where a file's extension is none of TABLES; `name` is the argument's."""
+    if path.suffix.lower() not in TABLES:
+        raise InputError(f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}")
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None:
+    """Write rows to a file with one of the extensions TABLES, whole or not at all; a column that a row lacks is empty.
+
+    Raises:
+        InputError: another extension, a column that Parquet cannot hold, a file that cannot be written; it names the
+            argument.
+        MissingExtraError: writing Parquet needs pyarrow.
+    """
+    require_table(path, name)
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    match path.suffix.lower():
+        case ".parquet":
+            content = _parquet(rows, columns, path, name)
+        case ".csv" | ".tsv" as extension:
+            text = io.StringIO(newline="")
+            writer = csv.DictWriter(text, columns, restval="", delimiter="\t" if extension == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows({column: _field(value) for column, value in row.items()} for row in rows)
+            content = text.getvalue().encode("utf-8", "backslashreplace")
+        case _:
+            lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+            content = "".join(lines).encode("utf-8", "backslashreplace")
+    with writing(name, path):
+        replace_file(path, content)
+
+
+def _field(value: Any) -> Any:
+    """A value as CSV has it: true, false, and lists and objects as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
+
+
+def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], path: Path, name: str) -> bytes:
+    require_extra("records", "writing Parquet", "pyarrow")
+    import pyarrow
+    import pyarrow.parquet
+
+    content = io.BytesIO()
+    try:
+        table = pyarrow.Table.from_pylist([{column: row.get(column) for column in columns} for row in rows])
+        pyarrow.parquet.write_table(table, content)
+    except (pyarrow.ArrowException, UnicodeError) as error:
+        reason = f"`{name}` (={str(path)!r}) cannot be written as Parquet: {first_line(error)}"
+        raise InputError(f"{reason}; give the values of a column one type, or write JSON lines") from error
+    return content.getvalue()
 
 
 def file_text(path: Path, encoding: str) -> str:

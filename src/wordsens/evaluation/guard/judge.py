@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby, pairwise, product
 from typing import Literal, NamedTuple
 
@@ -108,6 +108,9 @@ def guard(first: str, second: str) -> Judgement:
 _english = cache(Guard)
 
 
+_read = lru_cache(maxsize=256)(read)
+"""A text meets several others where the nearest neighbours of a cache or a memory are judged."""
+
 _SAME = Judgement("same", None, "no difference of meaning was met")
 
 
@@ -138,7 +141,7 @@ def _judge_labels(first: str, second: str, language: Language) -> Judgement:
 def _judge(first: str, second: str, language: Language) -> Judgement:
     if first == second:
         return _SAME
-    one, other = read(first, language), read(second, language)
+    one, other = _read(first, language), _read(second, language)
     shared, left, right = _aligned(one.content, other.content)
     size = max(2, min(len(one.content), len(other.content)))
     if max(len(left), len(right)) > _MANY:

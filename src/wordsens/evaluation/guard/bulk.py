@@ -1,0 +1,188 @@
+"""The guard over many pairs: of a file or given in Python, in this process or in several."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordsens.errors import InputError, MissingExtraError, WordsensError, require_count
+from wordsens.evaluation.guard.judge import Judgement, Verdict, guard
+from wordsens.text.pairs import Pairs, pair_rows
+from wordsens.text.tables import write_rows
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Progress = Callable[[int, int], None]
+
+COLUMNS = ("first", "second")
+ADDED = ("verdict", "reason")
+
+VERDICTS: tuple[Verdict, ...] = ("same", "different", "unsure")
+
+_BATCH = 500
+"""Pairs between two calls of `progress`, and that a worker takes at a time."""
+
+
+@dataclass(frozen=True)
+class ReasonCount:
+    """How many pairs have a verdict for one reason.
+
+    Attributes:
+        verdict, reason: such as "different" and "quantity".
+        pairs: how many.
+        example: the place of the first of them among all pairs.
+    """
+
+    verdict: Verdict
+    reason: str
+    pairs: int
+    example: int
+
+
+@dataclass(frozen=True, repr=False)
+class GuardedPairs:
+    """The guard's judgement of each pair.
+
+    Attributes:
+        pairs: the rows as they were given: `first`, `second`, and any further columns.
+        judgements: one for each pair, in the same order.
+    """
+
+    pairs: tuple[Mapping[str, Any], ...]
+    judgements: tuple[Judgement, ...]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"GuardedPairs({', '.join(f'{verdict}={count}' for verdict, count in self.counts.items())})"
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many pairs have each verdict."""
+        verdicts = [judgement.verdict for judgement in self.judgements]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+    @property
+    def reasons(self) -> list[ReasonCount]:
+        """How many pairs have each verdict and reason, by verdict, the most frequent reason first."""
+        places: dict[tuple[Verdict, str], list[int]] = {}
+        for place, judgement in enumerate(self.judgements):
+            reason = judgement.reason.partition(":")[0]
+            places.setdefault((judgement.verdict, reason), []).append(place)
+        counts = [ReasonCount(*key, len(of_key), of_key[0]) for key, of_key in places.items()]
+        return sorted(counts, key=lambda count: (VERDICTS.index(count.verdict), -count.pairs, count.reason))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Each pair with its own columns, its `verdict` and its `reason`."""
+        return [
+            {**pair, "verdict": judgement.verdict, "reason": judgement.reason}
+            for pair, judgement in zip(self.pairs, self.judgements, strict=True)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts by verdict, and by verdict and reason with an example; not the pairs themselves."""
+        rows = self.rows()
+        reasons = [
+            {**asdict(count), "example": {name: rows[count.example][name] for name in (*COLUMNS, "reason")}}
+            for count in self.reasons
+        ]
+        return {"pairs": len(self), **self.counts, "reasons": reasons}
+
+    def to_pandas(self) -> "DataFrame":
+        """`rows` as a DataFrame. Needs the `tables` extra."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "tables", "to_pandas") from error
+        return pd.DataFrame(self.rows())
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write `rows` to a CSV, TSV, JSON lines or Parquet file, by its extension, whole or not at all.
+
+        Raises:
+            InputError: another extension, or a file that cannot be written.
+            MissingExtraError: for Parquet, pyarrow is not installed.
+        """
+        write_rows(self.rows(), Path(path).expanduser(), "path")
+
+
+def guard_pairs(
+    pairs: Pairs,
+    *,
+    workers: int | None = None,
+    encoding: str = "utf-8",
+    progress: Progress = lambda done, total: None,
+) -> GuardedPairs:
+    """`guard` of each pair.
+
+    Args:
+        pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or such rows: tuples
+            (first, second), dicts, Pairs, MeaningPairs. Further columns are kept.
+        workers: processes of this machine; None for this process. A script that uses workers calls this behind
+            `if __name__ == "__main__":`, since each of them imports the script.
+        encoding: of a plain file.
+        progress: called with the pairs done and their number.
+
+    Raises:
+        InputError: no pair; a row without one of the columns, with a text that is none, or with a column verdict or
+            reason of its own; an unreadable file. It says which row.
+        MissingExtraError: reading Parquet needs pyarrow.
+
+    >>> guarded = guard_pairs([("mw-3", "MW 3"), ("mw-3", "mw-2"), ("Add nutmeg.", "Add cinnamon.")])
+    >>> guarded.counts
+    {'same': 1, 'different': 1, 'unsure': 1}
+    >>> guarded.rows()[1]
+    {'first': 'mw-3', 'second': 'mw-2', 'verdict': 'different', 'reason': 'quantity: 3 / 2'}
+    """
+    if workers is not None:
+        require_count("workers", workers)
+    rows, texts = [], []
+    for where, row in pair_rows(pairs, COLUMNS, encoding=encoding):
+        texts.append(_texts(row, where))
+        rows.append(row)
+    if not rows:
+        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+    batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+    judgements: list[Judgement] = []
+    with _mapping(min(workers or 1, len(batches))) as each:
+        for judged in each(_judge_batch, batches):
+            judgements += judged
+            progress(len(judgements), len(texts))
+    return GuardedPairs(tuple(rows), tuple(judgements))
+
+
+def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str]:
+    for name in COLUMNS:
+        if not isinstance(row[name], str):
+            raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text")
+    for name in ADDED:
+        if name in row:
+            raise InputError(f"{where} has a column {name!r} already, which the guard adds; rename it")
+    return row["first"], row["second"]
+
+
+def _judge_batch(texts: list[tuple[str, str]]) -> list[Judgement]:
+    return [guard(first, second) for first, second in texts]
+
+
+@contextmanager
+def _mapping(workers: int) -> Iterator[Callable[..., Iterator[list[Judgement]]]]:
+    """A `map` in this process, or in several."""
+    if workers == 1:
+        yield map
+        return
+    try:
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool.map
+    except BrokenProcessPool as error:
+        raise WordsensError(
+            "the workers ended before their work was done; in a script, call guard_pairs behind "
+            'if __name__ == "__main__":, or leave workers out'
+        ) from error
