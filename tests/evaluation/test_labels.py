@@ -4,6 +4,8 @@ The labels are made (labels.py); the rules were chosen on one part of their kind
 """
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 from tests.evaluation.labels import CHOSEN_ON, HELD_OUT, labels
@@ -60,3 +62,21 @@ def test_leading_zeros_are_left_to_the_reader(first, second):
 )
 def test_leading_zeros_of_dates_and_times_are_formatting(first, second):
     assert ws.guard(first, second).verdict == "same"
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "merge.md").read_text(encoding="utf-8")
+MERGED, APART = (
+    re.findall(r"^\| `(.+?)` \| `(.+?)` \|(.*)\|$", part, re.MULTILINE) for part in GUIDE.split("| must not merge |")
+)
+
+
+def test_the_tables_of_the_guide_are_read():
+    assert len(MERGED) > 15 < len(APART)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [*((first, second, "same") for first, second, _ in MERGED), *((a, b, said.strip()) for a, b, said in APART)],
+)
+def test_a_row_of_the_merge_tables(first, second, verdict):
+    assert ws.guard(first, second).verdict == ws.guard(second, first).verdict == verdict

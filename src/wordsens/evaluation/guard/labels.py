@@ -30,6 +30,8 @@ _OPTION = re.compile(r"(?<!\S)--?[^\W\d]")
 
 _NO_WORD = re.compile(r"[\d_-]|[a-z]{2}[A-Z][a-z]")
 
+_RANGE = re.compile(r"\d-\d")
+
 _OPERATOR = re.compile(r"(?<=\S )(?:[+*/%^<>=]|[<>=!]=|&&|\|\||(?<=\b\w )-|-(?= \w\b))(?= \S)")
 """Between blanks; a hyphen there is a dash unless a single letter or digit stands beside it, as in i - 1."""
 
@@ -108,11 +110,14 @@ def leading_zeros(first: str, second: str) -> bool:
 
 
 def difference(first: str, second: str) -> str:
-    """How two labels differ that prose would take for one: "unit" (5 mW, 5 MW), "address" (two URLs, paths or files),
-    "expression" (i - 1, 1 - i), or "" where nothing counts."""
-    first, second = first.strip(), second.strip()
-    if _bare(first) == _bare(second) and _units(first) != _units(second):
-        return "unit"
+    """How two labels differ that prose would take for one: "unit" (5 mW, 5 MW), "range" (pages 10-20, pages 10 20),
+    "address" (two URLs, paths or files), "expression" (i - 1, 1 - i), or "" where nothing counts."""
+    first, second = first.strip().translate(_SAME_SIGN), second.strip().translate(_SAME_SIGN)
+    if _bare(first) == _bare(second):
+        if _units(first) != _units(second):
+            return "unit"
+        if (_RANGE.search(first) is None) != (_RANGE.search(second) is None):
+            return "range"
     if all(_ADDRESS.fullmatch(text) for text in (first, second)) and _address(first) != _address(second):
         return "address"
     one, other = ("".join(text.lower().split()) for text in (first, second))

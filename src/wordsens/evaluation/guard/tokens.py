@@ -285,6 +285,11 @@ def _placed(plain: str, start: int, end: int) -> str:
 
 _LEADING_ZERO = re.compile(r"-?0\d")
 
+_LIST = re.compile(
+    r"(?!-?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?$|-?\d{1,3}(?:\.\d{3})+,\d+$)-?(?:\d+[.,]\d+,.*|\d+,\d+\..*)"
+)
+"""1,2,3 and the like: two marks that are not those of thousands and a decimal."""
+
 _DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), (2, 0, 1))}
 """Where year, month and day stand in each way to write a date."""
 
@@ -299,7 +304,7 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
         return _time(start, end, parts[0], (*parts, 0)[1], half, written)
     if kind == "area":
         return Token(written, start, end, "name", key=written.replace("^", ""))
-    if kind == "number":
+    if kind == "number" and not _LIST.fullmatch(written):
         value = _decimal(written)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
             versionlike = (written.endswith("0") and "." in written) or _LEADING_ZERO.match(written)
