@@ -96,9 +96,11 @@ def test_a_file_of_pairs_gets_verdicts_beside_its_own_columns(wordsens, pairs, t
     assert wordsens("guard", "--pairs", str(out)).code == 2  # it has the columns already
 
 
-def test_a_summary_by_verdict_and_reason(wordsens, pairs):
+def test_a_summary_by_verdict_and_reason(wordsens, pairs, documented):
     run = wordsens("guard", "--pairs", str(pairs), "--json", "--quiet")
     document = json.loads(run.out)
+    assert list(document) == documented("The document of `guard`")
+    assert list(document["reasons"][0]) == documented("Each of the guard `reasons`")
     assert [document[key] for key in ("command", "pairs", "same", "different", "unsure")] == ["guard", 3, 1, 2, 0]
     assert {(row["verdict"], row["reason"], row["pairs"]) for row in document["reasons"][1:]} == {
         ("different", "antonym", 1),
