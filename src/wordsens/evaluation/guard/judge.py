@@ -273,7 +273,7 @@ def _without_acronyms(short: list[Token], long: list[Token]) -> None:
     """Takes 'GUI' out of one side and 'graphical user interface' out of the other."""
     for token in list(short):
         size = len(token.text)
-        if token.text.isupper() and 1 < size < 7:
+        if token.text.isupper() and token.text.isalpha() and 1 < size < 7:
             initials = "".join(word.text[:1].upper() or " " for word in long)
             at = initials.find(token.text)
             if at >= 0:

@@ -32,6 +32,9 @@ _NO_WORD = re.compile(r"[\d_-]|[a-z]{2}[A-Z][a-z]")
 
 _RANGE = re.compile(r"\d-\d")
 
+_LETTER = re.compile(r"(?:(?<=[-_])|(?<![\w'])(?=.[-_])|(?<=\s)(?=.$))[ai](?![^\W_])", re.IGNORECASE)
+"""The letters A and I where they are no article and no pronoun: at a hyphen, or last."""
+
 _OPERATOR = re.compile(r"(?<=\S )(?:[+*/%^<>=]|[<>=!]=|&&|\|\||(?<=\b\w )-|-(?= \w\b))(?= \S)")
 """Between blanks; a hyphen there is a dash unless a single letter or digit stands beside it, as in i - 1."""
 
@@ -96,7 +99,9 @@ def same_label(first: str, second: str, language: Language) -> bool:
         return False
     if any(_OPTION.search(text) for text in (first, second)):
         return one.parts == other.parts
-    pairs = zip_longest(one.parts, other.parts, fillvalue="")
+    pairs = list(zip_longest(one.parts, other.parts, fillvalue=""))
+    if " " in first and " " in second and any(_is_acronym(a, b, language) for a, b in pairs):
+        return False
     lettered = any(map(str.isalpha, first + second))  # 3-2 is no 3_2
     return lettered and all(_same_part(a.lower(), b.lower(), language) for a, b in pairs)
 
@@ -111,13 +116,15 @@ def leading_zeros(first: str, second: str) -> bool:
 
 def difference(first: str, second: str) -> str:
     """How two labels differ that prose would take for one: "unit" (5 mW, 5 MW), "range" (pages 10-20, pages 10 20),
-    "address" (two URLs, paths or files), "expression" (i - 1, 1 - i), or "" where nothing counts."""
+    "letter" (plan A, plan 1), "address" (two URLs, paths or files), "expression" (i - 1, 1 - i), or "" for nothing."""
     first, second = first.strip().translate(_SAME_SIGN), second.strip().translate(_SAME_SIGN)
     if _bare(first) == _bare(second):
         if _units(first) != _units(second):
             return "unit"
         if (_RANGE.search(first) is None) != (_RANGE.search(second) is None):
             return "range"
+    if _LETTER.findall(first.lower()) != _LETTER.findall(second.lower()):
+        return "letter"
     if all(_ADDRESS.fullmatch(text) for text in (first, second)) and _address(first) != _address(second):
         return "address"
     one, other = ("".join(text.lower().split()) for text in (first, second))
@@ -143,6 +150,11 @@ def _label(text: str) -> _Label:
             written = f"{'<' * bool(before and before['digits'])}{written}{'>' * bool(after and after['digits'])}"
         parts.append(written)
     return _Label(parts, between, text[:1].isalpha() and len(separators) == 1)
+
+
+def _is_acronym(one: str, other: str, language: Language) -> bool:
+    """Whether a word is another one in capitals, as in "2 for US" and "2 for us"."""
+    return one != other and one.lower() == other.lower() and len(one) > 1 and language.word(one.lower()).light
 
 
 def _same_part(one: str, other: str, language: Language) -> bool:
