@@ -20,8 +20,8 @@ from wordsens.version import __version__
 
 _COLUMNS = ("first", "second")
 
-_LARGE = 4_000_000
-"""Bytes of a file from which on several processes pay: one judges as many in a few seconds."""
+_LARGE = 10_000_000
+"""Bytes of a file from which on several processes pay, which need a moment to start."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class Judgement:
 
     Attributes:
         verdict: "same", "different" or "unsure".
-        kind: negation, antonym, quantity, time, modality, role or entity; None where no rule applies.
+        kind: negation, antonym, quantity, time, modality, role or entity; None where it is none of these.
         reason: a phrase, such as "quantity: 2 GB / 3 GB".
         first, second: the (start, end) of the characters that the verdict rests on, in each text.
     """
