@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.language import Language, english
-from wordsens.evaluation.guard.tokens import Amount, Moment, ReadText, Token, read
+from wordsens.evaluation.guard.tokens import ONE, Amount, Moment, ReadText, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -24,10 +24,6 @@ _FAR = 3
 
 _MANY = 40
 """Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
-
-
-_ONE = Amount("", 1.0)
-"""'One ticket' is 'a ticket', and '1 ticket' is, but 'part 1' is not 'part'."""
 
 _SHOWN = 60
 """Characters of a token that a reason quotes."""
@@ -185,7 +181,7 @@ def _replaced(
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
-    related = [(kind, a, b) for a in left for b in right if (kind := _relation(a, b, language))]
+    related = [(kind, a, b) for a in left for b in right if (kind := token_relation(a, b, language))]
     some = [*product(left, light[1]), *product(light[0], right)]
     related += [(kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))]
     evidence, used = [], set[int]()
@@ -196,13 +192,13 @@ def _replaced(
         if kind != "same":
             evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
     left, right = (
-        [t for t in side if id(t) not in used and (t.amount != _ONE or (t.text.isdigit() and not said))]
+        [t for t in side if id(t) not in used and (t.amount != ONE or (t.text.isdigit() and not said))]
         for side, said in ((left, light[1]), (right, light[0]))
     )
     return evidence, left, right
 
 
-def _relation(one: Token, other: Token, language: Language) -> str | None:
+def token_relation(one: Token, other: Token, language: Language) -> str | None:
     """Of two tokens: "same", the kind of the change, or None."""
     if one.moments or other.moments:
         if not {one.kind, other.kind} <= {"number", "time", "date"}:

@@ -46,7 +46,10 @@ class Language:
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
         self.persons = {word: person for person in persons for word in self.grammar[person]}
-        self.questions = {word: said for said in self.grammar["questions"] for word in said.split("/")}
+        self.questions, self.links, self.restrictions, self.limits, self.exclusion = (
+            {word: said for said in self.grammar[role] for word in said.split("/")}
+            for role in ("questions", "links", "restrictions", "limits", "exclusion")
+        )
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
@@ -124,7 +127,8 @@ class Language:
         for clitic in self._clitics:
             if word.endswith(clitic) and len(word) > len(clitic):
                 return (word.removesuffix(clitic), *self.contractions[clitic])
-        return (word.removesuffix("'s"),)
+        word = word.removesuffix("'s")
+        return self.contractions.get(word, (word,))
 
     def _expanded(self, phrase: str) -> tuple[str, ...]:
         return tuple(read for word in phrase.split() for read in self.expanded(word))

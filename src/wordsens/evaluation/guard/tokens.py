@@ -27,6 +27,10 @@ class Amount(NamedTuple):
     written: str = ""
 
 
+ONE = Amount("", 1.0)
+"""'One ticket' is 'a ticket', and '1 ticket' is, but 'part 1' is not 'part'."""
+
+
 @dataclass(slots=True)
 class Token:
     """A word, or what several characters or words stand for.
@@ -106,8 +110,8 @@ def read(text: str, language: Language) -> ReadText:
     return ReadText(content, negations, light)
 
 
-_OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
-"""Gb counts bits and Mg is a million grams; "gb" and "MG" are taken for GB and mg."""
+_OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glms])$")
+"""Gb counts bits, Mg is a million grams and Ms a million seconds; "gb" and "MG" are taken for GB and mg."""
 
 _CAPITAL_UNIT = re.compile(r"(?:[MPp][A-ZΩ]|[kKGT]B)[a-z]*|Nm|Ms")
 """MW is no mW, MHz no mHz, kBps no kbps, pA no Pa and Nm no nm."""
