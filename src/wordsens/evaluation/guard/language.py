@@ -46,9 +46,9 @@ class Language:
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
         self.persons = {word: person for person in persons for word in self.grammar[person]}
-        self.questions, self.links, self.restrictions, self.limits, self.exclusion = (
+        self.questions, self.parts, self.links, self.stages, self.restrictions, self.limits, self.exclusion = (
             {word: said for said in self.grammar[role] for word in said.split("/")}
-            for role in ("questions", "links", "restrictions", "limits", "exclusion")
+            for role in ("questions", "parts", "links", "stages", "restrictions", "limits", "exclusion")
         )
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
@@ -88,6 +88,11 @@ class Language:
             (self.key(left), self.key(other.strip()))
             for left, right in self._pairs("antonyms")
             for other in right.split(",")
+        )
+        self.complements = _both_ways(
+            (self.key(word), self.key(other))
+            for word, *others in (said.split("/") for said in self.grammar["complements"])
+            for other in others
         )
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         for left in sorted(self._phrases, key=len, reverse=True):
@@ -179,6 +184,10 @@ class Language:
         if len(short) < len(long):
             return short[at:] == long[at + 1 :]
         return short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
+
+    def past(self, word: str) -> bool:
+        """Whether a word may be the past of a verb."""
+        return word.endswith("ed") or self._irregular.get(word, word) != word
 
     def kind(self, key: str) -> str | None:
         """The kind of the words that exclude this one, if any does."""
