@@ -207,8 +207,13 @@ def token_relation(one: Token, other: Token, language: Language) -> str | None:
     if one.moments or other.moments:
         if not {one.kind, other.kind} <= {"number", "time", "date"}:
             return None
+        number = one.amount or other.amount
+        if number and (number.dimension or number.value not in range(25)):
+            return None  # a date and a span of time do not exclude each other
         return "same" if _same_moment(one, other) else "time"
     if one.amount and other.amount:
+        if one.amount.value == other.amount.value and "ordinal" in (one.amount.dimension, other.amount.dimension):
+            return None  # the first day, day one
         if one.amount[:2] == other.amount[:2]:
             return None
         return "same" if _share(one.amount) == _share(other.amount) else "quantity"
@@ -387,13 +392,13 @@ def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidenc
 
 def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
     """Light words that stand for each other and mean another thing: when / where, my / your, this / that, if / because,
-    will / has."""
+    I / me."""
     evidence: list[_Evidence] = []
     if not left or not right:
         return evidence
     for kind, name, classes in (
         ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places),
-        ("role", "", language.parts), ("", "conjunction", language.links), ("time", "ahead or done", language.stages),
+        ("role", "", language.parts), ("", "conjunction", language.links),
     ):  # fmt: skip
         sides = [[token for token in side if token.word in classes] for side in (left, right)]
         meanings = [{classes[token.word] for token in side} for side in sides]
@@ -404,13 +409,19 @@ def _exchanged(left: list[Token], right: list[Token], language: Language) -> lis
 
 
 def _foretold(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
-    """A verb that one text puts ahead and the other in the past: will rise, rose."""
+    """What one text puts ahead and the other in the past: will be shipped, has been shipped; will rise, rose."""
     ahead = [[token for token in side.light if token.word in language.grammar["ahead"]] for side in (one, other)]
     if bool(ahead[0]) == bool(ahead[1]):
         return []
-    pairs = [(one.content[at], other.content[place]) for at, place in shared]
-    verbs = [(a, b) for a, b in pairs if a.word != b.word and language.past((b if ahead[0] else a).word)]
-    return [_Evidence(False, "time", f"tense: '{a.text}' / '{b.text}'", [a], [b]) for a, b in verbs[:1]]
+    later = int(not ahead[0])
+    known = {token.word for token in (one, other)[later].light}
+    past = [t for t in (one, other)[1 - later].light if t.word in language.grammar["done"] and t.word not in known]
+    pairs = [(one.content[at], other.content[place])[:: -1 if later else 1] for at, place in shared]
+    past += [earlier for verb, earlier in pairs if verb.word != earlier.word and language.past(earlier.word)]
+    if not past:
+        return []
+    sides = [ahead[later][:1], past[:1]][:: -1 if later else 1]
+    return [_Evidence(False, "time", "tense: " + " / ".join(f"'{side[0].text}'" for side in sides), *sides)]
 
 
 def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
@@ -483,7 +494,7 @@ def _in_sequence(one: ReadText, other: ReadText, lists: tuple[list[Token], ...],
     """Whether the order of a list may count: of what to do, as in "wash, dry and iron it", or with "then"."""
     words = {token.word for text in (one, other) for token in (*text.light, *text.content)}
     verbs = any(entries[0].initial or entries[0].marker in language.grammar["recipient"] for entries in lists)
-    names = any(token.kind == "name" for entries in lists for token in entries)
+    names = all(token.text[:1].isupper() for entries in lists for token in entries)
     clause = any(
         entries[0].marker and entries[0].place == 0 for entries in lists
     )  # from Rome, Milan and Turin are near
@@ -530,7 +541,8 @@ def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], languag
 def _movable(one: Token, other: Token, language: Language) -> bool:
     """Whether what begins with this word plays the same part in both places."""
     grammar = language.grammar
-    if one.marker == other.marker and one.marker not in ("", *language.joining):
+    links = [language.links.get(token.marker, token.marker) for token in (one, other)]
+    if links[0] == links[1] and one.marker not in ("", *language.joining):
         return True
     adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
     dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])

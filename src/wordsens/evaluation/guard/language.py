@@ -46,9 +46,9 @@ class Language:
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
         self.persons = {word: person for person in persons for word in self.grammar[person]}
-        self.questions, self.parts, self.links, self.stages, self.restrictions, self.limits, self.exclusion = (
+        self.questions, self.parts, self.links, self.restrictions, self.limits, self.exclusion = (
             {word: said for said in self.grammar[role] for word in said.split("/")}
-            for role in ("questions", "parts", "links", "stages", "restrictions", "limits", "exclusion")
+            for role in ("questions", "parts", "links", "restrictions", "limits", "exclusion")
         )
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
