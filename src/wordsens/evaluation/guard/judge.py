@@ -207,8 +207,8 @@ def token_relation(one: Token, other: Token, language: Language) -> str | None:
     if one.moments or other.moments:
         if not {one.kind, other.kind} <= {"number", "time", "date"}:
             return None
-        number = one.amount or other.amount
-        if number and (number.dimension or number.value not in range(25)):
+        amount = one.amount or other.amount
+        if amount and (amount.dimension or amount.value not in range(25)):
             return None  # a date and a span of time do not exclude each other
         return "same" if _same_moment(one, other) else "time"
     if one.amount and other.amount:
@@ -410,18 +410,27 @@ def _exchanged(left: list[Token], right: list[Token], language: Language) -> lis
 
 def _foretold(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
     """What one text puts ahead and the other in the past: will be shipped, has been shipped; will rise, rose."""
-    ahead = [[token for token in side.light if token.word in language.grammar["ahead"]] for side in (one, other)]
-    if bool(ahead[0]) == bool(ahead[1]):
-        return []
-    later = int(not ahead[0])
-    known = {token.word for token in (one, other)[later].light}
-    past = [t for t in (one, other)[1 - later].light if t.word in language.grammar["done"] and t.word not in known]
-    pairs = [(one.content[at], other.content[place])[:: -1 if later else 1] for at, place in shared]
-    past += [earlier for verb, earlier in pairs if verb.word != earlier.word and language.past(earlier.word)]
-    if not past:
-        return []
-    sides = [ahead[later][:1], past[:1]][:: -1 if later else 1]
-    return [_Evidence(False, "time", "tense: " + " / ".join(f"'{side[0].text}'" for side in sides), *sides)]
+    pairs = [(one.content[at], other.content[place]) for at, place in shared]
+    if tokens := _ahead_and_past(one, other, pairs, language):
+        ahead, past = tokens
+        return [_Evidence(False, "time", f"tense: '{ahead.text}' / '{past.text}'", [ahead], [past])]
+    if tokens := _ahead_and_past(other, one, [(b, a) for a, b in pairs], language):
+        ahead, past = tokens
+        return [_Evidence(False, "time", f"tense: '{past.text}' / '{ahead.text}'", [past], [ahead])]
+    return []
+
+
+def _ahead_and_past(
+    later: ReadText, earlier: ReadText, pairs: list[tuple[Token, Token]], language: Language
+) -> tuple[Token, Token] | None:
+    """The words that put the first text ahead and the second in the past, where only one of them lies ahead."""
+    words = {token.word for token in later.light}
+    ahead = [token for token in later.light if token.word in language.grammar["ahead"]]
+    if not ahead or any(token.word in language.grammar["ahead"] for token in earlier.light):
+        return None
+    past = [token for token in earlier.light if token.word in language.grammar["done"] and token.word not in words]
+    past += [after for before, after in pairs if before.word != after.word and language.past(after.word)]
+    return (ahead[0], past[0]) if past else None
 
 
 def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
@@ -437,12 +446,6 @@ def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], la
         return []
     pairs = [(first[at], second[partner[at]]) for at in places]
     exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
-    if exchanged and all(
-        two.marker in language.joining and two.start - before.end < 6
-        for a, c, b, d in exchanged
-        for before, two in ((a, b), (d, c))
-    ):
-        return []
     if lists := _list_moved(sequence, pairs, (one, other), language):
         uncertain = _in_sequence(one, other, lists, language)
         return [_Evidence(False, "role", "order: of a list", *lists)] if uncertain else []
@@ -471,13 +474,13 @@ def _list_moved(
     low, high = moved[0], moved[-1] + 1
     by_rank = sorted(range(len(sequence)), key=sequence.__getitem__)
     sides = [pairs[at][0] for at in range(low, high)], [pairs[at][1] for at in by_rank[low:high]]
-    behind = pairs[high : high + 1]
     entries: list[list[list[object]]] = []
-    for number, (tokens, text) in enumerate(zip(sides, texts, strict=True)):
+    for side, (tokens, text) in enumerate(zip(sides, texts, strict=True)):
+        behind = [pair[side] for pair in pairs[high : high + 1]]
         if any(tokens[0].place <= negation.place <= tokens[-1].place for negation in text.negations):
             return None
         # "Before lunch, dinner is served" has a comma, and is no list.
-        if all(token.marker not in language.joining for token in (*tokens[1:], *(pair[number] for pair in behind))):
+        if all(token.marker not in language.joining for token in (*tokens[1:], *behind)):
             return None
         entries.append([])
         for at, token in enumerate(tokens):
@@ -485,7 +488,7 @@ def _list_moved(
                 entries[-1].append([])
             marker = "" if at == 0 or token.marker in language.joining else token.marker
             entries[-1][-1].append((token.key, marker))
-    markers = [side[0].marker for side in sides]
+    markers = [tokens[0].marker for tokens in sides]
     alike = markers[0] == markers[1] or language.joining.issuperset(markers)
     return sides if alike and sorted(map(repr, entries[0])) == sorted(map(repr, entries[1])) else None
 
@@ -495,9 +498,8 @@ def _in_sequence(one: ReadText, other: ReadText, lists: tuple[list[Token], ...],
     words = {token.word for text in (one, other) for token in (*text.light, *text.content)}
     verbs = any(entries[0].initial or entries[0].marker in language.grammar["recipient"] for entries in lists)
     names = all(token.text[:1].isupper() for entries in lists for token in entries)
-    clause = any(
-        entries[0].marker and entries[0].place == 0 for entries in lists
-    )  # from Rome, Milan and Turin are near
+    # In "from Rome, Milan and Turin are near" the list begins behind the first entry.
+    clause = any(entries[0].marker and entries[0].place == 0 for entries in lists)
     return (verbs and not names) or clause or not words.isdisjoint(language.grammar["sequence"])
 
 
