@@ -68,6 +68,7 @@ def test_sentences_may_change_places(text):
         ("Provided that Marta agrees, Marta pays.", "Pay if Marta agrees."),
         ("Use no more than 5 GB.", "Use at most 5 gigabytes."),
         ("Take it once a day till Friday.", "Take it daily until Friday."),
+        ("Half a year after the European Union agreed", "6 months after the EU agreed"),
         ("", "Anything."),
     ],
 )

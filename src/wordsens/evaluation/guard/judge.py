@@ -130,8 +130,8 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     keys = [{token.key for token in side.light} for side in (other, one)]
     light = [t for t in one.light if t.key not in keys[0]], [t for t in other.light if t.key not in keys[1]]
     if left or right:
-        _without_acronyms(left, right)
-        _without_acronyms(right, left)
+        without_acronyms(left, right)
+        without_acronyms(right, left)
         evidence, left, right = _replaced(left, right, light, language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += _voices(one.content, other.content, shared)
@@ -254,7 +254,7 @@ def _moments(token: Token) -> tuple[Moment, ...]:
     return tuple((None, hour, 0) for hour in (int(amount.value), int(amount.value) + 12))
 
 
-def _without_acronyms(short: list[Token], long: list[Token]) -> None:
+def without_acronyms(short: list[Token], long: list[Token]) -> None:
     """Takes 'GUI' out of one side and 'graphical user interface' out of the other."""
     for token in list(short):
         size = len(token.text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from wordsens.errors import InputError
-from wordsens.evaluation.guard.judge import token_relation
+from wordsens.evaluation.guard.judge import token_relation, without_acronyms
 from wordsens.evaluation.guard.language import NEGATION, Language, english
 from wordsens.evaluation.guard.tokens import ONE, Moment, Token, read
 
@@ -70,9 +70,14 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
     known = {token.key for token in marks.tokens}
     spares = {id(mark.token) for mark in spare}
     new = [token for token in others.tokens if token.key not in known or id(token) in spares]
+    names = sorted((mark.token for mark in missing if mark.kind == "name"), key=lambda token: token.start)
+    without_acronyms(new, names)
+    unabbreviated = {id(token) for token in names}
     kinds: dict[tuple[int, int], LostKind] = {}
     said_otherwise: list[Token] = []
     for mark in missing:
+        if mark.kind == "name" and id(mark.token) not in unabbreviated:
+            continue
         meant = marks.content[mark.token.place :][:2] if mark.kind == "negation" else [mark.token]
         pairs = ((token, word) for token in new for word in meant if _stands_for(token, word, mark, language))
         if pair := next(pairs, None):

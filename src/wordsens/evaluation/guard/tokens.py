@@ -471,8 +471,8 @@ def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount,
         return scaled
     if part and stop < len(tokens) and tokens[stop].word in language.grammar["genitive"]:
         return Amount("", part), stop
-    while part and stop < len(tokens) and language.word(tokens[stop].word).light:
-        stop += 1
+    while part and stop < len(tokens) and (language.word(tokens[stop].word).light or tokens[stop].amount == ONE):
+        stop += 1  # "half a year" was read as "half 1 years"
     if part and stop < len(tokens) and tokens[stop].word in language.units:
         return Amount("", part), stop
     return None
