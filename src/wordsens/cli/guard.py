@@ -1,4 +1,4 @@
-"""`wordsens guard`: one pair, or a stream of pairs with a verdict a line. Torch is not loaded."""
+"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, or a rewriting. Torch is not loaded."""
 
 import csv
 import json
@@ -13,7 +13,8 @@ import typer
 from wordsens.cli.options import AsJson, takes
 from wordsens.cli.terminal import printable
 from wordsens.errors import InputError, RequirementError
-from wordsens.evaluation.guard import Guard
+from wordsens.evaluation.guard import Guard, lost_meaning
+from wordsens.files import named_path, small_text
 
 _COLUMNS = ("first", "second")
 
@@ -30,14 +31,24 @@ class GuardOptions:
             show_default=False,
         ),
     ] = None
-    require_same: Annotated[bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same.")] = (
-        False
-    )
+    rewrite: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite",
+            help="FIRST and SECOND are files, a text and its rewriting: prints the negations, quantities, dates, "
+            "conditions, modals and names that the rewriting lost.",
+        ),
+    ] = False
+    require_same: Annotated[
+        bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same, or nothing is lost.")
+    ] = False
     as_json: AsJson = False
 
     def __post_init__(self) -> None:
         if self.texts and len(self.texts) != 2:
             raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
+        if self.rewrite and not self.texts:
+            raise InputError("`--rewrite` needs two files: the original and the rewritten text")
 
 
 @takes(GuardOptions)
@@ -46,8 +57,13 @@ def guard(options: GuardOptions) -> None:
 
     The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity: 2 GB / 3 GB".
 
+    With --rewrite: what a compressed prompt or a summary lost, with its place.
+
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """
+    if options.rewrite:
+        _report_losses(options)
+        return
     judge, others, unread = Guard(), 0, 0
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
@@ -58,14 +74,32 @@ def guard(options: GuardOptions) -> None:
             others += judgement.verdict != "same"
             line = printable(f"{judgement.verdict}\t{judgement.reason}")
             line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
-        # Lone surrogates, which no stream can write, become escapes.
-        print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=not options.texts)
+        _print(line, flush=not options.texts)
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"
         )
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
+
+
+def _report_losses(options: GuardOptions) -> None:
+    """Prints what the second file lost of the first, a loss a line, or all in one JSON object."""
+    original, rewritten = (small_text(named_path("texts", name), "texts") for name in options.texts or ())
+    losses = lost_meaning(original, rewritten)
+    if options.as_json:
+        _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
+    else:
+        lines = [(loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses]
+        for line in lines or [("nothing lost",)]:
+            _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
+    if options.require_same and losses:
+        raise RequirementError(f"the rewriting lost {len(losses)} of what changes the meaning")
+
+
+def _print(line: str, *, flush: bool = False) -> None:
+    """Prints a line; lone surrogates, which no stream can write, become escapes."""
+    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=flush)
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
