@@ -19,7 +19,9 @@ from .evaluation.flips import LabelFlips as LabelFlips
 from .evaluation.flips import label_flips as label_flips
 from .evaluation.guard import Guard as Guard
 from .evaluation.guard import Judgement as Judgement
+from .evaluation.guard import LostPart as LostPart
 from .evaluation.guard import guard as guard
+from .evaluation.guard import lost_meaning as lost_meaning
 from .evaluation.guard.bulk import GuardedPairs as GuardedPairs
 from .evaluation.guard.bulk import guard_pairs as guard_pairs
 from .evaluation.length import LengthAdvice as LengthAdvice

@@ -139,3 +139,35 @@ def test_options_that_exclude_each_other(wordsens, arguments):
 def test_a_wrong_place_is_refused_before_the_pairs_are_judged(wordsens, pairs, out):
     run = wordsens("guard", "--pairs", str(pairs), "--out", str(pairs.parent / out))
     assert (run.code, "`out`" in run.err or "--out" in run.err) == (2, True)
+
+
+@pytest.fixture
+def rewritten(tmp_path):
+    """The paths of a text and of its rewriting, which lost a condition and a negation."""
+    paths = tmp_path / "before.txt", tmp_path / "after.txt"
+    for path, text in zip(
+        paths, ("Refund only if the seal\nis not broken.", "Refund if the seal is broken."), strict=True
+    ):
+        path.write_text(text, encoding="utf-8")
+    return [str(path) for path in paths]
+
+
+def test_a_line_for_each_loss_of_a_rewriting(wordsens, rewritten):
+    run = wordsens("guard", "--rewrite", *rewritten)
+    assert run.code == 0
+    sentence = "Refund only if the seal is not broken."
+    assert run.out.splitlines() == [f"only\tonly\t7-11\t{sentence}", f"negation\tnot\t27-30\t{sentence}"]
+
+
+def test_the_losses_as_json_and_as_a_requirement(wordsens, rewritten):
+    run = wordsens("guard", "--rewrite", *rewritten, "--json", "--require-same")
+    assert run.code == 3
+    assert [(loss["kind"], loss["start"]) for loss in json.loads(run.out)["lost"]] == [("only", 7), ("negation", 27)]
+    run = wordsens("guard", "--rewrite", rewritten[0], rewritten[0], "--require-same")
+    assert (run.code, run.out) == (0, "nothing lost\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("alone.txt",), ("none.txt", "neither.txt")])
+def test_a_rewriting_needs_two_files(wordsens, arguments):
+    run = wordsens("guard", "--rewrite", *arguments)
+    assert (run.code, run.err.count("\n")) == (2, 1)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from benchmarks.operations import OperationCount
 from scipy import stats
 
 import wordsens as ws
@@ -43,18 +42,6 @@ def test_groups_of_words_move_together(gaussian):
     for fast, slow in zip(change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
     assert change.starts(torch.tensor([0, 1]), torch.ones(2)).shape == (4, 2, 2, D)
-
-
-def test_products_with_the_whole_matrix_as_on_a_gpu_are_those_with_blocks_and_wait_for_nothing():
-    phi = ws.DeepRandomFeatures(N, D, 2, width=9, gaussian="dense")
-    change = phi.group_change(gaussian_text(N, D).rows, torch.tensor([[0, 2], [4, 1]]))
-    delta, at = torch.randn(3, 2, D, generator=generator(0, "delta"), dtype=torch.float64), torch.tensor([1, 0, 1])
-    by_blocks = change.value_and_gradient(delta, at)
-    change._whole_products = True
-    with OperationCount() as count:
-        whole = change.value_and_gradient(delta, at)
-    torch.testing.assert_close(whole, by_blocks, rtol=1e-12, atol=1e-12)
-    assert count.waits == 0
 
 
 def test_many_texts_at_once_have_the_covariance_of_their_gram_matrix():

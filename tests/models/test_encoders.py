@@ -320,15 +320,3 @@ def test_code_of_a_cross_encoder_is_not_run_either(folder):
     (place / "own.py").write_text("raise RuntimeError('the code was run')")
     with pytest.raises(InputError, match=r"load the model yourself with trust_remote_code=True and pass the object$"):
         as_pair_model(str(place))
-
-
-def test_fused_attention_of_a_model_by_name_gives_the_plain_products_and_their_gradients(folder):
-    place = folder(seed=1)
-    plain = ws.TransformerFeatures.from_pretrained(place, pool="mean")
-    rows, answers = plain.embed([LONG])[0].rows, []
-    for phi in (as_model(place).features(), plain):
-        moved = rows.clone().requires_grad_()
-        features = phi(moved)
-        answers.append((features.detach(), *torch.autograd.grad(features.square().sum(), moved)))
-    for fused, product in zip(*answers, strict=True):
-        assert torch.allclose(fused, product, rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, or a file of pairs. Torch is not loaded."""
+"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, a file of pairs, or a rewriting. No torch."""
 
 import csv
 import json
@@ -15,7 +15,8 @@ import typer
 from wordsens.cli.options import AsJson, Quiet, option, takes
 from wordsens.cli.terminal import notice, print_display, print_json, printable, printing, reporting
 from wordsens.errors import InputError, RequirementError, require_count
-from wordsens.evaluation.guard import Guard
+from wordsens.evaluation.guard import Guard, lost_meaning
+from wordsens.files import named_path, small_text
 from wordsens.version import __version__
 
 _COLUMNS = ("first", "second")
@@ -36,9 +37,17 @@ class GuardOptions:
             show_default=False,
         ),
     ] = None
-    require_same: Annotated[bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same.")] = (
-        False
-    )
+    rewrite: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite",
+            help="FIRST and SECOND are files, a text and its rewriting: prints the negations, quantities, dates, "
+            "conditions, modals and names that the rewriting lost.",
+        ),
+    ] = False
+    require_same: Annotated[
+        bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same, or nothing is lost.")
+    ] = False
     pairs: Annotated[
         str | None,
         option("A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second.", default=False),
@@ -59,10 +68,12 @@ class GuardOptions:
             raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
         if self.pairs is None and (self.out is not None or self.workers is not None):
             raise InputError("--out and --workers are for the file of --pairs; name it")
-        if self.pairs is not None and self.texts:
-            raise InputError("--pairs and two texts exclude each other; leave one out")
+        if self.pairs is not None and (self.texts or self.rewrite):
+            raise InputError("--pairs excludes two texts and --rewrite; leave one out")
         if self.workers is not None:
             require_count("workers", self.workers)
+        if self.rewrite and not self.texts:
+            raise InputError("`--rewrite` needs two files: the original and the rewritten text")
 
 
 @takes(GuardOptions)
@@ -71,10 +82,15 @@ def guard(options: GuardOptions) -> None:
 
     The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity: 2 GB / 3 GB".
 
+    With --rewrite: what a compressed prompt or a summary lost, with its place.
+
     Example: wordsens guard "How do I enable it?" "How do I disable it?"
     """
     if options.pairs is not None:
         _guard_file(options, options.pairs)
+        return
+    if options.rewrite:
+        _report_losses(options)
         return
     judge, others, unread = Guard(), 0, 0
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
@@ -86,8 +102,7 @@ def guard(options: GuardOptions) -> None:
             others += judgement.verdict != "same"
             line = printable(f"{judgement.verdict}\t{judgement.reason}")
             line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
-        # Lone surrogates, which no stream can write, become escapes.
-        print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=not options.texts)
+        _print(line, flush=not options.texts)
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"
@@ -133,6 +148,25 @@ def _workers(path: Path) -> int:
     large = path.is_file() and path.stat().st_size >= _LARGE
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if large else 1
+
+
+def _report_losses(options: GuardOptions) -> None:
+    """Prints what the second file lost of the first, a loss a line, or all in one JSON object."""
+    original, rewritten = (small_text(named_path("texts", name), "texts") for name in options.texts or ())
+    losses = lost_meaning(original, rewritten)
+    if options.as_json:
+        _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
+    else:
+        lines = [(loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses]
+        for line in lines or [("nothing lost",)]:
+            _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
+    if options.require_same and losses:
+        raise RequirementError(f"the rewriting lost {len(losses)} of what changes the meaning")
+
+
+def _print(line: str, *, flush: bool = False) -> None:
+    """Prints a line; lone surrogates, which no stream can write, become escapes."""
+    print(line.encode("utf-8", "backslashreplace").decode("utf-8"), flush=flush)
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:

@@ -67,8 +67,6 @@ class DenseChange(WordChange):
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         feature_norm(self._base, name)
         super().__init__(rows, memory_budget, shape)
-        # To sort Deltas by words is to wait for a device; all of V_1 is multiplied there, by zeros for words that stay.
-        self._whole_products = isinstance(layers[0], DenseGaussian) and self.device.type != "cpu"
         self._lanczos_steps = _LANCZOS_STEPS
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
@@ -88,8 +86,7 @@ class DenseChange(WordChange):
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
 
     def bytes_per_pair(self) -> int:
-        numbers = (3 * len(self._layers) + 3) * len(self._base) + 2 * self._whole_products * self.rows.numel()
-        return numbers * self.rows.element_size()
+        return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         """Both signs of the two leading singular vectors of a linear map near the change, by Lanczos steps.
@@ -114,10 +111,6 @@ class DenseChange(WordChange):
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
         d = self.rows.shape[1]
         parts = perturbations.reshape(len(words), -1, d)
-        if self._whole_products:
-            moved = parts.new_zeros(len(words), *self.rows.shape)
-            moved[self._moved_rows(words)] = parts
-            return self._layers[0].multiply(moved.flatten(start_dim=1))
         order, groups, sizes = self._by_group(words)
         entered = perturbations.new_zeros(len(words), self._layers[0].rows)
         for group, members, images in zip(groups, parts[order].split(sizes), entered.split(sizes), strict=True):
@@ -129,9 +122,6 @@ class DenseChange(WordChange):
     def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b *shape"]:
         """V_1^(i)^T u for the group's words i."""
         d = self.rows.shape[1]
-        if self._whole_products:
-            rows = self._layers[0].multiply_transposed(slopes).unflatten(1, self.rows.shape)
-            return rows[self._moved_rows(words)].reshape(len(words), *self.shape)
         order, groups, sizes = self._by_group(words)
         parts = slopes.new_empty(len(words), self._groups.shape[1], d)
         for group, some, images in zip(groups, slopes[order].split(sizes), parts.split(sizes), strict=True):
@@ -147,9 +137,6 @@ class DenseChange(WordChange):
         """The order that puts pairs of one group beside each other; the words of every group, and how many pairs."""
         groups, sizes = words.unique(return_counts=True)
         return words.argsort(stable=True), self._groups[groups].tolist(), sizes.tolist()
-
-    def _moved_rows(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, "b 1"], Int[Tensor, "b g"]]:
-        return torch.arange(len(words), device=words.device).unsqueeze(1), self._groups[words]
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
         """V_1^(i) apart, where V_1 is a matrix in memory and the budget has room; None elsewhere.

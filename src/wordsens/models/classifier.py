@@ -135,8 +135,7 @@ def as_classifier(
         return model
     if isinstance(model, str | Path):
         return _of_transformer(
-            load_parts(str(model), task="head", device=device, attention=None, access=Access(revision=revision)),
-            labels,
+            load_parts(str(model), task="head", device=device, access=Access(revision=revision)), labels
         )
     if is_loaded_model(model):
         return _of_transformer(load_parts(model), labels)

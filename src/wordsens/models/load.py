@@ -164,7 +164,7 @@ def _named(
     try:
         if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
             raise InputError(f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows")
-        built = _transformer(load_parts(name, device=device, attention=None, access=access), pool, batch_size)
+        built = _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError as refused:
         folder = _folder(name, revision)
         library = folder is not None and (folder / _MODULES_FILE).is_file()

@@ -44,8 +44,8 @@ def sampled_words(phi: FeatureMap, n: int, seed: Seed, count: int | None = None)
 
 _SHARE = 1000  # of one text in progress, whatever its steps
 
-_BLOCK = 32
-"""Texts that are prepared together."""
+_TOGETHER, _ROWS_TOGETHER = 32, 2048
+"""Texts, and about the most rows of them, that are prepared together: attention holds some arrays of n x n a text."""
 
 
 @restores_state
@@ -88,7 +88,8 @@ def word_sensitivities(
         "certificate": certificate, "text_depends_on_weights": text_depends_on_weights, "memory_budget": memory_budget,
     }  # fmt: skip
     # Only attention searches texts as one problem; other maps' blocks would hold all their matrices at once.
-    size = _BLOCK if isinstance(phi, AttentionLayer) else 1
+    longest = max(len(text) for text in checked)
+    size = max(1, min(_TOGETHER, _ROWS_TOGETHER // longest)) if isinstance(phi, AttentionLayer) else 1
     for first in range(0, len(checked), size):
         block = checked[first : first + size]
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.labels import are_labels, difference, leading_zeros, same_label
 from wordsens.evaluation.guard.language import Language, english
-from wordsens.evaluation.guard.tokens import Amount, Moment, ReadText, Token, read
+from wordsens.evaluation.guard.tokens import ONE, Amount, Moment, ReadText, Token, read
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
@@ -25,10 +25,6 @@ _FAR = 3
 
 _MANY = 40
 """Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
-
-
-_ONE = Amount("", 1.0)
-"""'One ticket' is 'a ticket', and '1 ticket' is, but 'part 1' is not 'part'."""
 
 _SHOWN = 60
 """Characters of a token that a reason quotes."""
@@ -152,8 +148,8 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     keys = [{token.key for token in side.light} for side in (other, one)]
     light = [t for t in one.light if t.key not in keys[0]], [t for t in other.light if t.key not in keys[1]]
     if left or right:
-        _without_acronyms(left, right)
-        _without_acronyms(right, left)
+        without_acronyms(left, right)
+        without_acronyms(right, left)
         evidence, left, right = _replaced(left, right, light, language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += _voices(one.content, other.content, shared)
@@ -161,10 +157,11 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     apart = len(left) + len(right) > size
     evidence = _negated(one, other, evidence, turned, language)
     if not apart and (turned or any(token.passive for side in (one, other) for token in side.content)):
-        evidence += _reordered(one.content, other.content, shared, language)
+        evidence += _reordered(one, other, shared, language)
     if not turned:
         evidence += _persons(one, other, language)
     evidence += _exchanged(*light, language)
+    evidence += _foretold(one, other, shared, language)
     evidence += _joined(one, other, language)
     if any(one) != any(other):
         evidence.append(_Evidence(False, "", "one text is empty", [], []))
@@ -207,7 +204,7 @@ def _replaced(
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
-    related = [(kind, a, b) for a in left for b in right if (kind := _relation(a, b, language))]
+    related = [(kind, a, b) for a in left for b in right if (kind := token_relation(a, b, language))]
     some = [*product(left, light[1]), *product(light[0], right)]
     related += [(kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))]
     evidence, used = [], set[int]()
@@ -215,22 +212,30 @@ def _replaced(
         if id(one) in used or id(other) in used:
             continue
         used |= {id(one), id(other)}
-        if kind != "same":
+        if kind == "spelling":
+            reason = f"entity: {_shown(one)} / {_shown(other)}, spelt alike"
+            evidence.append(_Evidence(False, "entity", reason, [one], [other]))
+        elif kind != "same":
             evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
     left, right = (
-        [t for t in side if id(t) not in used and (t.amount != _ONE or (t.text.isdigit() and not said))]
+        [t for t in side if id(t) not in used and (t.amount != ONE or (t.text.isdigit() and not said))]
         for side, said in ((left, light[1]), (right, light[0]))
     )
     return evidence, left, right
 
 
-def _relation(one: Token, other: Token, language: Language) -> str | None:
-    """Of two tokens: "same", the kind of the change, or None."""
+def token_relation(one: Token, other: Token, language: Language) -> str | None:
+    """Of two tokens: "same", "spelling" of names that may be slips of each other, the kind of the change, or None."""
     if one.moments or other.moments:
         if not {one.kind, other.kind} <= {"number", "time", "date"}:
             return None
+        amount = one.amount or other.amount
+        if amount and (amount.dimension or amount.value not in range(25)):
+            return None  # a date and a span of time do not exclude each other
         return "same" if _same_moment(one, other) else "time"
     if one.amount and other.amount:
+        if one.amount.value == other.amount.value and "ordinal" in (one.amount.dimension, other.amount.dimension):
+            return None  # the first day, day one
         if one.amount[:2] == other.amount[:2]:
             return None
         return "same" if _share(one.amount) == _share(other.amount) else "quantity"
@@ -240,6 +245,8 @@ def _relation(one: Token, other: Token, language: Language) -> str | None:
         capitals = [token.text[:1].isupper() for token in (one, other)]
         if one.kind == other.kind == "word" and not any(capitals) and language.misspelt(one.word, other.word):
             return "same"
+        if one.kind == other.kind == "name" and language.misspelt(one.word, other.word):
+            return "spelling"
         if "name" in (one.kind, other.kind) and (all(capitals) or one.kind == other.kind):
             return "entity"
     return None
@@ -269,7 +276,7 @@ def _moments(token: Token) -> tuple[Moment, ...]:
     return tuple((None, hour, 0) for hour in (int(amount.value), int(amount.value) + 12))
 
 
-def _without_acronyms(short: list[Token], long: list[Token]) -> None:
+def without_acronyms(short: list[Token], long: list[Token]) -> None:
     """Takes 'GUI' out of one side and 'graphical user interface' out of the other."""
     for token in list(short):
         size = len(token.text)
@@ -332,25 +339,43 @@ def _negated(
     """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
     for each in evidence if odd else ():
-        if each.kind == "antonym" and _negates(one, each.first[0]) != _negates(other, each.second[0]):
+        negated = [(side, token) for side, token in ((one, each.first), (other, each.second)) if _negates(side, *token)]
+        if each.kind == "antonym" and len(negated) == 1:
             rest = [item for item in evidence if item is not each]
-            if not language.complementary(*(str(token.key) for token in (*each.first, *each.second))):
+            if not _cancels(*negated[0], each, language):
                 rest.append(each._replace(strong=False, reason=f"{each.reason}, one of them negated"))
             return rest
     if len(one.negations) != len(other.negations):
         sides = [side.negations[-1:] for side in (one, other)]
         fewer = len(one.negations) > len(other.negations)
         shown, sides[fewer] = sides[not fewer][0], []
-        return [*evidence, _Evidence(odd, "negation", f"negation: '{shown.text}'", *sides)]
+        bounds = [
+            {t.word for t in (*side.content, *side.light)} & set(language.grammar["bounds"]) for side in (one, other)
+        ]
+        otherwise = all(bounds) and bounds[0] != bounds[1]  # not until, only after
+        return [*evidence, _Evidence(odd and not otherwise, "negation", f"negation: '{shown.text}'", *sides)]
     if one.negations and (moved := _scope_moved(one, other, turned, language)):
         reason = "negation: of another word"
         return [*evidence, _Evidence(moved == "far", "negation", reason, one.negations, other.negations)]
     return evidence
 
 
-def _negates(text: ReadText, token: Token) -> bool:
+def _negates(text: ReadText, *tokens: Token) -> bool:
     """Whether a negation stands before a word, or before the one ahead of it."""
-    return any(0 <= token.place - negation.place <= 1 for negation in text.negations)
+    return any(0 <= token.place - negation.place <= 1 for token in tokens for negation in text.negations)
+
+
+def _cancels(text: ReadText, negated: Sequence[Token], antonyms: _Evidence, language: Language) -> bool:
+    """Whether a negated word is all that its opposite is: not valid, invalid; is not open, is closed. With a word
+    between, or after "may" and "all", it is not: not always useful, may not be useful."""
+    both = (*antonyms.first, *antonyms.second)
+    keys = [str(token.key) for token in both]
+    place = negated[0].place
+    # "All are not" and "may not" say another thing than "all are un-" and "may be un-".
+    limited = any(language.kind(str(token.key)) in ("modality", "quantity") for token in text.content[:place])
+    listed = keys[1] in language.complements.get(keys[0], ()) and all(token.passive for token in both)
+    adjacent = any(negation.place == place for negation in text.negations)
+    return adjacent and not limited and (listed or language.complementary(*keys))
 
 
 def _scope_moved(one: ReadText, other: ReadText, turned: bool, language: Language) -> str:
@@ -388,12 +413,14 @@ def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidenc
 
 
 def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
-    """Light words that stand for each other and mean another thing: when / where, my / your, this / that."""
+    """Light words that stand for each other and mean another thing: when / where, my / your, this / that, if / because,
+    I / me."""
     evidence: list[_Evidence] = []
     if not left or not right:
         return evidence
     for kind, name, classes in (
         ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places),
+        ("role", "", language.parts), ("", "conjunction", language.links),
     ):  # fmt: skip
         sides = [[token for token in side if token.word in classes] for side in (left, right)]
         meanings = [{classes[token.word] for token in side} for side in sides]
@@ -403,10 +430,34 @@ def _exchanged(left: list[Token], right: list[Token], language: Language) -> lis
     return evidence
 
 
-def _reordered(
-    first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
-) -> list[_Evidence]:
+def _foretold(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
+    """What one text puts ahead and the other in the past: will be shipped, has been shipped; will rise, rose."""
+    pairs = [(one.content[at], other.content[place]) for at, place in shared]
+    if tokens := _ahead_and_past(one, other, pairs, language):
+        ahead, past = tokens
+        return [_Evidence(False, "time", f"tense: '{ahead.text}' / '{past.text}'", [ahead], [past])]
+    if tokens := _ahead_and_past(other, one, [(b, a) for a, b in pairs], language):
+        ahead, past = tokens
+        return [_Evidence(False, "time", f"tense: '{past.text}' / '{ahead.text}'", [past], [ahead])]
+    return []
+
+
+def _ahead_and_past(
+    later: ReadText, earlier: ReadText, pairs: list[tuple[Token, Token]], language: Language
+) -> tuple[Token, Token] | None:
+    """The words that put the first text ahead and the second in the past, where only one of them lies ahead."""
+    words = {token.word for token in later.light}
+    ahead = [token for token in later.light if token.word in language.grammar["ahead"]]
+    if not ahead or any(token.word in language.grammar["ahead"] for token in earlier.light):
+        return None
+    past = [token for token in earlier.light if token.word in language.grammar["done"] and token.word not in words]
+    past += [after for before, after in pairs if before.word != after.word and language.past(after.word)]
+    return (ahead[0], past[0]) if past else None
+
+
+def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
     """The same words in other places: harmless where a phrase moves as a whole, a change of roles elsewhere."""
+    first, second = one.content, other.content
     rank = {place: at for at, place in enumerate(_voiced(second, language))}
     partner = dict(shared)
     places = [at for at in _voiced(first, language) if at in partner]
@@ -417,12 +468,9 @@ def _reordered(
         return []
     pairs = [(first[at], second[partner[at]]) for at in places]
     exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
-    if exchanged and all(
-        two.marker in language.joining and two.start - one.end < 6
-        for a, c, b, d in exchanged
-        for one, two in ((a, b), (d, c))
-    ):
-        return []
+    if lists := _list_moved(sequence, pairs, (one, other), language):
+        uncertain = _in_sequence(one, other, lists, language)
+        return [_Evidence(False, "role", "order: of a list", *lists)] if uncertain else []
     moved = _moved(sequence)
     roles = any(
         a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged
@@ -438,6 +486,43 @@ def _reordered(
     strong = not any(pairs[at][0].word in language.grammar["focus"] for at, value in enumerate(sequence) if at != value)
     reason = f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}"
     return [_Evidence(strong, "role", reason, ones, others)]
+
+
+def _list_moved(
+    sequence: list[int], pairs: list[tuple[Token, Token]], texts: tuple[ReadText, ReadText], language: Language
+) -> tuple[list[Token], list[Token]] | None:
+    """What changed places in each text, where it is the whole entries of a list, parted by commas, "and" or "or"."""
+    moved = [at for at, value in enumerate(sequence) if at != value]
+    low, high = moved[0], moved[-1] + 1
+    by_rank = sorted(range(len(sequence)), key=sequence.__getitem__)
+    sides = [pairs[at][0] for at in range(low, high)], [pairs[at][1] for at in by_rank[low:high]]
+    entries: list[list[list[object]]] = []
+    for side, (tokens, text) in enumerate(zip(sides, texts, strict=True)):
+        behind = [pair[side] for pair in pairs[high : high + 1]]
+        if any(tokens[0].place <= negation.place <= tokens[-1].place for negation in text.negations):
+            return None
+        # "Before lunch, dinner is served" has a comma, and is no list.
+        if all(token.marker not in language.joining for token in (*tokens[1:], *behind)):
+            return None
+        entries.append([])
+        for at, token in enumerate(tokens):
+            if at == 0 or token.comma or token.marker in language.joining:
+                entries[-1].append([])
+            marker = "" if at == 0 or token.marker in language.joining else token.marker
+            entries[-1][-1].append((token.key, marker))
+    markers = [tokens[0].marker for tokens in sides]
+    alike = markers[0] == markers[1] or language.joining.issuperset(markers)
+    return sides if alike and sorted(map(repr, entries[0])) == sorted(map(repr, entries[1])) else None
+
+
+def _in_sequence(one: ReadText, other: ReadText, lists: tuple[list[Token], ...], language: Language) -> bool:
+    """Whether the order of a list may count: of what to do, as in "wash, dry and iron it", or with "then"."""
+    words = {token.word for text in (one, other) for token in (*text.light, *text.content)}
+    verbs = any(entries[0].initial or entries[0].marker in language.grammar["recipient"] for entries in lists)
+    names = all(token.text[:1].isupper() for entries in lists for token in entries)
+    # In "from Rome, Milan and Turin are near" the list begins behind the first entry.
+    clause = any(entries[0].marker and entries[0].place == 0 for entries in lists)
+    return (verbs and not names) or clause or not words.isdisjoint(language.grammar["sequence"])
 
 
 def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
@@ -480,7 +565,8 @@ def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], languag
 def _movable(one: Token, other: Token, language: Language) -> bool:
     """Whether what begins with this word plays the same part in both places."""
     grammar = language.grammar
-    if one.marker == other.marker and one.marker not in ("", *language.joining):
+    links = [language.links.get(token.marker, token.marker) for token in (one, other)]
+    if links[0] == links[1] and one.marker not in ("", *language.joining):
         return True
     adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
     dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])

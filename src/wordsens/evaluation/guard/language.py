@@ -46,7 +46,10 @@ class Language:
         self.be = frozenset(self.grammar["be"])
         persons = ("first-person", "second-person", "third-person")
         self.persons = {word: person for person in persons for word in self.grammar[person]}
-        self.questions = {word: said for said in self.grammar["questions"] for word in said.split("/")}
+        self.questions, self.parts, self.links, self.restrictions, self.limits, self.exclusion = (
+            {word: said for said in self.grammar[role] for word in said.split("/")}
+            for role in ("questions", "parts", "links", "restrictions", "limits", "exclusion")
+        )
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
         self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
@@ -85,6 +88,11 @@ class Language:
             (self.key(left), self.key(other.strip()))
             for left, right in self._pairs("antonyms")
             for other in right.split(",")
+        )
+        self.complements = _both_ways(
+            (self.key(word), self.key(other))
+            for word, *others in (said.split("/") for said in self.grammar["complements"])
+            for other in others
         )
         self.phrases: dict[tuple[str, ...], list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
         for left in sorted(self._phrases, key=len, reverse=True):
@@ -129,7 +137,8 @@ class Language:
         for clitic in self._clitics:
             if word.endswith(clitic) and len(word) > len(clitic):
                 return (word.removesuffix(clitic), *self.contractions[clitic])
-        return (word.removesuffix("'s"),)
+        word = word.removesuffix("'s")
+        return self.contractions.get(word, (word,))
 
     def _expanded(self, phrase: str) -> tuple[str, ...]:
         return tuple(read for word in phrase.split() for read in self.expanded(word))
@@ -180,6 +189,10 @@ class Language:
         if len(short) < len(long):
             return short[at:] == long[at + 1 :]
         return short[at] in "aeiou" and long[at] in "aeiou" and short[at + 1 :] == long[at + 1 :]
+
+    def past(self, word: str) -> bool:
+        """Whether a word may be the past of a verb."""
+        return word.endswith("ed") or self._irregular.get(word, word) != word
 
     def kind(self, key: str) -> str | None:
         """The kind of the words that exclude this one, if any does."""

@@ -27,14 +27,18 @@ class Amount(NamedTuple):
     written: str = ""
 
 
+ONE = Amount("", 1.0)
+"""'One ticket' is 'a ticket', and '1 ticket' is, but 'part 1' is not 'part'."""
+
+
 @dataclass(slots=True)
 class Token:
     """A word, or what several characters or words stand for.
 
     `word` is in lower case, with contractions written out; `start` and `end` are its characters in the text; `key` is
     equal for tokens that mean the same; `initial` says whether it begins a sentence; `moments` is all that a time or a
-    date may mean; `marker` is the preposition or conjunction before it; `passive` says whether a form of "be" stands
-    before it; `place` counts the tokens with content before it.
+    date may mean; `marker` is the preposition or conjunction before it; `comma` says whether a comma, `passive` whether
+    a form of "be" stands before it; `place` counts the tokens with content before it.
     """
 
     word: str
@@ -47,6 +51,7 @@ class Token:
     moments: tuple[Moment, ...] = ()
     text: str = ""
     marker: str = ""
+    comma: bool = False
     passive: bool = False
     place: int = 0
 
@@ -102,12 +107,13 @@ def read(text: str, language: Language) -> ReadText:
                 continue
             token.key = token.key or token.text  # an option: -d is not -D
         token.marker, marker, passive = marker, "", False
+        token.comma = bool(content) and "," in text[content[-1].end : token.start]
         content.append(token)
     return ReadText(content, negations, light)
 
 
-_OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glm])$")
-"""Gb counts bits and Mg is a million grams; "gb" and "MG" are taken for GB and mg."""
+_OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glms])$")
+"""Gb counts bits, Mg is a million grams and Ms a million seconds; "gb" and "MG" are taken for GB and mg."""
 
 _CAPITAL_UNIT = re.compile(r"(?:[MPp][A-ZΩ]|[kKGT]B)[a-z]*|Nm|Ms")
 """MW is no mW, MHz no mHz, kBps no kbps, pA no Pa and Nm no nm."""
@@ -452,21 +458,30 @@ def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, in
         return None
     summed = total + current
     if [token.word for token in tokens[stop : stop + 3]] == language.grammar["and-a-half"]:
-        return Amount("", summed + 0.5), stop + 3
+        return _part(summed + 0.5, tokens, stop + 3, language)
     if stop < len(tokens) and tokens[stop].word in language.fractions and tokens[stop].word not in language.numbers:
-        return Amount("", summed * language.fractions[tokens[stop].word]), stop + 1
+        return _part(summed * language.fractions[tokens[stop].word], tokens, stop + 1, language)
     if stop < len(tokens) and digits and (after := tokens[stop].amount) and 0 < after.value < 1 <= summed:
-        return Amount("", summed + after.value), stop + 1
+        return _part(summed + after.value, tokens, stop + 1, language)
     return Amount("", summed, amount.written if summed == amount.value else ""), stop
+
+
+def _part(value: float, tokens: list[Token], at: int, language: Language) -> tuple[Amount, int]:
+    """A number with a part, times the power of ten behind it: one and a half million, a quarter of a million."""
+    stop = next((k for k in range(at, len(tokens)) if tokens[k].word not in language.grammar["part-of"]), at)
+    sort, factor = language.numbers.get(tokens[stop].word, ("", 1.0)) if stop < len(tokens) else ("", 1.0)
+    return (Amount("", value * factor), stop + 1) if sort == "x" else (Amount("", value), at)
 
 
 def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount, int] | None:
     """A part of a unit: half a gigabyte, a quarter of a mile."""
     part, stop = language.fractions.get(tokens[at].word), at + 1
+    if part and (scaled := _part(part, tokens, stop, language))[1] > stop:
+        return scaled
     if part and stop < len(tokens) and tokens[stop].word in language.grammar["genitive"]:
         return Amount("", part), stop
-    while part and stop < len(tokens) and language.word(tokens[stop].word).light:
-        stop += 1
+    while part and stop < len(tokens) and (language.word(tokens[stop].word).light or tokens[stop].amount == ONE):
+        stop += 1  # "half a year" was read as "half 1 years"
     if part and stop < len(tokens) and tokens[stop].word in language.units:
         return Amount("", part), stop
     return None

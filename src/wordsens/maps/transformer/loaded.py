@@ -236,12 +236,11 @@ def load_parts(
     task: str = "base",
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
-    attention: str | None = "eager",
+    attention: str = "eager",
     access: Access = USUAL_ACCESS,
 ) -> LoadedModel:
     """The parts of a model by its name, or those of a loaded one. See `TransformerFeatures.from_pretrained`."""
-    if attention is not None:
-        require_choice("attention", attention, ATTENTIONS)
+    require_choice("attention", attention, ATTENTIONS)
     if dtype not in _DTYPES:
         raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
     if not isinstance(source, str | Path):
