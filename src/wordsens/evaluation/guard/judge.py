@@ -405,6 +405,8 @@ def _persons(one: ReadText, other: ReadText, language: Language) -> list[_Eviden
 def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """An "or" in the place of an "and"."""
     joining = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
+    if not any(joining):
+        return []
     counts = [Counter(token.word for token in side) for side in joining]
     fewer, more = [word for word in language.joining if word in counts[0] - counts[1]], [*(counts[1] - counts[0])]
     if fewer and more:
