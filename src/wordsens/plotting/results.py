@@ -93,34 +93,27 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
     return figure
 
 
-_LARGEST_BUDGET, _BUDGETS = 0.5, 200
-"""Of the figure of a calibration, and how many it draws."""
-
-
 @styled
 def budgets(result: Calibration, *, style: StyleFile = None) -> Figure:
     """The share of near-duplicates that is kept under every limit of false hits, with and without the guard."""
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
-    least = min(result.budget, 0.002)
+    limits = np.geomspace(min(result.budget, 0.002), max(result.budget, 0.5), 200)
     for guard, label in ((False, "threshold alone"), (True, "threshold and guard")):
-        limits = np.geomspace(least, _LARGEST_BUDGET, _BUDGETS)
         points = [result.point_at(float(limit), guard=guard) for limit in limits]
-        recall, low, high = ([getattr(point, name) or 0.0 for point in points] for name in _RECALL)
+        names = ("recall", "recall_low", "recall_high")
+        recall, low, high = ([getattr(point, name) or 0.0 for point in points] for name in names)
         colour = STYLES[guard][0]
         axes.plot(limits, recall, drawstyle="steps-post", color=colour, label=label)
         axes.fill_between(limits, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
     axes.axvline(result.budget, color=GUIDE, linestyle=":", linewidth=1.2, label=f"budget {result.budget:g}")
-    log_axes(axes, [least, _LARGEST_BUDGET])
+    log_axes(axes, [limits[0], limits[-1]])
     axes.set_xlabel(f"upper limit of the share of opposites that pass ({result.confidence:g} confidence)")
     axes.set_ylabel("share of near-duplicates kept")
     axes.set_ylim(0, 1)
     legend_below(figure, [axes])
     figure.caption = "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: 95 % intervals."
     return figure
-
-
-_RECALL = ("recall", "recall_low", "recall_high")
 
 
 @styled
