@@ -27,9 +27,6 @@ from wordsens.text.pairs import Pairs
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Of the table."""
 
-DISTANCES = {"l2": lambda cosine: 2 - 2 * cosine, "cosine": lambda cosine: 1 - cosine}
-"""From a cosine to the distance of two vectors of length one: squared Euclidean, and cosine distance."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class KindHits:
@@ -104,7 +101,7 @@ class Calibration(Shown):
         without a threshold, or where similarities are no cosines."""
         if self.threshold is None or not self.measured.cosines:
             return None
-        return {name: distance(self.threshold) for name, distance in DISTANCES.items()}
+        return {"l2": 2 - 2 * self.threshold, "cosine": 1 - self.threshold}
 
     @property
     def budgets(self) -> list[tuple[OperatingPoint, OperatingPoint]]:
