@@ -44,7 +44,10 @@ def long_pairs(tmp_path):
 def test_the_answer_in_words_comes_first(wordsens, pairs):
     run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6")
     assert (run.code, run.out.startswith("At your threshold .6, which keeps ")) == (0, True)
-    assert re.search(r"negation +12 +0\.\d{3} +\[0\.\d\d, 0\.\d\d\] +\d+% +\[\d+%, \d+%\]", run.out)
+    assert re.search(r"negation +12 +\d+% +\[\d+%, \d+%\]\n", run.out)
+    assert "AUC" not in run.out
+    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6", "--verbose")
+    assert re.search(r"negation +12 +\d+% +\[\d+%, \d+%\] +0\.\d{3} +\[0\.\d\d, 0\.\d\d\]", run.out)
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, documented):

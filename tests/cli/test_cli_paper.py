@@ -131,10 +131,10 @@ def test_an_interrupted_run_says_what_it_has_and_is_resumed(wordsens, tmp_path, 
 def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeypatch, no_figures):
     measured = run._measured
 
-    def failing(experiment, cell, *more):
-        if cell.map == "rf" and cell.draw == 0:
-            return run.failed(cell, "RuntimeError: out of luck"), None
-        return measured(experiment, cell, *more)
+    def failing(experiment, cells, *more):
+        for cell, outcome in zip(cells, measured(experiment, cells, *more), strict=True):
+            fails = cell.map == "rf" and cell.draw == 0
+            yield (run.failed(cell, "RuntimeError: out of luck"), None) if fails else outcome
 
     monkeypatch.setattr(run, "_measured", failing)
     small = ("paper", "n=[4, 6]", "map=[rf, raf]", "--out", str(tmp_path))

@@ -62,6 +62,11 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
         assert row.auc_low <= row.auc <= row.auc_high
         assert row.false_hits_low <= row.false_hits <= row.false_hits_high
     assert result.recall_low < result.recall < result.recall_high
+    for kind, row in result.near_duplicates.items():
+        near = values[same & (kinds == kind)]
+        assert (row.pairs, row.recall) == (len(near), np.mean(near >= result.threshold))
+        assert row.recall_low <= row.recall <= row.recall_high
+    assert sum(row.pairs for row in result.near_duplicates.values()) == 25
 
 
 def test_intervals_of_a_share_hold_the_truth():

@@ -1,4 +1,4 @@
-"""The pages of check, compare and explain in a browser: one template, read by everyone, nothing asked for."""
+"""The pages of four commands in a browser: one template, read by everyone, nothing asked for."""
 
 import pytest
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
@@ -7,7 +7,7 @@ from tests.report.test_page_in_browser import AXE
 import wordsens as ws
 from wordsens.display.content import Display, Finding, Findings, Marked, Shade, Table, Words, minus, plain
 from wordsens.display.page import html_fragment, html_page, markdown
-from wordsens.plotting import cosines
+from wordsens.plotting import budgets, cosines
 from wordsens.plotting.style import with_picture
 
 TEXTS = ("please enable the sync", "please <b>disable</b> the sync")
@@ -16,16 +16,18 @@ TEXTS = ("please enable the sync", "please <b>disable</b> the sync")
 @pytest.fixture(scope="module")
 def displays():
     check = ws.check(bag_of_words, few_pairs(), requirements=["negation.false_hits <= .1"])
+    calibration = ws.calibrate(bag_of_words, few_pairs(), 0.3, guard=True)
     texts = [review.text for review in ws.shipped_reviews()[:20]]
     return {
         "check": with_picture(check.display(pairs="all"), cosines(check)),
+        "calibrate": with_picture(calibration.display(distance="l2"), budgets(calibration)),
         "compare": ws.compare(bag_of_words, deaf_to_negations, texts, few_pairs()).display(),
         "explain": ws.explain(bag_of_words, *TEXTS).display(),
     }
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("name", ["check", "compare", "explain"])
+@pytest.mark.parametrize("name", ["check", "calibrate", "compare", "explain"])
 def test_axe_finds_nothing_serious_at_any_width_and_scheme(browser, displays, tmp_path, name):
     page = html_page(displays[name], title=name, heading=name, version="1")
     (tmp_path / "page.html").write_text(page, encoding="utf-8")

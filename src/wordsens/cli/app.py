@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from wordsens.cli.audit import audit
+from wordsens.cli.calibrate import calibrate
 from wordsens.cli.check import check
 from wordsens.cli.compare import compare
 from wordsens.cli.explain import explain
@@ -81,7 +82,7 @@ def wordsens(
 
 app.command(rich_help_panel="One text")(measure)
 app.command("app", rich_help_panel="One text")(page)
-for command in (audit, check, compare, explain, flips, guard, tune):
+for command in (audit, calibrate, check, compare, explain, flips, guard, tune):
     app.command(rich_help_panel="Models")(command)
 for command in (paper, report):
     app.command(rich_help_panel="Experiments")(command)

@@ -72,6 +72,12 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Print every pair, worst first.", rich_help_panel=_MORE)
     ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Also every kind's AUC, and which kinds the model tells.", rich_help_panel=_MORE
+        ),
+    ] = False
     csv_file: Annotated[str | None, unset("Write every pair with its cosine.", "--csv", panel=_MORE)] = None
     html: Html = None
     guard: Annotated[
@@ -163,7 +169,7 @@ def check(options: CheckOptions) -> None:
         "layers": [asdict(row) for row in layers],
         "guarded": None if guarded is None else asdict(guarded),
     }
-    display = result.display(**views, pairs="all" if options.all_pairs else "none")
+    display = result.display(**views, pairs="all" if options.all_pairs else "none", verbose=options.verbose)
     options.print("check", document, display, verbose=options.all_pairs)
     require_met(result.failures)
 
@@ -204,7 +210,7 @@ def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> Non
         from wordsens.plotting.style import with_picture
 
         title = f"Does {result.model} tell opposites from near-duplicates?"
-        display = with_picture(result.display(**views, pairs="all"), cosines(result))
+        display = with_picture(result.display(**views, pairs="all", verbose=True), cosines(result))
         write_page(options.html, "check", title, display)
 
 

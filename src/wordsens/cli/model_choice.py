@@ -45,10 +45,9 @@ def requirements_option(examples: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommandOptions:
-    """Seed, threads and output."""
+class OutputOptions:
+    """Threads and output."""
 
-    seed: Seed = 0
     threads: Threads = 1
     as_json: AsJson = False
     quiet: Quiet = False
@@ -72,6 +71,13 @@ class CommandOptions:
                 print_json({"command": command, "version": __version__, **document})
             else:
                 print_display(display, verbose=verbose)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions(OutputOptions):
+    """Seed, threads and output."""
+
+    seed: Seed = 0
 
 
 def write_page(path: str, command: str, title: str, display: Display) -> None:

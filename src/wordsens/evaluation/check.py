@@ -71,6 +71,17 @@ class KindRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NearRow:
+    """One kind of near-duplicate: its pairs, and their share at or above the threshold with its 95 % interval."""
+
+    kind: str
+    pairs: int
+    recall: float
+    recall_low: float
+    recall_high: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class LengthRow:
     """One kind at one length: its AUC against near-duplicates of that length, and its share at or above the threshold;
     the first is None where there are none."""
@@ -107,6 +118,7 @@ class Check(Gated):
         threshold: the similarity from which on two texts count as the same.
         recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 % interval.
         kinds: by kind of opposite, its row.
+        near_duplicates: by kind of near-duplicate, its row.
         lengths: one row a kind and length.
         drops: how each kind's AUC has changed since the baseline, and that of all together; empty without one.
         requirements: as they were asked.
@@ -124,6 +136,7 @@ class Check(Gated):
     recall_low: float
     recall_high: float
     kinds: dict[str, KindRow]
+    near_duplicates: dict[str, NearRow]
     lengths: tuple[LengthRow, ...]
     drops: dict[str, Drop]
     requirements: tuple[Requirement, ...]
@@ -173,6 +186,7 @@ class Check(Gated):
             "answer": list(self.answer),
             **{name: getattr(self, name) for name in FIELDS},
             "kinds": [asdict(row) for row in self.kinds.values()],
+            "near_duplicates": [asdict(row) for row in self.near_duplicates.values()],
             "lengths": [asdict(row) for row in self.lengths],
             "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
             "failing_pairs": self.failing_pairs(),
@@ -194,7 +208,7 @@ class Check(Gated):
 
     def __repr__(self) -> str:
         state = "passed" if self.passed else "failed"
-        kinds = ", ".join(f"{row.kind}.auc {row.auc:.3f}" for row in self.kinds.values())
+        kinds = ", ".join(f"{row.kind}.false_hits {row.false_hits:.3f}" for row in self.kinds.values())
         return f"<Check of {self.model}, {state}: {kinds}>"
 
 
@@ -300,6 +314,7 @@ def evaluate(
     draws = threshold_draws(near, keep, seed=seed) if threshold is None else np.full(DRAWS, used)
     recall = share_over(near, used, np.full(DRAWS, used), seed=seed)
     kinds = {kind: _kind_row(measured, kind, used, draws, seed) for kind in measured.opposites}
+    near_rows = {kind: _near_row(measured, kind, used, seed) for kind in measured.near_kinds}
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)
     whole = {"threshold": used, "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high}
@@ -316,8 +331,8 @@ def evaluate(
     ]
     return Check(
         model=named.name, identity=named.identity(), measured=measured, keep=keep if threshold is None else None,
-        **whole, kinds=kinds, lengths=tuple(_length_rows(measured, used)), drops=drops, requirements=gate,
-        unmet=(*unmet, *_fallen(drops)), notes=(*compared_by, *notes, *further, *same), seed=seed,
+        **whole, kinds=kinds, near_duplicates=near_rows, lengths=tuple(_length_rows(measured, used)), drops=drops,
+        requirements=gate, unmet=(*unmet, *_fallen(drops)), notes=(*compared_by, *notes, *further, *same), seed=seed,
     )  # fmt: skip
 
 
@@ -336,6 +351,14 @@ def _kind_row(measured: PairSimilarities, kind: str, threshold: float, draws: np
         kind=kind, pairs=len(opposite), auc=near.value, auc_low=near.low, auc_high=near.high,
         auc_far=far and far.value, auc_far_low=far and far.low, auc_far_high=far and far.high,
         false_hits=hits.value, false_hits_low=hits.low, false_hits_high=hits.high,
+    )  # fmt: skip
+
+
+def _near_row(measured: PairSimilarities, kind: str, threshold: float, seed: Seed) -> NearRow:
+    values = measured.values[measured.near_kinds[kind]]
+    share = share_over(values, threshold, np.full(DRAWS, threshold), seed=derive_seed(seed, "near-duplicate", kind))
+    return NearRow(
+        kind=kind, pairs=len(values), recall=share.value, recall_low=share.low, recall_high=share.high
     )  # fmt: skip
 
 

@@ -198,6 +198,7 @@ class PairSimilarities:
     Attributes:
         opposites: by kind, which pairs are of it.
         opposite: which are of any kind of opposite.
+        near_kinds: by kind of near-duplicate, which pairs are of it.
         near, far: which pairs are near-duplicates, and paraphrases of few common words.
         paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the others; where there
             are only synonyms, they stand for the others.
@@ -214,6 +215,7 @@ class PairSimilarities:
         same = np.array([pair.same for pair in pairs])
         self.opposite, self.near = ~same, np.array([pair.near for pair in pairs])
         self.opposites = {str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])}
+        self.near_kinds = {str(kind): (kinds == kind) & self.near for kind in dict.fromkeys(kinds[self.near])}
         self.far = same & ~self.near
         synonyms = same & (kinds == SYNONYM)
         self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same

@@ -19,6 +19,9 @@ _AROUND = 6
 _FAILING = 5
 """Pairs behind a requirement that fails that are shown at once."""
 
+_NEAR = 6
+"""Likewise kinds of near-duplicates."""
+
 
 def answer(check: Check) -> tuple[str, ...]:
     """The share of opposites that pass at the threshold, with the worst kind; then the kinds that the model tells."""
@@ -105,15 +108,22 @@ def table(check: Check) -> ResultTable:
 
 
 def display(
-    check: Check, guarded: Guarded | None = None, layers: Sequence[LayerRow] = (), *, pairs: str = "worst"
+    check: Check,
+    guarded: Guarded | None = None,
+    layers: Sequence[LayerRow] = (),
+    *,
+    pairs: str = "worst",
+    verbose: bool = False,
 ) -> Display:
-    """The answer, what fails with its pairs, then kinds, lengths, layers, changes and pairs, changed words marked.
+    """The answer, what fails with its pairs, then kinds, near-duplicates, lengths, layers, changes and pairs, changed
+    words marked.
 
     Args:
         check: the result.
         guarded: with the guard behind the threshold.
         layers: layer by layer.
         pairs: "none" of those that fail nothing, the "worst" of each kind, or "all".
+        verbose: with every kind's AUC, the kinds that the model tells, and every kind of near-duplicate.
     """
     columns = ("cosine" if check.measured.cosines else "score", "", "kind", "first", "second")
 
@@ -125,7 +135,8 @@ def display(
     failing = check.failing_pairs(len(check.measured.pairs))
     tables = [
         listing("Pairs behind the requirements that fail, worst first", failing, _FAILING),
-        _kinds(check, guarded),
+        _kinds(check, guarded, verbose=verbose),
+        _near_duplicates(check, most=len(check.near_duplicates) if verbose else _NEAR),
         _lengths(check),
         _layers(layers),
         Table(
@@ -145,7 +156,7 @@ def display(
         tables.append(listing(title, check.all_pairs(), folded=True))
     gated = bool(check.requirements or check.drops)
     return Display(
-        check.answer,
+        check.answer if verbose else check.answer[:1],
         tuple(each for each in tables if each.rows),
         failures=check.failures,
         passed="All requirements are met." if gated and check.passed else "",
@@ -161,28 +172,47 @@ def _pair_cells(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (f"{row['similarity']:.3f}", "hit" if row["hit"] and not row["same"] else "", row["kind"], *marked)
 
 
-def _kinds(check: Check, guarded: Guarded | None) -> Table:
-    far = any(row.auc_far is not None for row in check.kinds.values())
+def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
+    far = verbose and any(row.auc_far is not None for row in check.kinds.values())
     rows = []
     for row in check.kinds.values():
-        auc = f"{row.auc:.3f}"
-        cells: list[Any] = [row.kind, row.pairs, Strong(auc, "rise") if row.auc < COIN else auc]
-        cells += [f"[{row.auc_low:.2f}, {row.auc_high:.2f}]", f"{row.false_hits:.0%}"]
+        cells: list[Any] = [row.kind, row.pairs, f"{row.false_hits:.0%}"]
         cells += [f"[{row.false_hits_low:.0%}, {row.false_hits_high:.0%}]"]
-        cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
+        if verbose:
+            auc = f"{row.auc:.3f}"
+            cells += [Strong(auc, "rise") if row.auc < COIN else auc, f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"]
+        cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         rows.append(tuple(cells))
     note = (
         f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} near-duplicates of "
         f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: the opposites that "
-        "do. AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always more "
-        f"alike{'; far: than a paraphrase of few common words' * far}. Brackets: 95 %."
+        "do."
     )
+    if verbose:
+        note += (
+            " AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always "
+            f"more alike{'; far: than a paraphrase of few common words' * far}."
+        )
+    note += " Brackets: 95 %."
     if guarded:
         note += f" With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits."
-    headings = ["kind", "pairs", "AUC", "[95 %]", "false hits", "[95 %]"]
-    headings += ["AUC far"] * far + ["with guard"] * (guarded is not None)
+    headings = ["kind", "pairs", "false hits", "[95 %]"] + ["with guard"] * (guarded is not None)
+    headings += ["AUC", "[95 %]"] * verbose + ["AUC far"] * far
     return Table("", tuple(headings), tuple(rows), note, len(rows))
+
+
+def _near_duplicates(check: Check, *, most: int) -> Table:
+    """Recall by kind, the lowest first."""
+    rows = sorted(check.near_duplicates.values(), key=lambda row: row.recall)
+    return Table(
+        "Near-duplicates that reach the threshold",
+        ("kind", "pairs", "recall", "[95 %]"),
+        tuple(
+            (row.kind, row.pairs, f"{row.recall:.0%}", f"[{row.recall_low:.0%}, {row.recall_high:.0%}]") for row in rows
+        ),
+        most=most,
+    )
 
 
 def _lengths(check: Check) -> Table:

@@ -4,24 +4,27 @@ from collections.abc import Callable
 from typing import Any
 
 from wordsens.display.content import Display
+from wordsens.evaluation.calibrate import Calibration
 from wordsens.evaluation.check import Check
 from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.explain import Explanation
 from wordsens.evaluation.flips import LabelFlips
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.findings import check, compare, explain, flips, generalization, length, sensitivity, tune
+from wordsens.findings import calibrate, check, compare, explain, flips, generalization, length, sensitivity, tune
 from wordsens.results import ResultTable
 from wordsens.training.held_out import Tuned
 
 TABLES: dict[type, Callable[[Any], ResultTable]] = {
     **sensitivity.TABLES,
     **generalization.TABLES,
+    Calibration: calibrate.table,
     Check: check.table,
     Comparison: compare.table,
     LabelFlips: flips.table,
     LengthAdvice: length.table,
 }
 DISPLAYS: dict[type, Callable[..., Display]] = {
+    Calibration: calibrate.display,
     Check: check.display,
     Comparison: compare.display,
     Explanation: explain.display,
@@ -29,6 +32,7 @@ DISPLAYS: dict[type, Callable[..., Display]] = {
     Tuned: tune.display,
 }
 ANSWERS: dict[type, Callable[[Any], tuple[str, ...]]] = {
+    Calibration: calibrate.answer,
     Check: check.answer,
     Comparison: compare.answer,
     Explanation: explain.answer,

@@ -2,6 +2,7 @@ from .attention import attention as attention
 from .attention import prompts as prompts
 from .records import along as along
 from .records import of_experiment as of_experiment
+from .results import budgets as budgets
 from .results import cosines as cosines
 from .results import words as words
 from .style import COLUMN_INCHES as COLUMN_INCHES

@@ -7,6 +7,7 @@ import numpy as np
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.evaluation.audit.cell import audited
+from wordsens.evaluation.calibrate import Calibration
 from wordsens.evaluation.check import Check
 from wordsens.generalization import OneWordFrontier
 from wordsens.maps.attention_pair import AttentionPair
@@ -52,6 +53,8 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
         return prompts(result, style=style)
     if isinstance(result, OneWordFrontier):
         return frontier(result, style=style)
+    if isinstance(result, Calibration):
+        return budgets(result, style=style)
     if isinstance(result, Check):
         return cosines(result, style=style)
     table = result.result_table()
@@ -87,6 +90,29 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
     axes.set_ylabel("share of the pairs")
     legend_below(figure, [axes])
     figure.caption = "Right of the threshold two texts count as the same: the orange part there are false hits."
+    return figure
+
+
+@styled
+def budgets(result: Calibration, *, style: StyleFile = None) -> Figure:
+    """The share of near-duplicates that is kept under every limit of false hits, with and without the guard."""
+    figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
+    axes = figure.subplots()
+    limits = np.geomspace(min(result.budget, 0.002), max(result.budget, 0.5), 200)
+    for guard, label in ((False, "threshold alone"), (True, "threshold and guard")):
+        points = [result.point_at(float(limit), guard=guard) for limit in limits]
+        names = ("recall", "recall_low", "recall_high")
+        recall, low, high = ([getattr(point, name) or 0.0 for point in points] for name in names)
+        colour = STYLES[guard][0]
+        axes.plot(limits, recall, drawstyle="steps-post", color=colour, label=label)
+        axes.fill_between(limits, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
+    axes.axvline(result.budget, color=GUIDE, linestyle=":", linewidth=1.2, label=f"budget {result.budget:g}")
+    log_axes(axes, [limits[0], limits[-1]])
+    axes.set_xlabel(f"upper limit of the share of opposites that pass ({result.confidence:g} confidence)")
+    axes.set_ylabel("share of near-duplicates kept")
+    axes.set_ylim(0, 1)
+    legend_below(figure, [axes])
+    figure.caption = "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: 95 % intervals."
     return figure
 
 

@@ -1,68 +1,76 @@
-"""The threshold on a score that lets at most a given share of one sample through, and how much of another it keeps."""
+"""The smallest threshold on a score that surely lets at most a share of one sample through, and what it keeps of
+another; exact limits of a share."""
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import betaincinv
 
-from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, LEVEL, in_blocks
+from wordsens.statistics.auc import LEVEL
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OperatingPoint:
-    """The smallest threshold under a budget, and what it keeps; None where it keeps nothing.
+    """The smallest threshold under a budget; all but the budget are None where there is none.
 
     Attributes:
-        threshold: the smallest of all numbers that at most the budget of the unwanted sample reaches.
-        recall: the share of the wanted sample at or above it.
-        threshold_low, threshold_high, recall_low, recall_high: 95 % intervals of a bootstrap over the members of both
-            samples; a limit of the threshold is None where nothing is kept.
-        unwanted_high: the share of unwanted ones that may pass the threshold in truth: an exact upper limit of 95 %
-            (Clopper and Pearson 1934), given how many of the sample do.
+        budget: the share of unwanted ones that may pass.
+        threshold: a score, at or above which a member passes.
+        hits: the unwanted members of the sample that pass.
+        limit: the upper limit of their share, of at most the budget.
+        recall, recall_low, recall_high: the share of wanted ones that pass, with its 95 % interval.
     """
 
-    threshold: float | None
-    recall: float | None
-    threshold_low: float | None
-    threshold_high: float | None
-    recall_low: float
-    recall_high: float
-    unwanted_high: float
+    budget: float
+    threshold: float | None = None
+    hits: int | None = None
+    limit: float | None = None
+    recall: float | None = None
+    recall_low: float | None = None
+    recall_high: float | None = None
 
 
 def operating_point(
-    unwanted: Float[np.ndarray, " m"],
-    wanted: Float[np.ndarray, " n"],
-    budget: int | float,
-    *,
-    seed: Seed,
-    draws: int = DRAWS,
+    unwanted: Float[np.ndarray, " m"], wanted: Float[np.ndarray, " n"], budget: float, *, confidence: float = LEVEL
 ) -> OperatingPoint:
-    """The operating point of two samples of scores, high ones of which pass.
+    """The smallest score from which upwards every threshold has an upper limit of the share of unwanted ones that pass
+    of at most the budget, and that keeps some wanted ones. A score of -infinity never passes.
 
-    >>> point = operating_point(np.array([0.1, 0.5]), np.array([0.4, 0.6, 0.7]), 0.01, seed=0)
-    >>> point.threshold, round(point.recall, 3)
-    (0.6, 0.667)
+    The limit is Clopper and Pearson's, one-sided. Fewer pass as the threshold rises, so that the share in truth is
+    above the budget in at most 1 - confidence of all samples, though the threshold is chosen on the same sample (Bates
+    et al. 2021, Distribution-free, risk-controlling prediction sets, Theorem 1).
+
+    >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
+    >>> point = operating_point(unwanted, wanted, 0.02)
+    >>> round(point.threshold, 3), point.hits, round(point.limit, 4), point.recall
+    (0.894, 3, 0.0193, 0.22)
     """
-    allowed = math.floor(budget * len(unwanted) + 1e-9)
-    threshold, recall = (float(numbers[0]) for numbers in _points(unwanted[None], wanted[None], allowed))
-    random = np.random.default_rng(derive_seed(seed, "operating point"))
-    parts = []
-    for count in in_blocks(draws, len(unwanted) + len(wanted)):
-        unwanted_draw, wanted_draw = (random.choice(sample, size=(count, len(sample))) for sample in (unwanted, wanted))
-        parts.append(_points(unwanted_draw, wanted_draw, allowed))
-    thresholds, recalls = (np.concatenate(part) for part in zip(*parts, strict=True))
-    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    # Order statistics: between a number and infinity there is nothing to interpolate.
-    low, high = np.quantile(thresholds, ends, method="nearest")
-    recall_low, recall_high = np.quantile(recalls, ends)
+    count = len(unwanted)
+    allowed = bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence)) - 1
+    # The largest score that is too low: at it one more than allowed would pass.
+    excluded = np.sort(unwanted)[count - 1 - allowed] if allowed >= 0 else math.inf
+    if not (wanted > excluded).any():
+        return OperatingPoint(budget=budget)
+    scores = np.concatenate([unwanted, wanted])
+    threshold = float(scores[scores > excluded].min())
+    hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
+    low, high = share_interval(passing, len(wanted))
     return OperatingPoint(
-        _finite(threshold), recall or None, _finite(low), _finite(high), float(recall_low), float(recall_high),
-        share_at_most(int((unwanted >= threshold).sum()), len(unwanted)),
+        budget=budget, threshold=threshold, hits=hits, limit=share_at_most(hits, count, confidence),
+        recall=passing / len(wanted), recall_low=low, recall_high=high,
     )  # fmt: skip
+
+
+def least_count(budget: float, confidence: float = LEVEL) -> int:
+    """How many it takes of which none passes for the upper limit of the share to be at most the budget.
+
+    >>> least_count(0.01)
+    299
+    """
+    return math.ceil(math.log1p(-confidence) / math.log1p(-budget))
 
 
 def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
@@ -72,25 +80,6 @@ def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
     0.0444
     """
     return 1.0 if hits >= trials else float(betaincinv(hits + 1, trials - hits, level))
-
-
-def _points(
-    unwanted: Float[np.ndarray, "draws m"], wanted: Float[np.ndarray, "draws n"], allowed: int
-) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
-    """Threshold and recall of every row of samples; infinity and 0 where nothing is kept."""
-    if allowed >= unwanted.shape[1]:
-        excluded = np.full(len(unwanted), -np.inf)
-    else:
-        place = unwanted.shape[1] - 1 - allowed
-        excluded = np.partition(unwanted, place, axis=1)[:, place]
-    recall = (wanted > excluded[:, None]).mean(axis=1)
-    both = np.concatenate([unwanted, wanted], axis=1)
-    threshold = np.where(both > excluded[:, None], both, np.inf).min(axis=1)
-    return np.where(recall > 0, threshold, np.inf), recall
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def share_interval(hits: int, trials: int) -> tuple[float, float]:

@@ -1,0 +1,200 @@
+"""A threshold for a budget of false hits: the smallest that surely keeps it, and what it costs in near-duplicates."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from wordsens.display.content import Display
+from wordsens.errors import InputError
+from wordsens.evaluation.guard import guard as judge
+from wordsens.evaluation.similarities import (
+    PairSimilarities,
+    Progress,
+    choose_pairs,
+    gives_cosines,
+    prompted,
+    readable,
+    similarities,
+)
+from wordsens.looks import answer_of, display_of
+from wordsens.models.load import load
+from wordsens.results import Shown
+from wordsens.statistics.operating_point import OperatingPoint, least_count, operating_point, share_at_most
+from wordsens.text.pairs import Pairs
+
+BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
+"""Of the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindHits:
+    """One kind of opposite: how many there are and pass, and the exact upper limit of the share that does."""
+
+    kind: str
+    pairs: int
+    hits: int
+    limit: float
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Calibration(Shown):
+    """A threshold for a budget of false hits.
+
+    Attributes:
+        model: its name.
+        identity: of its weights; "unknown" where they cannot be read.
+        measured: the pairs and their similarities.
+        different: which pairs the guard calls different.
+        budget: the share of opposites that may pass.
+        confidence: of every upper limit.
+        guard: whether a pair that the guard calls different is no hit.
+        notes: what a reader should know of the pairs.
+    """
+
+    model: str
+    identity: str
+    measured: PairSimilarities
+    different: np.ndarray
+    budget: float
+    confidence: float
+    guard: bool
+    notes: tuple[str, ...]
+
+    @property
+    def point(self) -> OperatingPoint:
+        """The threshold with its recall and false hits."""
+        return self.point_at(self.budget, guard=self.guard)
+
+    @property
+    def threshold(self) -> float | None:
+        """The similarity from which on two texts count as the same; None where no threshold keeps the budget."""
+        return self.point.threshold
+
+    def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
+        """Likewise for another budget, with the guard behind the threshold or without it."""
+        scores, measured = self._scores(guard), self.measured
+        return operating_point(scores[measured.opposite], scores[measured.near], budget, confidence=self.confidence)
+
+    def _scores(self, guard: bool) -> np.ndarray:
+        return np.where(self.different, -np.inf, self.measured.values) if guard else self.measured.values
+
+    @property
+    def needed(self) -> int:
+        """How many opposites the budget needs, if none of them passes."""
+        return least_count(self.budget, self.confidence)
+
+    @property
+    def kinds(self) -> tuple[KindHits, ...]:
+        """A row a kind of opposite; none without a threshold."""
+        threshold, scores = self.threshold, self._scores(self.guard)
+        rows = []
+        for kind, members in self.measured.opposites.items() if threshold is not None else ():
+            hits, pairs = int((scores[members] >= threshold).sum()), int(members.sum())
+            rows.append(KindHits(kind=kind, pairs=pairs, hits=hits, limit=share_at_most(hits, pairs, self.confidence)))
+        return tuple(rows)
+
+    @property
+    def distances(self) -> dict[str, float] | None:
+        """The threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and `cosine`, 1 - c; None
+        without a threshold, or where similarities are no cosines."""
+        if self.threshold is None or not self.measured.cosines:
+            return None
+        return {"l2": 2 - 2 * self.threshold, "cosine": 1 - self.threshold}
+
+    @property
+    def budgets(self) -> list[tuple[OperatingPoint, OperatingPoint]]:
+        """The points of several budgets, without the guard and with it."""
+        budgets = sorted({*BUDGETS, self.budget})
+        return [(self.point_at(budget, guard=False), self.point_at(budget, guard=True)) for budget in budgets]
+
+    def columns(self) -> dict[str, Any]:
+        """A row a budget, without the guard and with it."""
+        rows = [{"guard": guard, **asdict(points[guard])} for points in self.budgets for guard in (False, True)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, as the JSON document has them."""
+        return {
+            "answer": list(self.answer),
+            "confidence": self.confidence,
+            "guard": self.guard,
+            **asdict(self.point),
+            "distances": self.distances,
+            "opposites": int(self.measured.opposite.sum()),
+            "needed": self.needed,
+            "near_duplicates": int(self.measured.near.sum()),
+            "kinds": [asdict(row) for row in self.kinds],
+            "budgets": [[asdict(point) for point in points] for points in self.budgets],
+            "notes": list(self.notes),
+        }
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The threshold in a sentence, or why there is none."""
+        return answer_of(self)
+
+    def display(self, **options: Any) -> Display:
+        """The answer, the kinds of opposites, and what other budgets cost; `options` are those of `findings`."""
+        return display_of(self, **options)
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {self.model}: threshold {self.threshold}>"
+
+
+def calibrate(
+    model: Any,
+    pairs: Pairs | None,
+    budget: float = 0.02,
+    *,
+    confidence: float = 0.95,
+    guard: bool = False,
+    prompt_names: Sequence[str] = (),
+    progress: Progress = lambda done, total: None,
+) -> Calibration:
+    """The smallest threshold at which at most the budget of opposites pass as the same, at the given confidence.
+
+    It is the smallest similarity from which upwards the exact upper limit (Clopper and Pearson, one-sided) of the share
+    of opposites that pass is at most the budget. Since that share falls as the threshold rises, the share in truth is
+    above the budget in at most 1 - confidence of all samples of pairs, and no second sample is needed (risk-controlling
+    prediction sets, Bates et al. 2021). Assumed is that the pairs in use are drawn like these. Nothing is random.
+
+    Args:
+        model: whatever `check` takes.
+        pairs: yours: a file, or rows (kind, first, second, same); None for the package's own.
+        budget: the share of opposites that may pass.
+        confidence: of the limit.
+        guard: whether `wordsens.guard` stands behind the threshold: a pair that it calls different does not pass.
+        prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and the second ones.
+        progress: called with (done, total), in texts or pairs.
+
+    Raises:
+        InputError: no such model, a wrong row, or a budget or confidence that is no share.
+
+    >>> def letters(texts):
+    ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    >>> pairs = [("switch", f"Open door {n}.", f"Shut door {n}.", False) for n in range(90)]
+    >>> pairs += [("near", f"Where is door {n}?", f"Where's door {n}?", True) for n in range(30)]
+    >>> result = calibrate(letters, pairs, 0.05)
+    >>> round(result.threshold, 3), result.point.hits, result.point.recall
+    (0.974, 0, 1.0)
+    """
+    for name, share in (("budget", budget), ("confidence", confidence)):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+            raise InputError(f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %")
+    chosen, notes = choose_pairs(pairs)
+    if pairs is None:
+        notes.append("these are the package's pairs: the threshold is for opposites like them; give pairs of your own")
+    loaded = load(model)
+    sides = prompted(loaded, prompt_names)
+    read, unread = readable(sides, chosen)
+    if not any(pair.near for pair in read):
+        raise InputError("`pairs` holds no near-duplicate that the model reads; give shorter texts")
+    values = similarities(sides, read, progress=progress)
+    different = np.array([judge(pair.first, pair.second).verdict == "different" for pair in read])
+    return Calibration(
+        model=loaded.name, identity=loaded.identity(), guard=guard, budget=float(budget), confidence=float(confidence),
+        measured=PairSimilarities(read, values, cosines=gives_cosines(sides)), different=different,
+        notes=(*notes, *unread),
+    )  # fmt: skip

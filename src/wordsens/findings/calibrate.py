@@ -1,0 +1,116 @@
+"""What a calibration says: its threshold or why there is none, the kinds that pass, and what other budgets cost."""
+
+import math
+from typing import Any
+
+from wordsens.display.content import Display, Table
+from wordsens.evaluation.calibrate import Calibration
+from wordsens.results import ResultTable
+from wordsens.statistics.operating_point import OperatingPoint
+
+
+def answer(calibration: Calibration) -> tuple[str, ...]:
+    """The threshold with what it keeps and lets through, or that there is none; then the same with the other use of the
+    guard."""
+    budget, count = percent(calibration.budget), int(calibration.measured.opposite.sum())
+    other = calibration.point_at(calibration.budget, guard=not calibration.guard)
+    where = "without the guard" if calibration.guard else "with the guard"
+    point = calibration.point
+    if point.threshold is None:
+        behind = " with the guard" if calibration.guard else ""
+        sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
+        if count < calibration.needed:
+            return (
+                f"{sentence} for sure: {count} opposites are too few; at {percent(calibration.confidence)} confidence "
+                f"it takes {calibration.needed} of which none passes.",
+            )
+        if other.threshold is not None:
+            sentence += f"; {where} {rounded_up(other.threshold)} does and keeps {percent(other.recall or 0.0)}"
+        return (f"{sentence}.",)
+    guarded = " and the guard" if calibration.guard else ""
+    first = (
+        f"With the threshold {rounded_up(point.threshold)}{guarded}, {calibration.model} keeps {_kept(point)} of the "
+        f"near-duplicates, and {point.hits} of {count} opposites pass as the same: at most {budget} of opposites like "
+        f"these, at {percent(calibration.confidence)} confidence."
+    )
+    if other.threshold is None:
+        return first, f"{where.capitalize()} no threshold serves."
+    costs = f"the threshold {rounded_up(other.threshold)} keeps {percent(other.recall or 0.0)}"
+    return first, f"{where.capitalize()} {costs}."
+
+
+def _kept(point: OperatingPoint) -> str:
+    low, high = point.recall_low or 0.0, point.recall_high or 0.0
+    return f"{percent(point.recall or 0.0)} ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def percent(share: float) -> str:
+    """
+    >>> percent(0.02), percent(0.005), percent(0.6123)
+    ('2 %', '0.5 %', '61.2 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
+def rounded_up(threshold: float) -> str:
+    """Six digits of a threshold, at which nothing passes that does not at the threshold itself.
+
+    >>> rounded_up(0.8300001), rounded_up(1.0)
+    ('.830001', '1')
+    """
+    return _digits(math.ceil(threshold * 1e6 - 1e-6) / 1e6)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".").replace("0.", ".", 1) or "0"
+
+
+def in_distance(calibration: Calibration, name: str) -> str:
+    """The threshold as a distance of a vector store, "l2" or "cosine", rounded down; "" without a threshold."""
+    if calibration.distances is None:
+        return ""
+    distance = math.floor(calibration.distances[name] * 1e6 + 1e-6) / 1e6
+    if name == "cosine":
+        return f"As a cosine distance, 1 - c: at most {_digits(distance)}."
+    root = math.floor(math.sqrt(distance) * 1e6) / 1e6
+    return (
+        f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {_digits(distance)}; where a store takes "
+        f"the root, at most {_digits(root)}."
+    )
+
+
+def table(calibration: Calibration) -> ResultTable:
+    """A row a budget, without the guard and with it."""
+    return ResultTable(calibration.answer[0], calibration.columns(), notes=calibration.notes)
+
+
+def display(calibration: Calibration, distance: str = "") -> Display:
+    """The answer, also in the distance of that name; the kinds of opposites that pass, and a row a budget."""
+    confidence = percent(calibration.confidence)
+    kinds = Table(
+        "",
+        ("kind", "opposites", "pass", f"at most ({confidence})"),
+        tuple((row.kind, row.pairs, row.hits, percent(row.limit)) for row in calibration.kinds),
+        most=len(calibration.kinds),
+    )
+    budgets = Table(
+        "What a budget of false hits costs",
+        ("budget", "threshold", "keeps", "pass", "with guard", "keeps", "pass"),
+        tuple((percent(alone.budget), *_cells(alone), *_cells(guarded)) for alone, guarded in calibration.budgets),
+        f"keeps: near-duplicates at or above the threshold, with its 95 % interval. pass: the opposites that are, of "
+        f"{int(calibration.measured.opposite.sum())}; with the guard, those that it does not call different. Each "
+        f"budget holds at {confidence} confidence for pairs that are drawn like these.",
+        len(calibration.budgets),
+    )
+    said = in_distance(calibration, distance) if distance else ""
+    return Display(
+        (*calibration.answer, *filter(None, [said])),
+        tuple(each for each in (kinds, budgets) if each.rows),
+        notes=calibration.notes,
+    )
+
+
+def _cells(point: OperatingPoint) -> tuple[Any, ...]:
+    if point.threshold is None:
+        return "none", None, None
+    return rounded_up(point.threshold), _kept(point), point.hits
