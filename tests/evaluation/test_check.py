@@ -160,6 +160,25 @@ def test_what_is_understood(text, parts):
     assert (one.kind, one.field, one.sign, one.bound) == parts
 
 
+def test_requirements_on_all_opposites_and_with_the_guard():
+    requirements = [
+        "false_hits <= .1",
+        "guarded_false_hits <= .1",
+        "guarded_recall >= .01",
+        "negation.guarded_false_hits > .1",
+    ]
+    result = ws.check(deaf_to_negations, few_pairs(), requirements=requirements)
+    measured = result.measured
+    hits = measured.values >= result.threshold
+    judged = [ws.guard(pair.first, pair.second).verdict != "different" for pair in measured.pairs]
+    assert result.false_hits == hits[measured.opposite].mean() > 0.1
+    assert result.guarded().all_false_hits == (hits & judged)[measured.opposite].mean()
+    failing = [each.requirement for each in result.unmet]
+    assert failing == ["false_hits <= .1", "negation.guarded_false_hits > .1"]
+    assert not any(row["same"] for row in result.failing_pairs())
+    assert result.failing_pairs()
+
+
 @pytest.mark.parametrize(
     "text",
     [

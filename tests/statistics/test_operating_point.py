@@ -28,8 +28,13 @@ def test_it_is_what_a_search_finds(steps, budget, confidence):
     random = np.random.default_rng(steps)
     unwanted, wanted = random.integers(0, steps, 60) / steps, random.integers(steps // 4, steps + 2, 40) / steps
     point = operating_point(unwanted, wanted, budget, confidence=confidence)
-    assert (point.threshold, point.hits, point.recall) == by_search(unwanted, wanted, budget, confidence)
-    assert point.threshold is None or (point.limit <= budget and point.recall_low <= point.recall <= point.recall_high)
+    threshold, hits, recall = by_search(unwanted, wanted, budget, confidence)
+    assert (point.hits, point.recall) == (hits, recall)
+    if threshold is not None:
+        assert point.threshold <= threshold
+        assert (sum(unwanted >= point.threshold), np.mean(wanted >= point.threshold)) == (hits, recall)
+        assert point.limit <= budget
+        assert point.recall_low <= point.recall <= point.recall_high
 
 
 @pytest.mark.parametrize("digits", [1, 8])

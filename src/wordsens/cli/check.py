@@ -91,7 +91,11 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         typer.Option("--layers", help="Also compare layer by layer, before and after pooling.", rich_help_panel=_MORE),
     ] = False
     requirements: Annotated[
-        list[str] | None, requirements_option("'negation.false_hits <= .2', 'all.auc >= .4' or 'recall >= .9'")
+        list[str] | None,
+        requirements_option(
+            "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', of all opposites 'false_hits <= .1', or "
+            "with the guard 'guarded_false_hits <= .05'"
+        ),
     ] = None
     baseline: Annotated[
         str | None, unset("Fail on a significant drop of an AUC since this file was saved.", panel=GATE)

@@ -40,8 +40,12 @@ KIND_FIELDS = (
     "pairs", "auc", "auc_low", "auc_high", "auc_far", "auc_far_low", "auc_far_high", "false_hits", "false_hits_low",
     "false_hits_high",
 )  # fmt: skip
-FIELDS = ("threshold", "recall", "recall_low", "recall_high")
+FIELDS = ("threshold", "recall", "recall_low", "recall_high", "false_hits", "false_hits_low", "false_hits_high")
 """Numbers of a kind, and of the whole, that a requirement may name."""
+
+GUARDED = "guarded_false_hits"
+_GUARDED_FIELDS = (GUARDED, "guarded_recall")
+"""Those with the guard behind the threshold; the latter of the whole alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +103,12 @@ class Guarded:
 
     Attributes:
         recall: the share of near-duplicates at or above the threshold that the guard does not call different.
+        all_false_hits: that of all opposites.
         false_hits: by kind, that of opposites.
     """
 
     recall: float
+    all_false_hits: float
     false_hits: dict[str, float]
 
 
@@ -117,6 +123,7 @@ class Check(Gated):
         keep: the share of near-duplicates that the threshold was to keep; None where the threshold was given.
         threshold: the similarity from which on two texts count as the same.
         recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 % interval.
+        false_hits, false_hits_low, false_hits_high: that of all opposites.
         kinds: by kind of opposite, its row.
         near_duplicates: by kind of near-duplicate, its row.
         lengths: one row a kind and length.
@@ -135,6 +142,9 @@ class Check(Gated):
     recall: float
     recall_low: float
     recall_high: float
+    false_hits: float
+    false_hits_low: float
+    false_hits_high: float
     kinds: dict[str, KindRow]
     near_duplicates: dict[str, NearRow]
     lengths: tuple[LengthRow, ...]
@@ -159,6 +169,8 @@ class Check(Gated):
         it where too few are kept."""
         kinds = {each.kind for each in self.unmet}
         rows = self.all_pairs()
+        if any(each.requirement.startswith("false_hits") for each in self.unmet):
+            kinds.add(TOGETHER)
         hits = [row for row in rows if not row["same"] and row["hit"] and ({row["kind"], TOGETHER} & kinds)]
         if not any(not each.kind and each.requirement.startswith("recall") for each in self.unmet):
             return hits[:most]
@@ -167,12 +179,7 @@ class Check(Gated):
 
     def guarded(self) -> Guarded:
         """False hits and recall with `wordsens.guard` behind the threshold: what it calls different is no hit."""
-        measured = self.measured
-        hits = measured.values >= self.threshold
-        for place in np.flatnonzero(hits):
-            hits[place] = guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
-        false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
-        return Guarded(float(hits[measured.near].mean()), false_hits)
+        return _guarded(self.measured, self.threshold)
 
     def columns(self) -> dict[str, Any]:
         """A row a kind of opposite."""
@@ -239,8 +246,9 @@ def check(
         kinds: only these kinds of opposites.
         threshold: the similarity from which on two texts count as the same, such as that of your cache.
         keep: without one, the share of near-duplicates that it keeps.
-        requirements: such as "negation.false_hits <= .2", "all.auc >= .5" or "recall >= .9"; those that are not met are
-            `failures`.
+        requirements: such as "negation.false_hits <= .2" of a kind, "all.auc >= .5" of every kind, "recall >= .9" and
+            "false_hits <= .1" of all pairs; with `wordsens.guard` behind the threshold "guarded_false_hits" and
+            "guarded_recall". Those that are not met are `failures`.
         baseline: a file of `save_baseline`; a significant drop of a kind's AUC since then is a failure too.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and the second ones.
         seed: of the intervals.
@@ -282,7 +290,8 @@ def require_options(threshold: int | float | None, keep: int | float, seed: Seed
 
 def read_requirements(texts: Sequence[str], pairs: Sequence[Pair]) -> tuple[Requirement, ...]:
     """The requirements that the texts state; InputError for a wrong one, or one on a kind that no pair has."""
-    requirements = Requirement.read_all(texts, KIND_FIELDS, "negation.false_hits <= .2", FIELDS)
+    fields, whole = (*KIND_FIELDS, GUARDED), (*FIELDS, *_GUARDED_FIELDS)
+    requirements = Requirement.read_all(texts, fields, "negation.false_hits <= .2", whole)
     kinds = tuple(dict.fromkeys(pair.kind for pair in pairs if not pair.same))
     for requirement in requirements:
         if requirement.field not in ("pairs", "threshold") and not 0 <= requirement.bound <= 1:
@@ -317,8 +326,16 @@ def evaluate(
     near_rows = {kind: _near_row(measured, kind, used, seed) for kind in measured.near_kinds}
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)
+    hits = share_over(values[measured.opposite], used, draws, seed=seed)
     whole = {"threshold": used, "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high}
-    rows = {**kinds, "": SimpleNamespace(**whole)}
+    whole |= {"false_hits": hits.value, "false_hits_low": hits.low, "false_hits_high": hits.high}
+    rows: dict[str, Any] = {**kinds, "": SimpleNamespace(**whole)}
+    if any(requirement.field in _GUARDED_FIELDS for requirement in gate):
+        behind = _guarded(measured, used)
+        both = {GUARDED: behind.all_false_hits, "guarded_recall": behind.recall}
+        rows = {
+            kind: SimpleNamespace(**asdict(row), **{GUARDED: behind.false_hits[kind]}) for kind, row in kinds.items()
+        } | {"": SimpleNamespace(**whole, **both)}
     unmet = [each for requirement in gate for each in requirement.unmet(rows, detail=_interval)]
     usual = measured.cosines or isinstance(model, PairModel)
     of_similarity = f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
@@ -334,6 +351,14 @@ def evaluate(
         **whole, kinds=kinds, near_duplicates=near_rows, lengths=tuple(_length_rows(measured, used)), drops=drops,
         requirements=gate, unmet=(*unmet, *_fallen(drops)), notes=(*compared_by, *notes, *further, *same), seed=seed,
     )  # fmt: skip
+
+
+def _guarded(measured: PairSimilarities, threshold: float) -> Guarded:
+    hits = measured.values >= threshold
+    for place in np.flatnonzero(hits):
+        hits[place] = guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
+    false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
+    return Guarded(float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits)
 
 
 def _interval(row: Any, field: str) -> str:

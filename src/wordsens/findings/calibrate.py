@@ -25,17 +25,17 @@ def answer(calibration: Calibration) -> tuple[str, ...]:
                 f"it takes {calibration.needed} of which none passes.",
             )
         if other.threshold is not None:
-            sentence += f"; {where} {rounded_up(other.threshold)} does and keeps {percent(other.recall or 0.0)}"
+            sentence += f"; {where} {decimals(other.threshold)} does and keeps {percent(other.recall or 0.0)}"
         return (f"{sentence}.",)
     guarded = " and the guard" if calibration.guard else ""
     first = (
-        f"With the threshold {rounded_up(point.threshold)}{guarded}, {calibration.model} keeps {_kept(point)} of the "
+        f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps {_kept(point)} of the "
         f"near-duplicates, and {point.hits} of {count} opposites pass as the same: at most {budget} of opposites like "
         f"these, at {percent(calibration.confidence)} confidence."
     )
     if other.threshold is None:
         return first, f"{where.capitalize()} no threshold serves."
-    costs = f"the threshold {rounded_up(other.threshold)} keeps {percent(other.recall or 0.0)}"
+    costs = f"the threshold {decimals(other.threshold)} keeps {percent(other.recall or 0.0)}"
     return first, f"{where.capitalize()} {costs}."
 
 
@@ -52,30 +52,26 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def rounded_up(threshold: float) -> str:
-    """Six digits of a threshold, at which nothing passes that does not at the threshold itself.
+def decimals(number: float) -> str:
+    """All digits of a threshold or a distance, which has few.
 
-    >>> rounded_up(0.8300001), rounded_up(1.0)
-    ('.830001', '1')
+    >>> decimals(0.83), decimals(1 - 0.83), decimals(1.0)
+    ('.83', '.17', '1')
     """
-    return _digits(math.ceil(threshold * 1e6 - 1e-6) / 1e6)
-
-
-def _digits(value: float) -> str:
-    return f"{value:.6f}".rstrip("0").rstrip(".").replace("0.", ".", 1) or "0"
+    return f"{number:.15g}".replace("0.", ".", 1) if 0 < abs(number) < 1 else f"{number:.15g}"
 
 
 def in_distance(calibration: Calibration, name: str) -> str:
-    """The threshold as a distance of a vector store, "l2" or "cosine", rounded down; "" without a threshold."""
+    """The threshold as a distance of a vector store, "l2" or "cosine"; "" without a threshold."""
     if calibration.distances is None:
         return ""
-    distance = math.floor(calibration.distances[name] * 1e6 + 1e-6) / 1e6
+    distance = calibration.distances[name]
     if name == "cosine":
-        return f"As a cosine distance, 1 - c: at most {_digits(distance)}."
+        return f"As a cosine distance, 1 - c: at most {decimals(distance)}."
     root = math.floor(math.sqrt(distance) * 1e6) / 1e6
     return (
-        f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {_digits(distance)}; where a store takes "
-        f"the root, at most {_digits(root)}."
+        f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {decimals(distance)}; where a store takes "
+        f"the root, at most {decimals(root)}."
     )
 
 
@@ -113,4 +109,4 @@ def display(calibration: Calibration, distance: str = "") -> Display:
 def _cells(point: OperatingPoint) -> tuple[Any, ...]:
     if point.threshold is None:
         return "none", None, None
-    return rounded_up(point.threshold), _kept(point), point.hits
+    return decimals(point.threshold), _kept(point), point.hits

@@ -18,7 +18,7 @@ class OperatingPoint:
 
     Attributes:
         budget: the share of unwanted ones that may pass.
-        threshold: a score, at or above which a member passes.
+        threshold: the score at or above which a member passes, in as few decimals as let the same members pass.
         hits: the unwanted members of the sample that pass.
         limit: the upper limit of their share, of at most the budget.
         recall, recall_low, recall_high: the share of wanted ones that pass, with its 95 % interval.
@@ -46,7 +46,7 @@ def operating_point(
     >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
     >>> point = operating_point(unwanted, wanted, 0.02)
     >>> round(point.threshold, 3), point.hits, round(point.limit, 4), point.recall
-    (0.894, 3, 0.0193, 0.22)
+    (0.893, 3, 0.0193, 0.22)
     """
     count = len(unwanted)
     allowed = bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence)) - 1
@@ -55,13 +55,26 @@ def operating_point(
     if not (wanted > excluded).any():
         return OperatingPoint(budget=budget)
     scores = np.concatenate([unwanted, wanted])
-    threshold = float(scores[scores > excluded].min())
+    threshold = _shortest(float(excluded), float(scores[scores > excluded].min()))
     hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
     low, high = share_interval(passing, len(wanted))
     return OperatingPoint(
         budget=budget, threshold=threshold, hits=hits, limit=share_at_most(hits, count, confidence),
         recall=passing / len(wanted), recall_low=low, recall_high=high,
     )  # fmt: skip
+
+
+def _shortest(above: float, most: float) -> float:
+    """The number of fewest decimals, two at least, that is above the one and at most the other.
+
+    >>> _shortest(0.8291, 0.82996), _shortest(0.5, 0.9)
+    (0.8299, 0.9)
+    """
+    for decimals in range(2, 16):
+        number = math.floor(most * 10**decimals) / 10**decimals
+        if above < number <= most:
+            return number
+    return most
 
 
 def least_count(budget: float, confidence: float = LEVEL) -> int:
