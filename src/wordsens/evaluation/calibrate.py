@@ -101,7 +101,7 @@ class Calibration(Shown):
         without a threshold, or where similarities are no cosines."""
         if self.threshold is None or not self.measured.cosines:
             return None
-        return {"l2": 2 - 2 * self.threshold, "cosine": 1 - self.threshold}
+        return {"l2": round(2 - 2 * self.threshold, 14), "cosine": round(1 - self.threshold, 14)}
 
     @property
     def budgets(self) -> list[tuple[OperatingPoint, OperatingPoint]]:
