@@ -117,6 +117,7 @@ def test_a_summary_by_verdict_and_reason(wordsens, pairs, documented):
     [
         ('{"first": "a", "second": "b"}\n{"first": "a"}\n', "pairs.jsonl:2"),
         ('{"first": "a", "second": 3}\n', "pairs.jsonl:1"),
+        ('{"first": "a", "second": "b"}\n{"first": "a", "second": " "}\n', "pairs.jsonl:2: `second`"),
         ("", "no pair"),
     ],
 )
@@ -139,6 +140,12 @@ def test_options_that_exclude_each_other(wordsens, arguments):
 def test_a_wrong_place_is_refused_before_the_pairs_are_judged(wordsens, pairs, out):
     run = wordsens("guard", "--pairs", str(pairs), "--out", str(pairs.parent / out))
     assert (run.code, "`out`" in run.err or "--out" in run.err) == (2, True)
+
+
+def test_the_file_of_pairs_is_not_overwritten(wordsens, pairs):
+    before = pairs.read_bytes()
+    run = wordsens("guard", "--pairs", str(pairs), "--out", str(pairs.parent / ".." / pairs.parent.name / pairs.name))
+    assert (run.code, run.err.count("\n"), pairs.read_bytes()) == (2, 1, before)
 
 
 @pytest.fixture
@@ -165,6 +172,13 @@ def test_the_losses_as_json_and_as_a_requirement(wordsens, rewritten):
     assert [(loss["kind"], loss["start"]) for loss in json.loads(run.out)["lost"]] == [("only", 7), ("negation", 27)]
     run = wordsens("guard", "--rewrite", rewritten[0], rewritten[0], "--require-same")
     assert (run.code, run.out) == (0, "nothing lost\n")
+
+
+def test_an_empty_original_is_refused(wordsens, rewritten, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n", encoding="utf-8")
+    run = wordsens("guard", "--rewrite", str(empty), rewritten[1])
+    assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize("arguments", [(), ("alone.txt",), ("none.txt", "neither.txt")])

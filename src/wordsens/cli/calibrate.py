@@ -24,7 +24,8 @@ class CalibrateOptions(ModelOptions, OutputOptions):
     confidence: Annotated[float, typer.Option(help="With which the budget holds.")] = 0.95
     guard: Annotated[bool, typer.Option("--guard", help="A pair that the guard calls different does not pass.")] = False
     distance: Annotated[
-        str | None, unset("Also the threshold as the distance of a vector store: l2 (2 - 2c) or cosine (1 - c).")
+        str | None,
+        unset("Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine (1 - c)."),
     ] = None
     html: Html = None
 

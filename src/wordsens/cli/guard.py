@@ -122,6 +122,8 @@ def _guard_file(options: GuardOptions, path: str) -> None:
         require_table(out, "out")
         if not out.parent.is_dir() or out.is_dir():
             raise InputError(f"`out` (={options.out!r}) must be a file in a folder that exists")
+        if out.resolve() == named_path("pairs", path).resolve():
+            raise InputError(f"`out` (={options.out!r}) is the file of --pairs; give another one")
     with reporting(1, "of the pairs", quiet=options.quiet) as report:
         guarded = guard_pairs(
             path,
@@ -153,6 +155,8 @@ def _workers(path: Path) -> int:
 def _report_losses(options: GuardOptions) -> None:
     """Prints what the second file lost of the first, a loss a line, or all in one JSON object."""
     original, rewritten = (small_text(named_path("texts", name), "texts") for name in options.texts or ())
+    if not original.strip():
+        raise InputError("the first text of `--rewrite` is empty; give the original, then its rewriting")
     losses = lost_meaning(original, rewritten)
     if options.as_json:
         _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))

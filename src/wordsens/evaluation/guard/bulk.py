@@ -131,7 +131,7 @@ def guard_pairs(
         progress: called with the pairs done and their number.
 
     Raises:
-        InputError: no pair; a row without one of the columns, with a text that is none, or with a column verdict or
+        InputError: no pair; a row without one of the columns, with an empty text or none, or with a column verdict or
             reason of its own; an unreadable file. It says which row.
         MissingExtraError: reading Parquet needs pyarrow.
 
@@ -160,8 +160,8 @@ def guard_pairs(
 
 def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str]:
     for name in COLUMNS:
-        if not isinstance(row[name], str):
-            raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text")
+        if not isinstance(row[name], str) or not row[name].strip():
+            raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text that is not empty")
     for name in ADDED:
         if name in row:
             raise InputError(f"{where} has a column {name!r} already, which the guard adds; rename it")

@@ -30,8 +30,8 @@ class LostPart:
 
     Attributes:
         kind: negation, quantity (a number with its unit), time (a date, time of day, weekday or month, "today",
-            "daily"), condition ("if", "unless", "until", "except", "at most", "over" before a number), only, modality
-            or name.
+            "daily"), condition ("if", "unless", "until", "except", "at most"; "up to", "within", "over" before a
+            number), only, modality or name. "Avoid" is a negation, and so is "unless" that has become "if".
         text: as the original has it.
         start, stop: its characters in the original.
         sentence: the sentence of the original that it stands in.
@@ -119,11 +119,16 @@ class _Marks(NamedTuple):
 def _marks(text: str, language: Language) -> _Marks:
     content, negations, light = read(text, language)
     tokens = sorted((*content, *negations, *light), key=lambda token: (token.start, token.end))
+    for up, to, number in list(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        if (up.word, to.word, number.kind) == ("up", "to", "number"):
+            up.word, up.end = "up-to", to.end
+            tokens.remove(to)
     keys = [None, None, *(token.key for token in content), None, None, None]
     kept: list[_Mark] = []
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         if kind := _kind(token, after, language):
-            group = language.restrictions.get(token.word) or language.exclusion.get(token.word)
+            groups = language.restrictions, language.limits, language.exclusion
+            group = next((said[token.word] for said in groups if token.word in said), None)
             behind = token.place + (content[token.place : token.place + 1] == [token])
             around = [*keys[token.place : token.place + 2], *keys[behind + 2 : behind + 4]]
             kept.append(_Mark(kind, group or (NEGATION if kind == "negation" else token.key), token, tuple(around)))
@@ -132,7 +137,7 @@ def _marks(text: str, language: Language) -> _Marks:
 
 def _kind(token: Token, after: Token | None, language: Language) -> LostKind | None:
     """What a token is that a rewriting must keep; None of other words."""
-    if token.kind == "negation":
+    if token.kind == "negation" or token.key in language.grammar["negating"]:
         return "negation"
     if token.kind == "number":
         # "One" is a pronoun where no word with content follows: "the one that you sent".
@@ -156,7 +161,7 @@ def _kind(token: Token, after: Token | None, language: Language) -> LostKind | N
         return "time"
     if token.word in language.months and token.text[:1].isupper() and (meaning == "time" or not token.initial):
         return "time"
-    if meaning == "modality" and not language.word(token.word).light:
+    if meaning == "modality" and (not language.word(token.word).light or token.word in language.grammar["obliges"]):
         return "modality"
     return "name" if token.kind == "name" else None
 
@@ -199,12 +204,14 @@ def _least_alike(more: list[_Mark], fewer: list[_Mark]) -> list[_Mark]:
 def _stands_for(token: Token, word: Token, mark: _Mark, language: Language) -> bool:
     """Whether a word that only the rewriting has means what a word of the original means, or, where that is negated,
     the opposite; a time or a date must be as precise."""
-    if mark.kind == "negation":
+    if mark.kind == "negation" and word is not mark.token:
         return language.relation(str(word.key), str(token.key)) == "antonym"
     if word.moments:
         return bool(token.moments) and all(_within(moment, word.moments) for moment in token.moments)
-    link = language.links.get(word.word)
-    if link and link == language.links.get(token.word):
+    for said in (language.links, language.limits):
+        if word.word in said and said[word.word] == said.get(token.word):
+            return True
+    if {word.word, token.word} == {"shall", "will"}:
         return True
     return token_relation(word, token, language) == "same"
 
