@@ -177,8 +177,8 @@ def calibrate(
     >>> pairs = [("switch", f"Open door {n}.", f"Shut door {n}.", False) for n in range(90)]
     >>> pairs += [("near", f"Where is door {n}?", f"Where's door {n}?", True) for n in range(30)]
     >>> result = calibrate(letters, pairs, 0.05)
-    >>> round(result.threshold, 3), result.point.hits, result.point.recall
-    (0.974, 0, 1.0)
+    >>> result.threshold, result.point.hits, result.point.recall
+    (0.97, 0, 1.0)
     """
     for name, share in (("budget", budget), ("confidence", confidence)):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:

@@ -45,8 +45,8 @@ def operating_point(
 
     >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
     >>> point = operating_point(unwanted, wanted, 0.02)
-    >>> round(point.threshold, 3), point.hits, round(point.limit, 4), point.recall
-    (0.893, 3, 0.0193, 0.22)
+    >>> point.threshold, point.hits, round(point.limit, 4), point.recall
+    (0.8939, 3, 0.0193, 0.22)
     """
     count = len(unwanted)
     allowed = bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence)) - 1
