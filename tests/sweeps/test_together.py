@@ -1,7 +1,10 @@
 """Cells of attention that differ in draw and seed are searched as one problem."""
 
+import copy
+
 import pytest
 
+import wordsens as ws
 from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
 
 
@@ -44,3 +47,11 @@ def test_cells_that_differ_in_more_are_not_alike():
     others = [attention_cells("softmax", **keys)[0] for keys in ({"n": 7}, {"radius": 1.0}, {"starts": 7})]
     assert len({alike(cell) for cell in (first, *others)}) == 4
     assert alike(SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}})) is None
+
+
+def test_texts_under_scores_that_may_differ_are_not_searched_as_one_problem():
+    phi, rows = ws.RandomAttentionFeatures(12, "softmax", 0), ws.gaussian_text(6, 12).rows
+    own = ws.RandomAttentionFeatures(12, copy.copy(phi.score), 1)
+    changes = [each.word_change(rows) for each in (phi, ws.RandomAttentionFeatures(12, "softmax", 1), own)]
+    assert changes[0].alike(changes[1])
+    assert not changes[0].alike(changes[2])

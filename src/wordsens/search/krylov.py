@@ -43,9 +43,13 @@ _FEW = 0.75
 
 @dataclass(frozen=True)
 class CircleLimits:
-    """The end of a climb: so many steps at most, or a few in a row with a relative gain in the square below the
-    tolerance; how many angles a line search tries; and after how many steps it is looked which climbs have ended, on
-    which no value depends."""
+    """When a climb ends, and how it looks for a step.
+
+    Attributes:
+        steps: at most; a few in a row with a relative gain in the square below `tolerance` end it earlier.
+        turns: how many angles a line search tries.
+        look_every: after how many steps the host asks which climbs have ended; no value depends on it.
+    """
 
     steps: int
     tolerance: float

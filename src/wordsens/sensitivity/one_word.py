@@ -83,7 +83,7 @@ def word_sensitivity(
     0.5
     """
     (result,) = sensitivities(
-        [Problem(phi, X, words, radius, seed)],
+        [TextUnderMap(phi, X, words, radius, seed)],
         search,
         certificate=certificate,
         text_depends_on_weights=text_depends_on_weights,
@@ -93,7 +93,7 @@ def word_sensitivity(
     return result
 
 
-class Problem(NamedTuple):
+class TextUnderMap(NamedTuple):
     """A text under a map, as `word_sensitivity` takes it."""
 
     phi: FeatureMap | Callable[[Tensor], Tensor]
@@ -104,7 +104,7 @@ class Problem(NamedTuple):
 
 
 def sensitivities(
-    problems: Sequence[Problem],
+    problems: Sequence[TextUnderMap],
     search: Search = "normal",
     *,
     certificate: bool = True,

@@ -16,7 +16,7 @@ from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
-from wordsens.sensitivity.one_word import Problem, sensitivities
+from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
@@ -97,7 +97,7 @@ def word_sensitivities(
             if progress is not None:
                 progress(_SHARE * first + _SHARE * count * done // most, _SHARE * len(checked))
 
-        problems = [Problem(phi, text, None, radius, seed) for text in block]
+        problems = [TextUnderMap(phi, text, None, radius, seed) for text in block]
         try:
             results += sensitivities(problems, search, progress=report, **options)
         except InputError:

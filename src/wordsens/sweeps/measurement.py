@@ -13,7 +13,7 @@ from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.seeds import generator
-from wordsens.sensitivity.one_word import Problem, attained, sensitivities
+from wordsens.sensitivity.one_word import TextUnderMap, attained, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.map_cell import MapCell
@@ -112,7 +112,7 @@ def measure_sensitivities(cells: Sequence[SensitivityCell], *, certificate: bool
         words = _searched_words(cell)
         # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
         averages.append(average_change(phi, text, words, cell.radius, seed=cell.seed_of("average")))
-        problems.append(Problem(phi, text, words, cell.radius, cell.seed_of("search")))
+        problems.append(TextUnderMap(phi, text, words, cell.radius, cell.seed_of("search")))
     results = sensitivities(problems, cells[0].search_plan, certificate=certificate)
     return [
         {

@@ -378,7 +378,7 @@ class AttentionWordChange(WordChange):
             isinstance(other, AttentionWordChange)
             and (self.rows.shape, self.dtype, self.device) == (other.rows.shape, other.dtype, other.device)
             and (self.stages, len(self.heads)) == (other.stages, len(other.heads))
-            and type(self._score) is type(other._score)
+            and self._score == other._score
             and all(
                 (one.value is None) == (two.value is None)
                 for one, two in zip(self._weights, other._weights, strict=True)
