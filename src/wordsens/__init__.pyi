@@ -44,6 +44,7 @@ from .maps.base import FeatureMap as FeatureMap
 from .maps.dense import DeepRandomFeatures as DeepRandomFeatures
 from .maps.dense import RandomFeatures as RandomFeatures
 from .maps.function import FunctionFeatures as FunctionFeatures
+from .maps.random_transformer import RandomTransformer as RandomTransformer
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
 from .models import Endpoint as Endpoint
 from .models import as_model as as_model

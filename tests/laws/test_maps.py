@@ -181,3 +181,8 @@ def test_a_temperature_divides_the_scores(score):
     scaled = ws.RandomAttentionFeatures(6, score, temperature=0.5 * 9.0)
     again = ws.word_sensitivity(scaled, 3.0 * X, radius=3.0 * math.sqrt(6), certificate=False)
     torch.testing.assert_close(again.per_word, cold.per_word, rtol=1e-3, atol=0)
+
+
+class TestRandomTransformer(FeatureMapLaws, SeededLaws, SearchLaws):
+    def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
+        return ws.RandomTransformer(self.d, 2, heads=2, mlp=8, seed=seed, dtype=dtype, device=device)

@@ -34,6 +34,11 @@ def _named(name: str, value: object) -> None:
         raise InputError(f"`{name}` (={value!r}) must be a name")
 
 
+def _yes_or_no(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InputError(f"`{name}` (={value!r}) must be True or False")
+
+
 @dataclass(frozen=True)
 class MapOption:
     """An option of maps; the default None stands for what suits the map, `check` raises InputError on a wrong value."""
@@ -44,7 +49,7 @@ class MapOption:
 
 
 OPTIONS = {
-    "depth": MapOption(4, "Layers of drf.", partial(require_count, most=MOST_DEPTH)),
+    "depth": MapOption(4, "Layers of drf and transformer.", partial(require_count, most=MOST_DEPTH)),
     "width": MapOption(None, "Features of rf and drf; default: n d.", require_count),
     "activation": MapOption(
         "relu",
@@ -59,7 +64,24 @@ OPTIONS = {
     "temperature": MapOption(1.0, "Divides the scores of the attention maps.", require_positive),
     "heads": MapOption(1, "Heads of the attention maps, each with weights of its own.", require_count),
     "score": MapOption(
-        "softmax", "How the scores of raf become weights.", _one_of("wordsens.maps.attention.scores", "SCORES")
+        "softmax",
+        "How the scores of raf and transformer become weights.",
+        _one_of("wordsens.maps.attention.scores", "SCORES"),
+    ),
+    "head_dimension": MapOption(
+        None, "Rank of W = W_Q W_K^T of raf and transformer; default: independent entries.", require_count
+    ),
+    "residual": MapOption(True, "Whether a layer of transformer adds its input.", _yes_or_no),
+    "norm": MapOption(
+        "pre",
+        "LayerNorm of transformer: pre, post or None.",
+        lambda name, value: value is None or require_choice(name, value, ("pre", "post"), remedy="or None"),
+    ),
+    "mlp": MapOption(0, "Width of the MLP of transformer; 0: none.", partial(require_count, least=0)),
+    "values": MapOption(
+        None,
+        "Whether transformer has values; default: all but attention alone.",
+        lambda name, value: value is None or _yes_or_no(name, value),
     ),
     "model": MapOption("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named),
     "model_layer": MapOption(
@@ -99,7 +121,7 @@ class MapEntry:
         name: as specs and the command line write it.
         title: in tables and figures.
         plain: for a reader who has not met it, a format of the depth.
-        family: dense, attention, transformer or own.
+        family: dense, attention, stack (of random layers), transformer (a trained model) or own.
         maker: the name of its class; of a map of one's own, where it lies.
         options: those that it looks at; no other changes its features or its records' names.
         fixed: the options that its name decides.
@@ -130,7 +152,10 @@ ENTRIES = (
         name="drf", title="DRF", plain="{depth} fully connected layers", maker="DeepRandomFeatures",
         options=("depth", "width", "activation", "gaussian"), recorded="drf{depth}",
     ),
-    _attention(name="raf", title="RAF (softmax)", plain="attention", options=("score", "temperature", "heads")),
+    _attention(
+        name="raf", title="RAF (softmax)", plain="attention",
+        options=("score", "temperature", "heads", "head_dimension"),
+    ),
     _attention(name="relu-raf", title="ReLU-RAF", plain="attention with ReLU scores", fixed={"score": "relu"}),
     _attention(
         name="relu-unnormalized-raf", title="ReLU-RAF, not divided", plain="attention with ReLU scores, not divided",
@@ -141,8 +166,15 @@ ENTRIES = (
     ),
     _attention(name="linear-raf", title="linear RAF", plain="attention with linear scores", fixed={"score": "linear"}),
     MapEntry(
-        name=MODEL, title="transformer", plain="a trained model", family="transformer", maker="TransformerFeatures",
+        name=MODEL, title="trained model", plain="a trained model", family="transformer", maker="TransformerFeatures",
         options=("model", "model_layer", "pool"), recorded="{model} layer {model_layer}", dtype="float32",
+    ),
+    MapEntry(
+        name="transformer", title="random transformer", plain="a random transformer of {depth} layers", family="stack",
+        maker="RandomTransformer", recorded="transformer{depth}",
+        options=(
+            "depth", "heads", "residual", "norm", "mlp", "values", "score", "temperature", "head_dimension",
+        ),
     ),
 )  # fmt: skip
 """Every map of the package. Their order is that of the colours in figures."""
@@ -245,6 +277,10 @@ def build_map(name: str, n: int, d: int, *, seed: int, dtype: Any = None, device
         from wordsens.maps.attention.features import RandomAttentionFeatures
 
         phi = RandomAttentionFeatures(d, **made_with, **common)
+    elif entry.family == "stack":
+        from wordsens.maps.random_transformer import RandomTransformer
+
+        phi = RandomTransformer(d, **made_with, **common)
     elif entry.family == "transformer":
         from wordsens.maps.transformer.features import loaded_model
 

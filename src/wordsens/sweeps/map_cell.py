@@ -31,8 +31,8 @@ class MapCell(Cell, frozen=True):
     Attributes:
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
-        depth, width, activation, gaussian, temperature, heads, score, model, model_layer, pool: of the maps; a map
-            takes its own.
+        depth, width, activation, gaussian, temperature, heads, score, head_dimension, residual, norm, mlp, values,
+            model, model_layer, pool: of the maps; a map takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
         seed: of the whole experiment; of a given text, the seed of the map and of the search itself.
@@ -58,6 +58,11 @@ class MapCell(Cell, frozen=True):
     temperature: float = DEFAULTS["temperature"]
     heads: int = DEFAULTS["heads"]
     score: str = DEFAULTS["score"]
+    head_dimension: int | None = DEFAULTS["head_dimension"]
+    residual: bool = DEFAULTS["residual"]
+    norm: str | None = DEFAULTS["norm"]
+    mlp: int = DEFAULTS["mlp"]
+    values: bool | None = DEFAULTS["values"]
     model: ModelName = DEFAULTS["model"]
     model_layer: int = DEFAULTS["model_layer"]
     pool: str | None = DEFAULTS["pool"]

@@ -15,7 +15,7 @@ from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.seeds import Seed, gaussian_on, generator
+from wordsens.seeds import Seed, generator
 
 
 class AttentionLayer(FeatureMap):
@@ -140,6 +140,19 @@ def checked_score(score: str | Score) -> Score:
     return score
 
 
+def gaussian_products(
+    d: int, heads: int, head_dimension: int | None, stream: torch.Generator
+) -> Float[Tensor, "heads d d"]:
+    """W of every head, with entries of variance 1/d: independent Gaussian ones, or W_Q W_K^T of rank `head_dimension`.
+
+    Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
+    """
+    if head_dimension is None:
+        return torch.randn(heads, d, d, generator=stream, dtype=torch.float64) / math.sqrt(d)
+    queries, keys = torch.randn(2, heads, d, head_dimension, generator=stream, dtype=torch.float64)
+    return queries @ keys.mT / math.sqrt(d * head_dimension)
+
+
 class RandomAttentionFeatures(AttentionLayer):
     """phi(X) = attention(X W X^T / (temperature sqrt(d))) X, of shape (n, d); W (d, d) iid N(0, 1/d) (paper, eq. 3).
 
@@ -154,6 +167,8 @@ class RandomAttentionFeatures(AttentionLayer):
         dtype, device: where phi computes.
         temperature: divides the scores.
         heads: how many W.
+        head_dimension: d_k, for W = W_Q W_K^T with W_Q, W_K (d, d_k) iid N(0, 1/sqrt(d d_k)): entries of W still have
+            variance 1/d; None for a W of independent entries.
 
     Attributes:
         weight: W, (d, d) for one head, else (heads, d, d).
@@ -174,23 +189,22 @@ class RandomAttentionFeatures(AttentionLayer):
         *,
         temperature: float = 1.0,
         heads: int = 1,
+        head_dimension: int | None = None,
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))
         self.score = checked_score(score)
         self.temperature = require_positive("temperature", temperature)
         self.heads = require_count("heads", heads)
+        self.head_dimension = None if head_dimension is None else require_count("head_dimension", head_dimension)
         self.seed = seed
         self.dtype = require_dtype(dtype)
         self.device = torch.device(require_device(device))
         self.name = "raf" if type(self.score) is Softmax else f"{self.score.name}-raf"
         self._weight_is_drawn = True
         with torch.inference_mode(False):
-            shape = (d, d) if heads == 1 else (heads, d, d)
-            # Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
-            stream = generator(seed, "attention")
-            drawn = gaussian_on(*shape, generator=stream, dtype=torch.float64, device="cpu") / math.sqrt(d)
-            self.weight = drawn.to(dtype=dtype, device=self.device)
+            drawn = gaussian_products(d, heads, head_dimension, generator(seed, "attention"))
+            self.weight = (drawn[0] if heads == 1 else drawn).to(dtype=dtype, device=self.device)
 
     @classmethod
     @torch.inference_mode(False)
@@ -233,10 +247,10 @@ class RandomAttentionFeatures(AttentionLayer):
     def __repr__(self) -> str:
         heads = "" if self.heads == 1 else f", heads={self.heads}"
         temperature = "" if self.temperature == 1 else f", temperature={self.temperature:g}"
+        rank = "" if self.head_dimension is None else f", head_dimension={self.head_dimension}"
         source = f"seed={self.seed}" if self._weight_is_drawn else "weight=..."
-        return (
-            f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{temperature}{heads}, {source})"
-        )
+        options = f"{temperature}{heads}{rank}, {source}"
+        return f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{options})"
 
     @property
     def matrices(self) -> Float[Tensor, "heads d d"]:

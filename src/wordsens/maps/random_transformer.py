@@ -1,0 +1,242 @@
+"""Random transformers: layers of attention with Gaussian weights, each with or without residual, LayerNorm and MLP."""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
+from wordsens.maps.attention.features import checked_score, gaussian_products
+from wordsens.maps.attention.groups import GroupHead
+from wordsens.maps.attention.head import HeadWeights, starting_points
+from wordsens.maps.attention.scores import Score
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.search.plan import Stages
+from wordsens.seeds import Seed, generator
+
+NORMS = ("pre", "post")
+_EPSILON = 1e-5
+"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are nearly constant."""
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """The matrices of one layer, for rows multiplied from the left.
+
+    Attributes:
+        scores: W of every head, (heads, d, d), N(0, 1/d) entries or W_Q W_K^T (see RandomAttentionFeatures).
+        values, output: W_V (heads, d, m) and W_O (heads, m, d), m = d / heads, all entries N(0, 1/d); None: identities.
+        inner, outer: of the MLP, (d, width) N(0, 1/d) and (width, d) N(0, 2/width); None without one.
+    """
+
+    scores: Float[Tensor, "heads d d"]
+    values: Float[Tensor, "heads d m"] | None
+    output: Float[Tensor, "heads m d"] | None
+    inner: Float[Tensor, "d width"] | None
+    outer: Float[Tensor, "width d"] | None
+
+
+class RandomTransformer(FeatureMap):
+    """The rows behind `depth` layers of a transformer with Gaussian weights, (n, d).
+
+    With norm(.) the LayerNorm of a row without parameters, a layer takes the rows X to
+
+        Y = X + attention(norm(X)),         Z = Y + mlp(norm(Y))             norm="pre",
+        Y = norm(X + attention(X)),         Z = norm(Y + mlp(Y))             norm="post",
+
+    without the first summands where `residual` is False, without norm(.) where `norm` is None, and Z = Y without an
+    MLP. attention(X) = sum over heads h of A_h X W_V,h W_O,h with A_h the weights of the scores
+    X W_h X^T / (temperature sqrt(d)); mlp(X) = relu(X W_1) W_2. Entries have the variances that keep the length of a
+    row that is not averaged: 1/d, and 2/width for W_2. Layer l has the same weights whatever the depth. There are no
+    positions, no biases, and no norm behind the last layer.
+
+    One layer without residual, norm and MLP is `RandomAttentionFeatures` exactly (paper, eq. 3); several are it,
+    applied again and again.
+
+    Args:
+        d: coordinates of a word.
+        depth: layers.
+        heads: of every layer; they divide d.
+        residual: whether a layer adds its input.
+        norm: "pre", "post" or None.
+        mlp: the width of the hidden layer; 0 for no MLP.
+        values: whether attention has values and output matrices; None: yes, but for one head without residual, norm
+            and MLP.
+        score: as for RandomAttentionFeatures.
+        temperature: divides the scores.
+        head_dimension: the rank of each W_h = W_Q W_K^T; None for independent entries.
+        seed: fixes all weights.
+        dtype, device: where phi computes.
+
+    Raises:
+        InputError: a bad size, name or temperature; heads that do not divide d; several heads without values.
+
+    >>> phi = RandomTransformer(16, 3, heads=2, mlp=64, seed=0)
+    >>> phi(torch.ones(5, 4, 16)).shape, [tuple(rows.shape) for rows in phi.states(torch.ones(4, 16))]
+    (torch.Size([5, 4, 16]), [(4, 16), (4, 16), (4, 16), (4, 16)])
+    """
+
+    def __init__(
+        self,
+        d: int,
+        depth: int,
+        *,
+        heads: int = 1,
+        residual: bool = True,
+        norm: str | None = "pre",
+        mlp: int = 0,
+        values: bool | None = None,
+        score: str | Score = "softmax",
+        temperature: float = 1.0,
+        head_dimension: int | None = None,
+        seed: Seed = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ):
+        self.text_shape = (None, require_count("d", d))
+        self.depth, self.heads = require_count("depth", depth), require_count("heads", heads)
+        self.residual = residual
+        self.norm = None if norm is None else require_choice("norm", norm, NORMS, remedy="or None")
+        self.mlp = require_count("mlp", mlp, least=0)
+        alone = not residual and norm is None and not mlp
+        self.has_values = not (alone and heads == 1) if values is None else values
+        if d % heads:
+            raise InputError(f"`heads` (={heads}) must divide `d` (={d}), which the heads' values share")
+        if heads > 1 and not self.has_values:
+            raise InputError(
+                f"`values` (=False) with `heads` (={heads}): several heads are joined by their values' output"
+            )
+        self.score, self.temperature = checked_score(score), require_positive("temperature", temperature)
+        if head_dimension is not None:
+            require_count("head_dimension", head_dimension)
+        self.seed = seed
+        self.dtype, self.device = require_dtype(dtype), torch.device(require_device(device))
+        self.name = f"transformer{depth}"
+        with torch.inference_mode(False):
+            self.layers = [self._drawn(layer, d, head_dimension) for layer in range(1, depth + 1)]
+
+    def _drawn(self, layer: int, d: int, head_dimension: int | None) -> LayerWeights:
+        # The first layer's W is that of RandomAttentionFeatures.
+        purpose = ("attention",) if layer == 1 else ("attention", layer)
+        scores = gaussian_products(d, self.heads, head_dimension, generator(self.seed, *purpose))
+        stream, size = generator(self.seed, "layer", layer), d // self.heads
+
+        def gaussian(*shape: int, variance: float) -> Tensor:
+            drawn = math.sqrt(variance) * torch.randn(shape, generator=stream, dtype=torch.float64)
+            return drawn.to(dtype=self.dtype, device=self.device)
+
+        return LayerWeights(
+            scores.to(dtype=self.dtype, device=self.device),
+            gaussian(self.heads, d, size, variance=1 / d) if self.has_values else None,
+            gaussian(self.heads, size, d, variance=1 / d) if self.has_values else None,
+            gaussian(d, self.mlp, variance=1 / d) if self.mlp else None,
+            gaussian(self.mlp, d, variance=2 / self.mlp) if self.mlp else None,
+        )
+
+    def at(self, *, layer: int) -> "RandomTransformer":
+        """The map that ends behind that layer, 1 to `depth`; it shares the weights.
+
+        >>> torch.equal(RandomTransformer(8, 3).at(layer=2)(torch.eye(8)), RandomTransformer(8, 2)(torch.eye(8)))
+        True
+        """
+        require_count("layer", layer, most=self.depth)
+        other = copy.copy(self)
+        other.depth, other.layers = layer, self.layers[:layer]
+        other.name = f"transformer{layer}"
+        return other
+
+    def __repr__(self) -> str:
+        names = ("depth", "heads", "residual", "norm", "mlp", "seed")
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"RandomTransformer(d={self.text_shape[1]}, {options}, score={self.score.name!r})"
+
+    def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
+        for weights in self.layers:
+            texts = self._layer(texts, weights)
+        return texts
+
+    def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Float[Tensor, "*batch n d"]]:
+        """The rows behind every layer in one pass, layer 0, the text itself, first."""
+        states = [self.accept(texts)]
+        for weights in self.layers:
+            states.append(self._layer(states[-1], weights))
+        return states
+
+    def _layer(self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights) -> Float[Tensor, "*batch n d"]:
+        rows = self._added(rows, self._attention(self._before(rows), weights))
+        if weights.inner is None or weights.outer is None:
+            return rows
+        return self._added(rows, torch.relu(self._before(rows) @ weights.inner) @ weights.outer)
+
+    def _before(self, rows: Tensor) -> Tensor:
+        return _layer_norm(rows) if self.norm == "pre" else rows
+
+    def _added(self, rows: Tensor, update: Tensor) -> Tensor:
+        rows = rows + update if self.residual else update
+        return _layer_norm(rows) if self.norm == "post" else rows
+
+    def _attention(self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights) -> Float[Tensor, "*batch n d"]:
+        scale = self.temperature * math.sqrt(rows.shape[-1])
+        outputs = []
+        for head, matrix in enumerate(weights.scores):
+            attention = self.score.attention((rows @ matrix) @ rows.mT / scale)
+            if weights.values is None or weights.output is None:
+                return attention @ rows
+            outputs.append(attention @ (rows @ weights.values[head]) @ weights.output[head])
+        return torch.stack(outputs).sum(dim=0) if len(outputs) > 1 else outputs[0]
+
+    def head_weights(self, layer: int = 1) -> list[HeadWeights]:
+        """The weights of a layer's heads on the rows that enter its attention."""
+        weights, scale = self.layers[layer - 1], self.temperature * math.sqrt(self.text_shape[1] or 1)
+        values = [None] * self.heads
+        if weights.values is not None and weights.output is not None:
+            values = list(weights.values @ weights.output)
+        return [HeadWeights(matrix, scale, value=value) for matrix, value in zip(weights.scores, values, strict=True)]
+
+    def bytes_per_text(self, n: int) -> int:
+        """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
+        d = self.text_shape[1] or 1
+        return self.depth * (n * (14 * d + 4 * self.mlp) + 4 * self.heads * n * n) * self.dtype.itemsize
+
+    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+        return RandomTransformerChange(self, rows, None, memory_budget=memory_budget)
+
+    def group_change(
+        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> WordChange:
+        return RandomTransformerChange(self, rows, groups, memory_budget=memory_budget)
+
+
+def _layer_norm(rows: Tensor) -> Tensor:
+    return torch.nn.functional.layer_norm(rows, rows.shape[-1:], eps=_EPSILON)
+
+
+_KINKED_STAGES = Stages(starts=24, steps=100, first_step=0.2, halvings=(8, 20, 40), generations=2, finish=60)
+"""Behind several layers of ReLU scores there are many hills of unlike height: more starts, and crossing."""
+
+
+class RandomTransformerChange(TransformerChange):
+    """The change of a random transformer by autograd, from starts that the first layer's attention would take too."""
+
+    def __init__(
+        self,
+        phi: RandomTransformer,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"] | None,
+        *,
+        memory_budget: int,
+    ):
+        super().__init__(phi, rows, groups, memory_budget=memory_budget)
+        self.kinked = phi.score.kinked
+        if self.kinked:
+            self.stages = _KINKED_STAGES
+        members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
+        self._heads = [GroupHead(self.rows, members, head, phi.score) for head in phi.head_weights()]
+
+    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+        points = starting_points(self._heads, self._groups[words], radius)
+        return torch.cat([points.view(len(points), len(words), *self.shape), super().starts(words, radius)])
