@@ -18,6 +18,7 @@ KINDS = [
     {"norm": "post", "mlp": 12},
     {"norm": "pre", "mlp": 12, "heads": 2, "head_dimension": 3, "temperature": 0.5},
     {"norm": "pre", "score": "relu"},
+    {"norm": "pre", "causal": True},
 ]
 
 
@@ -37,6 +38,7 @@ def forward(phi: RandomTransformer, rows: np.ndarray) -> list[np.ndarray]:
             total = 0
             for head, matrix in enumerate(m["scores"]):
                 scores = y @ matrix @ y.T / (phi.temperature * math.sqrt(y.shape[1]))
+                scores = np.where(np.tri(len(y), dtype=bool) | (not phi.causal), scores, -np.inf)
                 exps = np.maximum(scores, 0) if phi.score.name == "relu" else np.exp(scores - scores.max())
                 sums = exps.sum(axis=1, keepdims=True)
                 mixed = np.divide(exps, sums, out=np.zeros_like(exps), where=sums > 0) @ y

@@ -52,7 +52,7 @@ class RandomTransformer(FeatureMap):
     MLP. attention(X) = sum over heads h of A_h X W_V,h W_O,h with A_h the weights of the scores
     X W_h X^T / (temperature sqrt(d)); mlp(X) = relu(X W_1) W_2. Entries have the variances that keep the length of a
     row that is not averaged: 1/d, and 2/width for W_2. Layer l has the same weights whatever the depth. There are no
-    positions, no biases, and no norm behind the last layer.
+    positions, no biases, and no norm behind the last layer. With `causal`, a row takes nothing from the rows behind it.
 
     One layer without residual, norm and MLP is `RandomAttentionFeatures` exactly (paper, eq. 3); several are it,
     applied again and again.
@@ -66,6 +66,7 @@ class RandomTransformer(FeatureMap):
         mlp: the width of the hidden layer; 0 for no MLP.
         values: whether attention has values and output matrices; None: yes, but for one head without residual, norm
             and MLP.
+        causal: whether rows see themselves and earlier rows only.
         score: as for RandomAttentionFeatures.
         temperature: divides the scores.
         head_dimension: the rank of each W_h = W_Q W_K^T; None for independent entries.
@@ -90,6 +91,7 @@ class RandomTransformer(FeatureMap):
         norm: str | None = "pre",
         mlp: int = 0,
         values: bool | None = None,
+        causal: bool = False,
         score: str | Score = "softmax",
         temperature: float = 1.0,
         head_dimension: int | None = None,
@@ -99,7 +101,7 @@ class RandomTransformer(FeatureMap):
     ):
         self.text_shape = (None, require_count("d", d))
         self.depth, self.heads = require_count("depth", depth), require_count("heads", heads)
-        self.residual = residual
+        self.residual, self.causal = residual, causal
         self.norm = None if norm is None else require_choice("norm", norm, NORMS, remedy="or None")
         self.mlp = require_count("mlp", mlp, least=0)
         alone = not residual and norm is None and not mlp
@@ -111,8 +113,7 @@ class RandomTransformer(FeatureMap):
                 f"`values` (=False) with `heads` (={heads}): several heads are joined by their values' output"
             )
         self.score, self.temperature = checked_score(score), require_positive("temperature", temperature)
-        if head_dimension is not None:
-            require_count("head_dimension", head_dimension)
+        self.head_dimension = None if head_dimension is None else require_count("head_dimension", head_dimension)
         self.seed = seed
         self.dtype, self.device = require_dtype(dtype), torch.device(require_device(device))
         self.name = f"transformer{depth}"
@@ -150,7 +151,7 @@ class RandomTransformer(FeatureMap):
         return other
 
     def __repr__(self) -> str:
-        names = ("depth", "heads", "residual", "norm", "mlp", "seed")
+        names = ("depth", "heads", "residual", "norm", "mlp", "causal", "seed")
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"RandomTransformer(d={self.text_shape[1]}, {options}, score={self.score.name!r})"
 
@@ -183,19 +184,29 @@ class RandomTransformer(FeatureMap):
         scale = self.temperature * math.sqrt(rows.shape[-1])
         outputs = []
         for head, matrix in enumerate(weights.scores):
-            attention = self.score.attention((rows @ matrix) @ rows.mT / scale)
+            attention = self.score.attention(self.masked((rows @ matrix) @ rows.mT / scale))
             if weights.values is None or weights.output is None:
                 return attention @ rows
             outputs.append(attention @ (rows @ weights.values[head]) @ weights.output[head])
         return torch.stack(outputs).sum(dim=0) if len(outputs) > 1 else outputs[0]
 
-    def head_weights(self, layer: int = 1) -> list[HeadWeights]:
-        """The weights of a layer's heads on the rows that enter its attention."""
-        weights, scale = self.layers[layer - 1], self.temperature * math.sqrt(self.text_shape[1] or 1)
+    def masked(self, scores: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
+        """The scores, of a causal map with -inf for the rows behind."""
+        if not self.causal:
+            return scores
+        return scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1), -torch.inf)
+
+    def first_heads(self, n: int) -> list[HeadWeights]:
+        """The weights of the first layer's heads on a text of n rows."""
+        weights, scale = self.layers[0], self.temperature * math.sqrt(self.text_shape[1] or 1)
+        bias = self.masked(weights.scores.new_zeros(n, n)) if self.causal else None
         values = [None] * self.heads
         if weights.values is not None and weights.output is not None:
             values = list(weights.values @ weights.output)
-        return [HeadWeights(matrix, scale, value=value) for matrix, value in zip(weights.scores, values, strict=True)]
+        return [
+            HeadWeights(matrix, scale, bias=bias, value=value)
+            for matrix, value in zip(weights.scores, values, strict=True)
+        ]
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
@@ -235,7 +246,7 @@ class RandomTransformerChange(TransformerChange):
         if self.kinked:
             self.stages = _KINKED_STAGES
         members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
-        self._heads = [GroupHead(self.rows, members, head, phi.score) for head in phi.head_weights()]
+        self._heads = [GroupHead(self.rows, members, head, phi.score) for head in phi.first_heads(len(rows))]
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
         points = starting_points(self._heads, self._groups[words], radius)

@@ -83,6 +83,7 @@ OPTIONS = {
         "Whether transformer has values; default: all but attention alone.",
         lambda name, value: value is None or _yes_or_no(name, value),
     ),
+    "causal": MapOption(False, "Whether rows of transformer see earlier rows only.", _yes_or_no),
     "model": MapOption("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named),
     "model_layer": MapOption(
         -1,
@@ -173,7 +174,7 @@ ENTRIES = (
         name="transformer", title="random transformer", plain="a random transformer of {depth} layers", family="stack",
         maker="RandomTransformer", recorded="transformer{depth}",
         options=(
-            "depth", "heads", "residual", "norm", "mlp", "values", "score", "temperature", "head_dimension",
+            "depth", "heads", "residual", "norm", "mlp", "values", "causal", "score", "temperature", "head_dimension",
         ),
     ),
 )  # fmt: skip

@@ -32,7 +32,7 @@ class MapCell(Cell, frozen=True):
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
         depth, width, activation, gaussian, temperature, heads, score, head_dimension, residual, norm, mlp, values,
-            model, model_layer, pool: of the maps; a map takes its own.
+            causal, model, model_layer, pool: of the maps; a map takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
         seed: of the whole experiment; of a given text, the seed of the map and of the search itself.
@@ -63,6 +63,7 @@ class MapCell(Cell, frozen=True):
     norm: str | None = DEFAULTS["norm"]
     mlp: int = DEFAULTS["mlp"]
     values: bool | None = DEFAULTS["values"]
+    causal: bool = DEFAULTS["causal"]
     model: ModelName = DEFAULTS["model"]
     model_layer: int = DEFAULTS["model_layer"]
     pool: str | None = DEFAULTS["pool"]

@@ -5,6 +5,7 @@ from wordsens.theory.attention import raf_sensitivity_of_text as raf_sensitivity
 from wordsens.theory.conditions import Condition as Condition
 from wordsens.theory.conditions import PredictionWarning as PredictionWarning
 from wordsens.theory.conditions import check_conditions as check_conditions
+from wordsens.theory.depth import average_by_layer as average_by_layer
 from wordsens.theory.prediction import Prediction as Prediction
 from wordsens.theory.prediction import predict as predict
 from wordsens.theory.random_features import rf_sensitivity as rf_sensitivity

@@ -48,7 +48,7 @@ class Prediction:
 def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None) -> Prediction | None:
     """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
-    Random features, deep ones: `rf_sensitivity`. Softmax attention with one head and temperature 1:
+    Random features, deep ones: `rf_sensitivity`. Softmax attention with one head of full rank and temperature 1:
     `raf_sensitivity_of_text`. Normalized ReLU attention with one head, where rows have no mean cosine:
     `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d). The radius is sqrt(d).
     docs/theory/predictions.md compares each with measurements.
@@ -69,7 +69,9 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     if isinstance(phi, DeepRandomFeatures):
         sizes = n, d, phi.width, phi.depth, phi.activation.name
         return Prediction(finite_width_sensitivity(*sizes, count), of, "finite width", outside_of_dense(*sizes))
-    if not isinstance(phi, RandomAttentionFeatures) or phi.heads != 1 or type(phi.score) not in (Softmax, DividedRelu):
+    if not isinstance(phi, RandomAttentionFeatures) or type(phi.score) not in (Softmax, DividedRelu):
+        return None
+    if phi.heads != 1 or phi.head_dimension is not None:
         return None
     gram = rows @ rows.T / d
     cosine, spread = gram_moments(gram, d)
