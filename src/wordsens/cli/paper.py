@@ -27,7 +27,7 @@ _OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
 
 _OF_TEXTS = {"text_column": "text", "label_column": None, "split": None, "limit": None, "labels": LABELS[0]}
-_OF_ATTENTION = {"model": "minilm", "layer": 1, "head": MEAN, "prompt": None, "answer": None}
+_OF_ATTENTION = {"layer": 1, "head": MEAN, "prompt": None, "answer": None}
 
 _FIGURES_HELP = "; ".join(
     [f"{name}: {text}" for name, (_, text) in EXPERIMENTS.items() if text]
@@ -64,7 +64,10 @@ class PaperOptions(PlaceOptions):
         ),
     ] = LABELS[0]
     out: Annotated[str, option("The folder for results and figures.")] = "paper"
-    model: Annotated[str, _attention("minilm, a folder, or a name on the Hugging Face hub.")] = "minilm"
+    model: Annotated[str, option("Of attention and depth: minilm, a folder, or a name on the Hugging Face hub.")] = (
+        "minilm"
+    )
+    by: Annotated[str | None, option("Of depth: a column of --texts whose values are kinds of text.")] = None
     layer: Annotated[int, _attention("1 to the last, -1.")] = 1
     head: Annotated[str, _attention("0, 1, ..., or mean over the heads.")] = MEAN
     prompt: Annotated[
@@ -96,6 +99,10 @@ class PaperOptions(PlaceOptions):
         for name, usual in _OF_ATTENTION.items():
             if "attention" not in self.names and (value := getattr(self, name)) != usual:
                 raise InputError(f"`{name}` (={value!r}) is an option of attention; draw that, or drop it")
+        if self.model != "minilm" and not {"attention", "depth"} & set(self.names):
+            raise InputError(f"`model` (={self.model!r}) is an option of attention and depth; draw these, or drop it")
+        if self.by is not None and ("depth" not in self.names or self.texts is None):
+            raise InputError(f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or drop it")
         if self.prompt is not None and len(self.prompt) != 2:
             raise InputError(f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a word")
         if self.head != MEAN and not self.head.isdecimal():
@@ -223,8 +230,9 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             keys = {key: getattr(options, key) for key in ("text_column", "label_column", "split", "limit", "encoder")}
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
+        choices = {"model": options.model, "by": options.by} if name == "depth" else {}
         sweep, notices = paper_sweep(
-            name, options.scale, source, seed=options.seed, labels=labels, search=options.search
+            name, options.scale, source, seed=options.seed, labels=labels, search=options.search, **choices
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices

@@ -335,7 +335,7 @@ def load_named(place: str, option: str = "encode") -> Any:
         raise InputError(f"`{option}` (={place!r}) must be module:function, such as my_encoder:encode")
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)  # behind what is installed: a file of the folder must not stand in for a library
     importing = f"`{option}` (={place!r}): the import of the module {module_name!r} ended"
     with running(importing, remedy="run in its folder, or install it"):
         named: Any = importlib.import_module(module_name)

@@ -28,6 +28,10 @@ EXPERIMENTS = {
         "wordsens.studies.several_words:SEVERAL_WORDS",
         "from how many words on a map notices",
     ),
+    "depth": (
+        "wordsens.studies.depth.study:DEPTH",
+        "S behind every layer of random transformers and of a trained model",
+    ),
     "similarity": (
         "wordsens.studies.similarity:SIMILARITY",
         "is a flipped meaning less alike than a synonym?",

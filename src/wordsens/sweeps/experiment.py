@@ -129,8 +129,8 @@ class Experiment:
         Cell: the class of a cell's spec.
         measure: function of a cell that gives the columns of its record, `value` among them; the entry "arrays", a
             dictionary of tensors, is kept with `--witnesses`. What it raises becomes a failed record.
-        preset: function of (scale, source of real texts, seed, labels) that gives the grids of `wordsens paper`; None
-            where there is no such command.
+        preset: function of (scale, source of real texts, seed, labels), and of its own choices by keyword, that gives
+            the grids of `wordsens paper`; None where there is no such command.
         summarize: function of the finished records.
         figures: function of the finished records that gives matplotlib figures by the names of their files; None as a
             figure is left out. Without the function each axis of a sweep has a figure.
@@ -145,7 +145,7 @@ class Experiment:
     name: str
     Cell: type[Cell]
     measure: Callable[[Any], Mapping[str, Any]]
-    preset: Callable[[str, Any, int, str | None], Grids] | None = None
+    preset: Callable[..., Grids] | None = None
     summarize: Callable[[Sequence[Record]], Summary] | None = None
     figures: Callable[[Sequence[Record]], Mapping[str, Any]] | None = None
     value: str = "value"
@@ -201,6 +201,8 @@ def text_title(kind: str) -> str:
     """The name of a record's kind of text."""
     names = {
         "reviews": "movie reviews",
+        "questions": "questions",
+        "passages": "passages",
         "dataset": "the dataset",
         "given": "the text",
         "gaussian": "Gaussian texts",

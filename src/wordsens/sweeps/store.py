@@ -28,7 +28,16 @@ CREATE TABLE IF NOT EXISTS cells (
 );
 CREATE TABLE IF NOT EXISTS commands (arguments TEXT PRIMARY KEY, started TEXT NOT NULL, version TEXT NOT NULL);
 """
-_OF_TEXTS = ("encoder", "layer", "keep_special_tokens", "padded_below", "text_content", "mean_cosine", "distinct")
+_OF_TEXTS = (
+    "encoder",
+    "layer",
+    "keep_special_tokens",
+    "padded_below",
+    "text_content",
+    "mean_cosine",
+    "distinct",
+    "where",
+)
 """Keys of some kinds of text: columns of every record whose cell has a text."""
 
 _COLUMNS = "key, experiment, code, status, error, seconds, started, spec, provenance, result"

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +34,11 @@ def experiment_named(name: str) -> Experiment:
     """
     from wordsens.models.black_box import load_named
 
-    place = name if ":" in name else EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][0]
-    experiment = load_named(place, "experiment")
+    if ":" in name:
+        experiment = load_named(name, "experiment")
+    else:
+        module, _, constant = EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][0].partition(":")
+        experiment = getattr(import_module(module), constant)
     if not isinstance(experiment, Experiment):
         raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}")
     return experiment
@@ -204,7 +208,14 @@ def _within(where: str, check: Any, *arguments: Any) -> None:
 
 
 def paper_sweep(
-    name: str, scale: str, source: Any = None, *, seed: int = 0, labels: str | None = None, search: str | None = None
+    name: str,
+    scale: str,
+    source: Any = None,
+    *,
+    seed: int = 0,
+    labels: str | None = None,
+    search: str | None = None,
+    **choices: Any,
 ) -> tuple[Sweep, list[str]]:
     """An experiment as the paper has it, and notices.
 
@@ -215,6 +226,7 @@ def paper_sweep(
         seed: of every draw.
         labels: what experiments that learn learn; None for the texts' own.
         search: "quick", "normal" or "thorough" in place of the scale's own starts and steps.
+        choices: what this experiment's preset takes besides.
     """
     from wordsens.sweeps.texts import ReviewsText
 
@@ -222,7 +234,7 @@ def paper_sweep(
     if experiment.preset is None:
         raise InputError(f"`experiment` (={name!r}) has no preset; give a sweep of your own")
     require_choice("scale", scale, SCALES)
-    grids, notices = experiment.preset(scale, source or ReviewsText(), seed, labels)
+    grids, notices = experiment.preset(scale, source or ReviewsText(), seed, labels, **choices)
     if search is not None:
         counts = getattr(experiment.Cell, "COUNTS", ())
         grids = [{**{key: one for key, one in grid.items() if key not in counts}, "search": search} for grid in grids]

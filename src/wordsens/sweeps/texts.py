@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
+from wordsens.files import named_path
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.sweeps.spec import Strict, spelled_out
@@ -22,12 +23,14 @@ from wordsens.text import (
     embed,
     gaussian_text,
     load_encoder,
+    meaning_pairs,
     orthogonal_text,
     read_documents,
     repeated_text,
     shipped_reviews,
 )
 from wordsens.text.matrix import TextMatrix
+from wordsens.text.tables import require_table, table_rows
 
 SENTIMENT = "sentiment"
 LABEL_KINDS = (SENTIMENT, "linear", "random")
@@ -65,6 +68,18 @@ class ReviewsText(Embedded, frozen=True):
     kind: Literal["reviews"] = "reviews"
 
 
+class QuestionsText(Embedded, frozen=True):
+    """A question that ships with wordsens, of up to 45 words: the first texts of its pairs."""
+
+    kind: Literal["questions"] = "questions"
+
+
+class PassagesText(Embedded, frozen=True):
+    """A passage that ships with wordsens, of 60 words and more: the first texts of its paragraphs' and pages' pairs."""
+
+    kind: Literal["passages"] = "passages"
+
+
 class DatasetText(Embedded, frozen=True):
     """A text of a file, a folder or a dataset of the hub, as `wordsens.text.readers` takes it.
 
@@ -73,6 +88,7 @@ class DatasetText(Embedded, frozen=True):
         text_column, label_column: the columns of a table; a label column of None is `label`, where labels are needed.
         split: of a source that has splits; None for its training texts.
         limit: how many documents to read; None for all.
+        where: COLUMN=VALUE, the rows of a table that are read; None for all.
     """
 
     kind: Literal["dataset"] = "dataset"
@@ -81,6 +97,7 @@ class DatasetText(Embedded, frozen=True):
     label_column: str | None = None
     split: str | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    where: str | None = None
 
 
 class GivenText(Embedded, frozen=True):
@@ -124,7 +141,17 @@ class RepeatedText(Strict, frozen=True):
     distinct: Annotated[int, Field(ge=1)]
 
 
-_TYPES = (ReviewsText, DatasetText, GivenText, GaussianText, OrthogonalText, CorrelatedText, RepeatedText)
+_TYPES = (
+    ReviewsText,
+    QuestionsText,
+    PassagesText,
+    DatasetText,
+    GivenText,
+    GaussianText,
+    OrthogonalText,
+    CorrelatedText,
+    RepeatedText,
+)
 TEXT_KINDS = tuple(kind.model_fields["kind"].default for kind in _TYPES)
 
 _PLACE = ("path", "text_column", "label_column", "split", "limit", "source", "label")
@@ -144,7 +171,15 @@ def _known_kind(value: Any) -> Any:
 
 
 TextSource = Annotated[
-    ReviewsText | DatasetText | GivenText | GaussianText | OrthogonalText | CorrelatedText | RepeatedText,
+    ReviewsText
+    | QuestionsText
+    | PassagesText
+    | DatasetText
+    | GivenText
+    | GaussianText
+    | OrthogonalText
+    | CorrelatedText
+    | RepeatedText,
     Field(discriminator="kind"),
 ]
 """A source, or its bare kind where that has no other keys: `text: gaussian`."""
@@ -395,10 +430,37 @@ def _read(place: _Read) -> tuple[Document, ...]:
     source, labels = place
     if isinstance(source, GivenText):
         return (Document(source.content, source.label, source.source),)
+    if isinstance(source, QuestionsText | PassagesText):
+        lengths = ("question",) if isinstance(source, QuestionsText) else ("paragraph", "page")
+        return tuple(Document(text) for text in dict.fromkeys(p.first for p in meaning_pairs() if p.length in lengths))
     if not isinstance(source, DatasetText):
         return tuple(shipped_reviews())
+    if source.where is not None:
+        column, _, value = source.where.partition("=")
+        rows = kinds_of_table(source, column).get(value, [])
+        return tuple(Document(row[source.text_column]) for row in rows[: source.limit])
     keys = {name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")}
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
+
+
+def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a table by their value in a column, without rows whose text is empty.
+
+    Raises:
+        InputError: the source is no table, or lacks the column or that of the texts.
+    """
+    path = named_path("texts", source.path)
+    require_table(path, "texts")
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for _, row in table_rows(path):
+        for name in (column, source.text_column):
+            if name not in row:
+                raise InputError(
+                    f"`texts` (={source.path!r}) has no column {name!r}; it has {', '.join(map(str, row))}"
+                )
+        if str(row[source.text_column] or "").strip():
+            rows.setdefault(str(row[column]), []).append(row)
+    return rows
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from wordsens.maps.transformer.loaded import SIDES, LoadedModel, Reader, Sentenc
 from wordsens.maps.transformer.stack import Stack
 from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.seeds import Seed, derive_seed
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.model_files import model_digest
@@ -150,6 +151,19 @@ class TransformerFeatures(FeatureMap):
         other = copy.copy(self)
         other._choose(layer, head, pool, output)
         return other
+
+    def with_random_weights(self, seed: Seed = 0) -> "TransformerFeatures":
+        """The map of the same architecture, layer and pool with the weights that its class starts training from.
+
+        Its `embed` makes rows by random tables too; give it the trained map's rows to compare the layers alone.
+        """
+        model = self.stack.model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(seed, "random weights"))
+            random = type(model)(model.config).to(dtype=self.stack.dtype, device=self.device)
+        tokenizer = None if self._plain_reader is None else self._plain_reader.tokenizer
+        loaded = LoadedModel(random, tokenizer, f"{self._model_name} with random weights")
+        return TransformerFeatures(loaded, layer=self.layer, head=self.head, pool=self.pool, output=self.output)
 
     def prompted(self, name: str) -> "TransformerFeatures":
         """The same map with the prompt of that name before every text; InputError where there is none."""

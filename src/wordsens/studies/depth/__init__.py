@@ -1,0 +1,1 @@
+"""Word sensitivity over the layers of random and trained transformers."""

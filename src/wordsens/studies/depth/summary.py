@@ -1,0 +1,206 @@
+"""What the records of the depth study say: how S goes on over the layers, and what stands beside it."""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from wordsens.display.content import Finding, Table
+from wordsens.statistics.mean import LEAST, Estimate
+from wordsens.statistics.power_law import centred, least_squares_slope
+from wordsens.sweeps.experiment import Column, Summary, estimate, finding, grouped, ratio, table, text_title
+from wordsens.sweeps.store import Record
+
+_MEASURES: dict[str, Column] = {
+    "S": "value", "average": "average", "predicted average": "predicted", "small radius": "small_radius",
+    "removal": "removal",
+}  # fmt: skip
+
+
+def summarize(records: Sequence[Record]) -> Summary:
+    """Exponents of growth by layer, every layer, the trained model by kind of text, and words in front and behind."""
+    plain = [record for record in records if not in_context(record)]
+    random = [record for record in plain if record.model is None]
+    trained = [record for record in plain if record.model is not None]
+    keys: dict[str, Column] = {"layers of": "series", "texts": texts_of, "n": "n", "d": "d"}
+    by_layer = {**keys, "layer": "at_layer"}
+    tables = [
+        _growth(random + trained),
+        table("Random transformers, every layer", random, by_layer, _MEASURES),
+        table(
+            "Trained model, every layer", trained, by_layer,
+            {name: column for name, column in _MEASURES.items() if name != "predicted average"},
+        ),
+        table(
+            "Words in front and behind", [record for record in records if in_context(record)],
+            {"map": "series", "texts": texts_of, "n": "n", "words in front": "front", "words behind": "behind"},
+            {"S": "value", "average": "average"},
+        ),
+    ]  # fmt: skip
+    return Summary(
+        tuple(rows for rows in tables if rows.rows),
+        "S of one word, a lower bound; average: random Deltas. Means over draws, ± one standard error.",
+        (*_over_layers(random), *_training(trained), *_predictions(random), *_contexts(records)),
+        "Small radius: the Jacobian's norm times the radius over the features' norm. "
+        "Exponents: the mean over draws of the slope of log S on log layer, with Student's 95 % interval over draws. "
+        "Predicted average: the law as d grows. Removal: the change of the other rows when the word is left out.",
+    )
+
+
+def in_context(record: Record) -> bool:
+    """True of a record of the part that varies the words in front and behind."""
+    return bool(record.front or record.behind or record.last_row) or record.series.startswith("RAF")
+
+
+def texts_of(record: Record) -> str:
+    """The name of the record's kind of text."""
+    return text_title(record.text) if record.where is None else record.where.partition("=")[2]
+
+
+def settings(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Record]]:
+    """The curves: records by series, kind of text, n and d."""
+    return grouped(records, "series", texts_of, "n", "d")
+
+
+def exponent(curve: Sequence[Record], column: str = "value") -> Estimate | None:
+    """b of S ~ layer^b: the mean over draws of each draw's least-squares slope; None for a single layer."""
+    slopes = []
+    for draw in grouped(curve, "draw").values():
+        points = [(record.at_layer, getattr(record, column)) for record in draw if getattr(record, column)]
+        if len({layer for layer, _ in points}) > 1:
+            x, y = (centred(_logs(values)) for values in zip(*points, strict=True))
+            slopes.append(float(least_squares_slope(x, y)))
+    return Estimate.of(slopes) if slopes else None
+
+
+def _logs(values: Iterable[float]) -> Any:
+    import numpy as np
+
+    return np.log(np.array(list(values), dtype=np.float64))
+
+
+def _growth(records: Sequence[Record]) -> Table:
+    """A row a curve: S behind its first and last layer, the exponents of S and of the average case."""
+    headings = ("layers of", "texts", "n", "d", "layers", "S, first", "S, last", "exponent (95 % CI)", "of the average")
+    rows = []
+    for (series, texts, n, d), curve in settings(records).items():
+        ends = _ends(curve)
+        first, last = (group[0].at_layer for group in ends)
+        values = [estimate(group) for group in ends]
+        exponents = [_with_interval(exponent(curve, column)) for column in ("value", "average")]
+        rows.append((series, texts, n, d, f"{first}-{last}", *values, *exponents))
+    return Table("S of one word over the layers", headings, tuple(rows))
+
+
+def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The records behind the first and the last layer."""
+    layers = sorted({record.at_layer for record in curve})
+    first, last = ([record for record in curve if record.at_layer == layer] for layer in (layers[0], layers[-1]))
+    return first, last
+
+
+def _with_interval(slope: Estimate | None) -> str | None:
+    if slope is None or slope.draws < LEAST:
+        return None
+    low, high = slope.interval
+    return f"{slope.mean:.2f} ({low:.2f}, {high:.2f})"
+
+
+def _over_layers(records: Sequence[Record]) -> list[Finding]:
+    """For each architecture on how many kinds and lengths of text S grows or falls over the layers, with the factors;
+    then the same of the average case."""
+    claims = []
+    for column, name, surety in (
+        ("value", "S of one word", ("attained", "95 % interval")),
+        ("average", "The average case, a random move,", ("95 % interval",)),
+    ):
+        parts, growing, layers = [], 0, (0, 0)
+        for (series,), of_series in grouped(records, "series").items():
+            slopes, factors = [], []
+            for curve in settings(of_series).values():
+                first, last = _ends(curve)
+                layers = first[0].at_layer, last[0].at_layer
+                slope, change = exponent(curve, column), ratio(last, first, column)
+                if slope is not None and change is not None and slope.draws >= LEAST:
+                    slopes.append(slope.interval)
+                    factors.append(change.mean)
+            if not slopes:
+                continue
+            up, down = sum(low > 0 for low, _ in slopes), sum(high < 0 for _, high in slopes)
+            growing += up == len(slopes)
+            counts = [f"grows in {up}" * (up > 0), f"falls in {down}" * (down > 0)]
+            does = " and ".join(filter(None, counts)) or "shows no trend in any"
+            span = f"×{min(factors):.2g} to ×{max(factors):.2g}"
+            parts.append(f"{series}: {does} of {len(slopes)} ({span})")
+        if parts:
+            sentence = f"{name} from layer {layers[0]} to {layers[1]}, by kind and length of text: {'; '.join(parts)}."
+            known = "Counted by the 95 % interval of the exponent over draws; in brackets the factors, last over first."
+            claims.append(finding(f"{growing} of {len(parts)}", sentence, known, growing, records, surety))
+    return claims
+
+
+def _training(records: Sequence[Record]) -> list[Finding]:
+    """A trained model beside its architecture with random weights, behind the last layer, on each kind of text."""
+    claims = []
+    for (model,), of_model in grouped(records, "model").items():
+        parts, ratios = [], []
+        for (texts, n), of_texts in grouped(of_model, texts_of, "n").items():
+            twins = [[r for r in of_texts if bool(r.random_weights) == random] for random in (False, True)]
+            if not all(twins):
+                continue
+            last = max(record.at_layer for record in of_texts)
+            trained, untrained = ([r for r in twin if r.at_layer == last] for twin in twins)
+            change, values = ratio(trained, untrained), [estimate(group) for group in (trained, untrained)]
+            if change is not None:
+                ratios.append(change.mean)
+                parts.append(f"{texts} of {n} rows {values[0]} against {values[1]}")
+        if parts:
+            sentence = (
+                f"Behind its last layer one word moves {model} by {min(ratios):.2g} to {max(ratios):.2g} times as much "
+                f"as the same architecture with random weights: {'; '.join(parts)}."
+            )
+            known = "Attained; means over draws, ± one standard error. The ball's radius is the word's own length."
+            claims.append(finding(f"×{fmean(ratios):.2g}", sentence, known, fmean(ratios), of_model, ("attained",)))
+    return claims
+
+
+def _predictions(records: Sequence[Record]) -> list[Finding]:
+    """How far the law for growing d is from the average case that was measured."""
+    errors = []
+    for curve in grouped(records, "series", texts_of, "n", "d", "at_layer").values():
+        measured, predicted = estimate(curve, "average"), estimate(curve, "predicted")
+        if measured is not None and predicted is not None:
+            errors.append((abs(predicted.mean / measured.mean - 1), curve[0]))
+    if not errors:
+        return []
+    typical = sorted(error for error, _ in errors)[len(errors) // 2]
+    worst, where = max(errors, key=lambda pair: pair[0])
+    sentence = (
+        f"The law for growing d predicts the average case to {typical:.0%} in the median setting; worst is "
+        f"{worst:.0%}, {where.series} behind layer {where.at_layer}, {texts_of(where)} of {where.n} words."
+    )
+    known = "Means over draws; a prediction, no bound (docs/theory/depth.md)."
+    return [finding(f"{typical:.0%}", sentence, known, typical, records, ("predicted",))]
+
+
+def _contexts(records: Sequence[Record]) -> list[Finding]:
+    """S of a word with the most words in front or behind, beside S with none."""
+    parts, factors, used = [], [], []
+    of_context = [record for record in records if in_context(record)]
+    for (series, texts), of_series in grouped(of_context, "series", texts_of).items():
+        without = [record for record in of_series if not record.front and not record.behind]
+        for place, name in (("front", "in front"), ("behind", "behind")):
+            most = max(getattr(record, place) for record in of_series)
+            change = ratio([r for r in of_series if getattr(r, place) == most], without) if most and without else None
+            if change is not None:
+                factors.append(change.mean)
+                parts.append(f"{series}, {most} {name}: ×{change} ({texts})")
+                used += of_series
+    if not parts:
+        return []
+    sentence = f"Words around the ten of which one moves change its S by these factors: {'; '.join(parts)}."
+    known = (
+        "Attained; paired draws, ± one standard error. The last row's S is of that row alone, the others' of all rows."
+    )
+    largest = max(factors, key=lambda factor: abs(math.log(factor)))
+    return [finding(f"×{largest:.2g}", sentence, known, largest, used, ("attained",))]
