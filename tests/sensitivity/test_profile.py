@@ -16,7 +16,7 @@ MAPS = {
     "function": ws.FunctionFeatures(torch.tanh),
 }
 ANY = ["sup S", "average case", "small-radius limit", "average sensitivity", "block sensitivity", "random sensitivity"]
-BOUNDED = ["Castin et al.", "Dasoulas-type"]
+BOUNDED = ["Castin-type", "Dasoulas-type"]
 OF_ATTENTION = [*BOUNDED, *(f"{name}, at X" for name in BOUNDED), "attention entropy", "log n"]
 EXPECTED = {
     "rf": [*ANY, "certificate"],
@@ -68,7 +68,7 @@ def test_bounds_by_radius():
 def test_a_linear_map_by_hand():
     """phi(X) = 2 X, rows of a triangle: s_i is the variance of the two other rows over ‖X‖² = 14."""
     rows = torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
-    result = profile(ws.FunctionFeatures(lambda X: 2 * X), rows)
+    result = profile(ws.FunctionFeatures(lambda X: 2 * X), ws.TextMatrix(rows))
     measured = values(result)
     # Rows v and w apart by sqrt(v² + w²): each is half of it from their mean.
     assert measured["average sensitivity"] == pytest.approx(((4 + 9) + (1 + 9) + (1 + 4)) / 4 / 14)

@@ -109,7 +109,7 @@ class MeasureOptions:
     profile: Annotated[
         bool,
         option(
-            "Also one table of all measures: the mean, the small-radius limit, real rows exchanged, published bounds.",
+            "Also one table of all measures: the mean, the small-radius limit, rows exchanged, Lipschitz bounds.",
             "--profile",
             panel="Theory",
         ),

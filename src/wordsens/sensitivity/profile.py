@@ -136,7 +136,7 @@ def _lipschitz(
         Measure(
             f"{bound.name}, at X" if local else bound.name,
             bound.value * radius / feature_norm(phi(rows), phi.name),
-            f"{'published' if bound.published else 'proved'} upper bound",
+            "proved upper bound",
             0.0 if local else radius,
             bound.source,
         )

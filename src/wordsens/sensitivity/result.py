@@ -129,8 +129,8 @@ class Measure(Result):
         name: what it measures.
         value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
         kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound", "upper bound with
-            probability 1 - x over the weights, for a text chosen without them", "published upper bound", or "proved
-            upper bound" where the formula is ours; the last two are not rounded outward.
+            probability 1 - x over the weights, for a text chosen without them", or "proved upper bound", which is not
+            rounded outward.
         radius: of the ball that it is about; 0: the limit of small radii, times the profile's radius; None: no ball.
         source: where it is defined or proved.
     """

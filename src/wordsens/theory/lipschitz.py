@@ -1,4 +1,4 @@
-"""Bounds of the Lipschitz constant of softmax attention, as the literature has them (docs/theory/lipschitz.md).
+"""Bounds of the Lipschitz constant of softmax attention, of the literature's kinds (docs/theory/lipschitz.md).
 
 For one head O = softmax(X A X^T) X V, A = W / scale, ‖.‖ the spectral norm of a matrix and the length of a row, and
 texts X of n words, ‖X' - X‖ the Frobenius norm. They bound what any change of a text does, not that of one word only.
@@ -30,13 +30,11 @@ class LipschitzBound:
     Attributes:
         name: of the bound.
         value: the Lipschitz constant, not rounded outward.
-        published: whether the formula is its source's; if not, it is proved in docs/theory/lipschitz.md.
-        source: the paper, whose terms it is in.
+        source: the paper whose kind of bound it is.
     """
 
     name: str
     value: float
-    published: bool
     source: str
 
 
@@ -64,7 +62,7 @@ def lipschitz_bounds(
 
     >>> phi = RandomAttentionFeatures.of_weight(torch.zeros(2, 2))     # the mean of the words, in every row
     >>> [(bound.name, round(bound.value, 3)) for bound in lipschitz_bounds(phi, torch.eye(2))]
-    [('Castin et al.', 2.449), ('Dasoulas-type', 1.414)]
+    [('Castin-type', 2.449), ('Dasoulas-type', 1.414)]
     """
     text = as_text(X)
     # By the exact class: a subclass may change phi.
@@ -86,16 +84,16 @@ def lipschitz_bounds(
         return math.fsum(constants) if phi.summed else math.hypot(*constants)
 
     return (
-        LipschitzBound("Castin et al.", of_all(castin), True, "Castin et al. 2024"),
-        LipschitzBound("Dasoulas-type", of_all(dasoulas), False, "Dasoulas et al. 2021"),
+        LipschitzBound("Castin-type", of_all(castin), "Castin et al. 2024"),
+        LipschitzBound("Dasoulas-type", of_all(dasoulas), "Dasoulas et al. 2021"),
     )
 
 
 def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
     """sqrt(3) ‖V‖ sqrt(‖A‖² R⁴ (4 n + 1) + n), for all texts of n words whose rows are no longer than R (`longest`).
 
-    Castin, Ablin and Peyré 2024, "How Smooth Is Attention?", of one head without biases and masks. The formula follows
-    from three terms of the derivative, also under a mask: docs/theory/lipschitz.md.
+    Of the kind of Castin, Ablin and Peyré 2024 ("How Smooth Is Attention?"): sqrt(n) times a constant on a compact set.
+    Proved in docs/theory/lipschitz.md, from three terms of the derivative, also under a mask.
 
     >>> round(castin_constant(HeadWeights(torch.eye(1)), 2, 1.0) ** 2, 12)       # 3 (9 + 2)
     33.0
