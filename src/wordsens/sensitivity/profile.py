@@ -27,8 +27,8 @@ from wordsens.sensitivity.substitution import TextSubstitution, substitution_sen
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
 
-SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-"""Of the radius, at which the upper bounds are compared."""
+SHARES = (0.01, 0.1)
+"""Of the radius, at which the upper bounds are compared, beside the whole of it."""
 
 LOWER, EXACT, MEAN = "lower bound", "exact", "mean"
 _LONGEST_BLOCK = 3
@@ -92,15 +92,16 @@ def profile_of(
     words, reach, seed = sensitivity.words, sensitivity.radius, sensitivity.seed
     radius = float(reach.max())
     measures = [Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")]
-    if sensitivity.upper is not None:
-        measures.append(_certificate(sensitivity.upper, str(sensitivity.rigor), radius))
+    upper = sensitivity.upper
+    certified = [] if upper is None else [_certificate(upper, str(sensitivity.rigor), radius)]
     if on_demand(phi):
-        return SensitivityProfile(phi.name, tuple(measures), ())
+        return SensitivityProfile(phi.name, (*measures, *certified), ())
     rows = phi.accept(text.rows)
     ball = _lipschitz(phi, rows, words, reach)
     slopes = jacobian_sensitivity(phi, text, words, seed).per_word.to(reach)
     average = average_change(phi, text, words, reach, seed=derive_seed(seed, "average"))
     measures += [
+        *certified,
         *ball,
         Measure("average case", average, MEAN, radius, "random words, Deltas"),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
@@ -114,6 +115,7 @@ def profile_of(
         if bound is not None:
             bounds.append(_certificate(bound.value, bound.rigor, share * radius))
             bounds += _lipschitz(phi, rows, words, share * reach)
+    bounds += [*certified, *ball] if bounds else []
     return SensitivityProfile(phi.name, tuple(measures), tuple(bounds))
 
 

@@ -149,7 +149,7 @@ class SensitivityProfile(Result):
     Attributes:
         map_name: the map's name.
         measures: those that the map and the text have.
-        bounds: the upper bounds of S at .01, .03, .1, .3 and 1 times the radius, an entry a bound and radius; () where
+        bounds: the upper bounds of S at .01, .1 and 1 times the radius, an entry a bound and radius; () where
             the map has no bound but its certificate.
     """
 
