@@ -150,7 +150,7 @@ def test_the_best_real_words(wordsens, tmp_path):
     (result,) = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json").out)["texts"][0]["results"]
     X = ws.embed("I love her")[0]
     vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(special_tokens=False, rescale=True)
-    expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary)
+    expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary=vocabulary)
     assert result["swapped_for"] == list(expected.swapped_for)
     assert result["swap"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
     (row,) = pq.read_table(tmp_path / "measure.parquet").to_pylist()

@@ -1,6 +1,7 @@
 """What results of sensitivity say: sentences, and the headings of their tables."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -172,6 +173,11 @@ def profile_table(profile: SensitivityProfile) -> Table:
     return table_of(f"All measures of {map_title(profile.map_name)}", columns, note=notes)
 
 
+def profile_display(profile: SensitivityProfile) -> Display:
+    """The table of a profile, in a notebook."""
+    return Display((_of_profile(profile).heading,), (replace(profile_table(profile), title=""),))
+
+
 def _of_profile(profile: SensitivityProfile) -> ResultTable:
     heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
     notes = ["Radius 0: the limit of small radii, times the radius. Average and block sensitivity are variances."]
@@ -179,7 +185,7 @@ def _of_profile(profile: SensitivityProfile) -> ResultTable:
     for bound in profile.lowest:
         radii.setdefault(bound.name, []).append(f"{bound.radius:.2g}")
     if radii:
-        listed = "; ".join(f"at radius {', '.join(listed)} {name}" for name, listed in radii.items())
+        listed = "; ".join(f"{name} (at radius {', '.join(listed)})" for name, listed in radii.items())
         notes.insert(0, f"Lowest upper bound of S: {listed}.")
     return ResultTable(heading, profile.columns(), notes=tuple(notes))
 

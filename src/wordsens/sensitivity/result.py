@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.display.content import Display
+from wordsens.looks import display_of
 from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
@@ -161,6 +163,10 @@ class SensitivityProfile(Result):
         """A row a measure."""
         names = ("name", "value", "kind", "radius", "source")
         return {"measure" if name == "name" else name: [getattr(row, name) for row in self.measures] for name in names}
+
+    def display(self) -> Display:
+        """All measures, and which bound is the lowest."""
+        return display_of(self)
 
     @property
     def lowest(self) -> tuple[Measure, ...]:
