@@ -53,8 +53,10 @@ from .search.objective import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
 from .sensitivity.jacobian import jacobian_sensitivity as jacobian_sensitivity
 from .sensitivity.one_word import word_sensitivity as word_sensitivity
+from .sensitivity.profile import sensitivity_profile as sensitivity_profile
 from .sensitivity.removals import removal_effects as removal_effects
 from .sensitivity.result import Sensitivity as Sensitivity
+from .sensitivity.result import SensitivityProfile as SensitivityProfile
 from .sensitivity.several_texts import word_sensitivities as word_sensitivities
 from .sensitivity.several_words import group_sensitivity as group_sensitivity
 from .sensitivity.several_words import several_words_sensitivity as several_words_sensitivity

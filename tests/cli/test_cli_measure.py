@@ -77,6 +77,18 @@ def test_theory_stands_beside_the_numbers(wordsens):
     assert (plain["predicted"], plain["small_radius"]) == (None, None)
 
 
+def test_all_measures_stand_below_the_words(wordsens):
+    arguments = ["measure", "I love her", "--map", "raf", "--radius", "4", "--profile", *FAST]
+    shown = wordsens(*arguments).out.split("All measures of RAF (softmax)")[1]
+    (result,) = json.loads(wordsens(*arguments, "--json").out)["texts"][0]["results"]
+    plan = ws.SearchPlan(starts=1, steps=5)
+    phi = ws.RandomAttentionFeatures(384, seed=0)
+    expected = ws.sensitivity_profile(phi, ws.embed("I love her")[0], radius=4, search=plan)
+    assert result["profile"] == json.loads(json.dumps(expected.to_dict()))
+    for row in expected.measures:
+        assert re.search(rf"^{re.escape(row.name)} +[\d.e+-]+ +{row.kind}", shown, flags=re.MULTILINE)
+
+
 @pytest.mark.slow
 def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
     (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")
@@ -138,7 +150,7 @@ def test_the_best_real_words(wordsens, tmp_path):
     (result,) = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json").out)["texts"][0]["results"]
     X = ws.embed("I love her")[0]
     vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(special_tokens=False, rescale=True)
-    expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary)
+    expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary=vocabulary)
     assert result["swapped_for"] == list(expected.swapped_for)
     assert result["swap"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
     (row,) = pq.read_table(tmp_path / "measure.parquet").to_pylist()

@@ -38,6 +38,7 @@ OTHERS = {
     "substitutions": lambda: ws.substitution_sensitivity(
         lambda texts: [[1.0 + len(t)] for t in texts], ["a b"], vowels
     ),
+    "profile": lambda: ws.sensitivity_profile(PHI, X, search=SHORT),
     "one swap": lambda: NEW.swap(vocabulary=(["b"], X.rows[1:2])),
     "witness": lambda: ws.theorem_witness(PHI, X),
     "certificate": lambda: ws.certificate(ws.RandomFeatures(4, 6), X),

@@ -106,6 +106,14 @@ class MeasureOptions:
             panel="Theory",
         ),
     ] = False
+    profile: Annotated[
+        bool,
+        option(
+            "Also one table of all measures: the mean, the small-radius limit, rows exchanged, Lipschitz bounds.",
+            "--profile",
+            panel="Theory",
+        ),
+    ] = False
     conditions: Annotated[
         bool,
         option(
@@ -318,6 +326,7 @@ def _measured(
     """One text under the map of that name: from the store where that has all that is wanted, else measured."""
     from wordsens.sensitivity.jacobian import jacobian_sensitivity
     from wordsens.sensitivity.one_word import word_sensitivity
+    from wordsens.sensitivity.profile import profile_of
     from wordsens.sensitivity.result import MeasuredMap
     from wordsens.sensitivity.several_texts import on_demand, sampled_words
     from wordsens.theory import check_conditions, predict
@@ -358,6 +367,7 @@ def _measured(
         conditions=check_conditions(phi, text),
         small_radius=None if limit is None else tuple(limit),
         swaps=swaps,
+        profile=profile_of(phi, text, result) if options.profile else None,
     )
 
 

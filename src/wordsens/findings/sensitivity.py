@@ -1,18 +1,19 @@
 """What results of sensitivity say: sentences, and the headings of their tables."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED, Certificate
-from wordsens.display.content import Display, Finding, Section, Shade, Strong, Table, colour_share, level
+from wordsens.display.content import Display, Finding, Section, Shade, Strong, Table, colour_share, level, table_of
 from wordsens.display.result_table import ResultTable
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.maps.transformer.prompt_pair import PromptPair
 from wordsens.sensitivity.jacobian import JacobianSensitivity
 from wordsens.sensitivity.removals import Removals
-from wordsens.sensitivity.result import MeasuredMap, Sensitivity
+from wordsens.sensitivity.result import MeasuredMap, Sensitivity, SensitivityProfile
 from wordsens.sensitivity.several_words import GroupSensitivity, WholeWordSensitivity
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sensitivity.swaps import Swaps
@@ -82,9 +83,10 @@ def _title(measured: MeasuredMap) -> str:
 def text_display(
     measured: Sequence[MeasuredMap], *, all_words: bool = False, verbose: bool = False, conditions: bool = False
 ) -> Display:
-    """One text: the answer, a table of words and maps, notes; the theorems' conditions, if wanted."""
+    """One text: the answer, a table of words and maps, notes; all measures and the theorems' conditions, if wanted."""
     results = [each.result for each in measured]
     parts: list[Any] = [_word_table(measured, all_words=all_words, verbose=verbose)]
+    parts += [profile_table(each.profile) for each in measured if each.profile is not None]
     if conditions:
         parts += [
             Section(f"Conditions of the theorem about {_title(each)}", tuple(map(str, each.conditions)))
@@ -160,6 +162,32 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
     left_out = len(searched) - len(words)
     note = f"... and {left_out} less sensitive words; --all-words shows them. " if left_out else ""
     return Table("", tuple(name for name, _ in columns), tuple(rows), note + _meaning([measured]), most=len(rows))
+
+
+def profile_table(profile: SensitivityProfile) -> Table:
+    """All measures of one text under one map."""
+    columns = profile.columns()
+    columns["value"] = [_number(value) for value in columns["value"]]
+    columns["radius"] = ["" if radius is None else f"{radius:.3g}" for radius in columns["radius"]]
+    notes = " ".join(_of_profile(profile).notes)
+    return table_of(f"All measures of {map_title(profile.map_name)}", columns, note=notes)
+
+
+def profile_display(profile: SensitivityProfile) -> Display:
+    """The table of a profile, in a notebook."""
+    return Display((_of_profile(profile).heading,), (replace(profile_table(profile), title=""),))
+
+
+def _of_profile(profile: SensitivityProfile) -> ResultTable:
+    heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
+    notes = ["Radius 0: the limit of small radii, times the radius. Average and block sensitivity are variances."]
+    radii: dict[str, list[str]] = {}
+    for bound in profile.lowest:
+        radii.setdefault(bound.name, []).append(f"{bound.radius:.2g}")
+    if radii:
+        listed = "; ".join(f"{name} (at radius {', '.join(listed)})" for name, listed in radii.items())
+        notes.insert(0, f"Lowest upper bound of S: {listed}.")
+    return ResultTable(heading, profile.columns(), notes=tuple(notes))
 
 
 def _shade(result: Sensitivity, place: int) -> Shade:
@@ -296,6 +324,7 @@ TABLES: dict[type, Callable[[Any], ResultTable]] = {
     GroupSensitivity: _of_groups,
     WholeWordSensitivity: _of_whole_words,
     JacobianSensitivity: _of_jacobian,
+    SensitivityProfile: _of_profile,
     Swaps: _of_swaps,
     Removals: _of_removals,
     SubstitutionSensitivity: _of_substitutions,

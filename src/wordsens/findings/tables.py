@@ -12,6 +12,7 @@ from wordsens.evaluation.flips import LabelFlips
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.findings import calibrate, check, compare, explain, flips, generalization, length, sensitivity, tune
 from wordsens.results import ResultTable
+from wordsens.sensitivity.result import SensitivityProfile
 from wordsens.training.held_out import Tuned
 
 TABLES: dict[type, Callable[[Any], ResultTable]] = {
@@ -29,6 +30,7 @@ DISPLAYS: dict[type, Callable[..., Display]] = {
     Comparison: compare.display,
     Explanation: explain.display,
     LabelFlips: flips.display,
+    SensitivityProfile: sensitivity.profile_display,
     Tuned: tune.display,
 }
 ANSWERS: dict[type, Callable[[Any], tuple[str, ...]]] = {

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.display.content import Display
+from wordsens.looks import display_of
 from wordsens.results import Result
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
@@ -121,6 +123,60 @@ class Sensitivity(SensitivityResult):
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Measure(Result):
+    """One number of a profile.
+
+    Attributes:
+        name: what it measures.
+        value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
+        kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound", "upper bound with
+            probability 1 - x over the weights, for a text chosen without them", or "proved upper bound", which is not
+            rounded outward.
+        radius: of the ball that it is about; 0: the limit of small radii, times the profile's radius; None: no ball.
+        source: where it is defined or proved.
+    """
+
+    name: str
+    value: float
+    kind: str
+    radius: float | None
+    source: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityProfile(Result):
+    """What measures sensitivity, for one text under one map.
+
+    Attributes:
+        map_name: the map's name.
+        measures: those that the map and the text have.
+        bounds: the upper bounds of S at .01, .1 and 1 times the radius, an entry a bound and radius; () where
+            the map has no bound but its certificate.
+    """
+
+    map_name: str
+    measures: tuple[Measure, ...]
+    bounds: tuple[Measure, ...]
+
+    def columns(self) -> dict[str, Any]:
+        """A row a measure."""
+        names = ("name", "value", "kind", "radius", "source")
+        return {"measure" if name == "name" else name: [getattr(row, name) for row in self.measures] for name in names}
+
+    def display(self) -> Display:
+        """All measures, and which bound is the lowest."""
+        return display_of(self)
+
+    @property
+    def lowest(self) -> tuple[Measure, ...]:
+        """The lowest upper bound at each radius of `bounds`, by radius."""
+        at_radius: dict[float | None, list[Measure]] = {}
+        for bound in self.bounds:
+            at_radius.setdefault(bound.radius, []).append(bound)
+        return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius.values())
+
+
 @dataclass(frozen=True)
 class MeasuredMap:
     """A text's sensitivity under one map, with theory and real words to compare it with.
@@ -130,6 +186,7 @@ class MeasuredMap:
         conditions: of the theorem about the map.
         small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
         swaps: the best real words in the place of each searched word, as (relative changes, words); likewise.
+        profile: all measures; likewise.
     """
 
     text: TextMatrix
@@ -139,6 +196,7 @@ class MeasuredMap:
     conditions: tuple[Condition, ...]
     small_radius: tuple[float, ...] | None = None
     swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
+    profile: SensitivityProfile | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values: an entry of `results` in the JSON document."""
@@ -151,5 +209,6 @@ class MeasuredMap:
             "small_radius": None if self.small_radius is None else list(self.small_radius),
             "swap": None if self.swaps is None else list(self.swaps[0]),
             "swapped_for": None if self.swaps is None else list(self.swaps[1]),
+            "profile": None if self.profile is None else self.profile.to_dict(),
             "seconds": self.seconds,
         }

@@ -9,11 +9,11 @@ from pydantic import Field, model_serializer, model_validator
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
-from wordsens.maps.arguments import radii, word_indices
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import map_entry
 from wordsens.seeds import generator
-from wordsens.sensitivity.one_word import TextUnderMap, attained, sensitivities
+from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
+from wordsens.sensitivity.profile import average_change
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.map_cell import MapCell
@@ -25,9 +25,6 @@ from wordsens.theory import predict
 
 GIVEN = "given"
 """The kind of text of `wordsens measure`."""
-
-_AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
-"""Searched words, and random Deltas of each, over which the average case is taken."""
 
 
 class WordChoice(Strict, frozen=True):
@@ -125,22 +122,6 @@ def measure_sensitivities(cells: Sequence[SensitivityCell], *, certificate: bool
         }
         for cell, problem, result, average in zip(cells, problems, results, averages, strict=True)
     ]
-
-
-def average_change(
-    phi: FeatureMap, text: TextMatrix, words: Sequence[int] | None, radius: float | None, *, seed: int
-) -> float:
-    """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few searched words i,
-    evenly spaced, and Deltas uniform on the sphere of the word's radius.
-    """
-    rows = phi.accept(text.rows)
-    searched = word_indices(words, len(rows)).to(rows.device)
-    places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
-    places = places.repeat_interleave(_AVERAGE_DELTAS)
-    directions = torch.randn(len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64)
-    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
-    deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    return float(attained(phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
 
 
 def _searched_words(cell: SensitivityCell) -> list[int] | None:

@@ -13,9 +13,10 @@ from wordsens.maps.registry import base_name, map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.sensitivity.profile import average_change
 from wordsens.sensitivity.removals import row_removal
 from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.measurement import average_change, mean_cosine
+from wordsens.sweeps.measurement import mean_cosine
 from wordsens.sweeps.texts import load_text
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.depth import average_by_layer

@@ -1,0 +1,102 @@
+"""The table of all measures: each against its own function or by hand, and bounds that bound."""
+
+import math
+
+import pytest
+import torch
+
+import wordsens as ws
+
+X = ws.gaussian_text(5, 6, seed=3)
+SHORT = ws.SearchPlan("quick", starts=2, steps=5)
+MAPS = {
+    "rf": ws.RandomFeatures(5, 6, seed=0),
+    "raf": ws.RandomAttentionFeatures(6, seed=0),
+    "two heads": ws.RandomAttentionFeatures(6, seed=0, heads=2),
+    "function": ws.FunctionFeatures(torch.tanh),
+}
+ANY = ["sup S", "average case", "small-radius limit", "average sensitivity", "block sensitivity", "random sensitivity"]
+BOUNDED = ["Castin-type", "Dasoulas-type"]
+OF_ATTENTION = [*BOUNDED, *(f"{name}, at X" for name in BOUNDED), "attention entropy", "log n"]
+EXPECTED = {
+    "rf": [*ANY, "certificate"],
+    "raf": [*ANY, "certificate", *OF_ATTENTION, "stable rank"],
+    "two heads": [*ANY, "certificate", *OF_ATTENTION, "stable rank"],
+    "function": [*ANY, "stable rank"],
+}
+
+
+def profile(phi, text=X, **options):
+    return ws.sensitivity_profile(phi, text, **{"search": SHORT, **options})
+
+
+def values(result):
+    return {row.name: row.value for row in result.measures}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_measure_of_a_map(name):
+    result = profile(MAPS[name], seed=2)
+    measured = values(result)
+    assert sorted(measured) == sorted(EXPECTED[name])
+    assert len(measured) == len(result.measures)
+    expected = ws.word_sensitivity(MAPS[name], X, seed=2, search=SHORT)
+    assert measured["sup S"] == expected.value
+    assert measured.get("certificate") == expected.upper
+    limit = ws.jacobian_sensitivity(MAPS[name], X)
+    assert measured["small-radius limit"] == pytest.approx(limit.value * math.sqrt(6), rel=1e-9)
+    assert 0 < measured["average case"] < measured["sup S"]
+    assert measured["average sensitivity"] > 0 < measured["random sensitivity"]
+    for row in result.measures:
+        if "upper bound" in row.kind:
+            assert row.value >= measured["small-radius limit" if row.radius == 0 else "sup S"]
+    assert len(set(map(len, result.columns().values()))) == 1
+
+
+def test_bounds_by_radius():
+    result = profile(MAPS["raf"], radius=2.0)
+    assert [bound.radius for bound in result.lowest] == pytest.approx([0.02, 0.2, 2.0])
+    for lowest in result.lowest:
+        at_radius = [bound for bound in result.bounds if bound.radius == lowest.radius]
+        assert [bound.name for bound in at_radius] == ["certificate", *BOUNDED]
+        assert lowest.value == min(bound.value for bound in at_radius)
+        sup = ws.word_sensitivity(MAPS["raf"], X, radius=lowest.radius, search=SHORT, certificate=False)
+        assert sup.value <= lowest.value
+    assert profile(MAPS["rf"]).bounds == ()
+
+
+def test_a_linear_map_by_hand():
+    """phi(X) = 2 X, rows of a triangle: s_i is the variance of the two other rows over ‖X‖² = 14."""
+    rows = torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
+    result = profile(ws.FunctionFeatures(lambda X: 2 * X), ws.TextMatrix(rows))
+    measured = values(result)
+    # Rows v and w apart by sqrt(v² + w²): each is half of it from their mean.
+    assert measured["average sensitivity"] == pytest.approx(((4 + 9) + (1 + 9) + (1 + 4)) / 4 / 14)
+    apart = [math.sqrt(a * a + b * b) for a, b in ((1, 2), (1, 3), (2, 3))]
+    assert measured["random sensitivity"] == pytest.approx(sum(apart) / 3 / math.sqrt(14))
+    assert measured["stable rank"] == pytest.approx(14 / 9)
+    assert {row.kind for row in result.measures if "sensitivity" in row.name} == {"exact"}
+
+
+def test_equal_weights_have_the_largest_entropy():
+    phi = ws.RandomAttentionFeatures.of_weight(torch.zeros(2, 6, 6))
+    measured = values(profile(phi))
+    assert measured["attention entropy"] == pytest.approx(math.log(5)) == measured["log n"]
+    assert measured["stable rank"] == pytest.approx(1)
+
+
+def test_rows_of_ones_own_and_a_budget():
+    phi = MAPS["function"]
+    other = 2 * X.rows[:1]
+    measured = values(profile(phi, alternatives=other))
+    assert measured["average sensitivity"] == 0
+    changes = (torch.tanh(other) - torch.tanh(X.rows)).norm(dim=1)
+    assert measured["random sensitivity"] == pytest.approx(float(changes.mean() / torch.tanh(X.rows).norm()))
+    assert "average sensitivity" not in values(profile(phi, memory_budget=10_000))
+    with pytest.raises(ws.InputError, match="alternatives"):
+        profile(phi, alternatives=torch.ones(2, 3))
+
+
+def test_a_map_sampled_on_demand_has_two_measures():
+    phi = ws.RandomFeatures(5, 6, seed=0, gaussian="lazy")
+    assert list(values(profile(phi, words=[0]))) == ["sup S", "certificate"]
