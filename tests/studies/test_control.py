@@ -154,7 +154,10 @@ def test_sentences_about_the_length():
 def test_a_control_without_a_sure_effect_is_told_as_such():
     plain = [_record(0.9, 1.0 + j, at) for at, j in enumerate(JITTER)]
     same = [_record(0.9, 1.0 - j, at, control="spectral") for at, j in enumerate(JITTER)]
-    assert any("whether S changes, the draws do not tell of the spectral penalty" in one for one in _told(plain + same))
+    assert any(
+        "of 1 control the draws do not tell whether S changes: the spectral penalty" in one
+        for one in _told(plain + same)
+    )
 
 
 def test_dead_networks_are_in_no_mean_and_are_told():

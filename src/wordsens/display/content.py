@@ -170,7 +170,7 @@ class Finding:
     """One sentence with its number.
 
     Attributes:
-        number: its main number as it is shown, large.
+        number: its main number with its unit as it stands in the sentence; shown large.
         sentence: complete without the large number.
         known: how the number is known, in a few words.
         surety: the kinds of knowledge that it rests on, of SURETIES.
@@ -257,6 +257,15 @@ def times(value: float) -> str:
     ('2.05', '0.031')
     """
     return f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
+
+
+def percent(share: float) -> str:
+    """A share of the output's size, or of anything else.
+
+    >>> percent(0.1192), percent(1.02), percent(0.0045)
+    ('12%', '102%', '0.45%')
+    """
+    return f"{100 * share:.2g}%" if abs(share) < 0.995 else f"{100 * share:.0f}%"
 
 
 def plain(cell: Any) -> str:

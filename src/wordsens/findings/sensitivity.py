@@ -48,7 +48,7 @@ def contrast(values: Sequence[tuple[str, float]]) -> Finding | None:
         f"One word can move attention {ratio} times as far as a fully connected layer: {_listed(values)} times its "
         "length."
     )
-    return Finding(f"{ratio}×", sentence, "Lower bounds, on one text.", value=attention / dense)
+    return Finding(f"{ratio} times", sentence, "Lower bounds, on one text.", value=attention / dense)
 
 
 def _listed(values: Sequence[tuple[str, float]]) -> str:

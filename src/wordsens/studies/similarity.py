@@ -414,7 +414,7 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
         how = f"more by {size}" if low > 0 else f"less by {size}" if high < 0 else "no change beyond its scatter"
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
     known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
-    yield finding(f"{end.mean:.2f}", f"{sentence}.", known, end, [*few, *many])
+    yield finding(str(end), f"{sentence}.", known, end, [*few, *many])
 
 
 def _beside_a_coin(value: Estimate) -> str:
@@ -462,7 +462,7 @@ def _check(check: Sequence[Record]) -> Iterator[Finding]:
     between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
     sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
     mean, known = fmean(means.values()), "Means over draws; 95 % intervals over the pairs."
-    yield finding(f"{mean:.2f}", sentence, known, mean, check)
+    yield finding(between.partition(" (")[0], sentence, known, mean, check)
 
 
 def _between(means: dict[str, float]) -> str:
