@@ -234,7 +234,7 @@ def _part(comparison: Comparison, part: str) -> Table:
     rows = [row for row in comparison.rows if row.part == part and row.low is not None]
     rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
     most = max((max(abs(row.low or 0), abs(row.high or 0)) for row in rows), default=0.0) or 1.0
-    first, second = ("between two calls", "between the models") if part == NEIGHBOURS else ("first", "second")
+    first, second = ("two calls", "two models") if part == NEIGHBOURS else ("first", "second")
     cells = tuple(
         (
             Strong(row.name, "rise" if row.difference > 0 else "fall") if row.differs else row.name,
