@@ -106,7 +106,7 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
     (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
     assert list(predicted.get_ydata()) == [1.4] * 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert told[-2:] == ["band: up to the certified upper bound", "theory at these n and d, no bound"]
+    assert told[-2:] == ["hatched: up to the certified upper bound", "theory at these n and d, no bound"]
     assert panel.get_ylim()[1] > 3.0
 
 

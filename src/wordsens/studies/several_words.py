@@ -236,12 +236,10 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
 def _several_words(records: Sequence[Record]) -> dict[str, Any]:
     """S against the number of words that move at once, a panel a kind of text and n."""
     from wordsens.plotting.records import Panel, curves_of, grid
-    from wordsens.plotting.style import BARS, series_styles
+    from wordsens.plotting.style import BARS, styles_of
 
     ordered = never_falling(records)
-    maps = [map_title(name) for (name,) in grouped(as_records(records), "map")]
-    keys = [(map_title(name), name) for (name,) in grouped(as_records(records), "map")]
-    styles = dict(zip(maps, series_styles(keys), strict=True))
+    styles = styles_of({map_title(name): name for (name,) in grouped(as_records(records), "map")})
     drawn = []
     for (text, n), part in grouped(ordered, "text", "n").items():
         guides: dict[str, list[tuple[float, float]]] = {
