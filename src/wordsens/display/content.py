@@ -260,12 +260,11 @@ def times(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of the output's size, or of anything else.
-
-    >>> percent(0.1192), percent(1.02), percent(0.0045)
-    ('12%', '102%', '0.45%')
     """
-    return f"{100 * share:.2g}%" if abs(share) < 0.995 else f"{100 * share:.0f}%"
+    >>> percent(0.02), percent(0.005), percent(0.6123)
+    ('2 %', '0.5 %', '61.2 %')
+    """
+    return f"{100 * share:.3g} %"
 
 
 def plain(cell: Any) -> str:

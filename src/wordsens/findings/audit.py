@@ -13,7 +13,7 @@ import numpy as np
 from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table, percent, times
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
-from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Exponent, Reaction, summarise_audit
+from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction, summarise_audit
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
@@ -328,8 +328,7 @@ def display(audit: Audit) -> Display:
     """The findings first; then categories, words, layers and length; then what was not measured."""
     summary, findings = audit.summary, findings_of(audit)
     few = f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; give more texts."
-    length = [f"{kind}: {_exponents(exponents)}" for kind, exponents in summary.exponents.items()]
-    length.append(f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show())
+    advice = f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show()
     parts: list[Any] = [
         Findings(tuple(findings), most=MOST) if findings else few,
         _groups(audit),
@@ -337,7 +336,7 @@ def display(audit: Audit) -> Display:
         reactions("Ignores: content words and negations that move a text less", summary.ignores, summary),
         *([_layers(audit)] if audit.layers else []),
         *([_substitution(audit.substitution)] if audit.substitution is not None else []),
-        Section("Length", tuple(length)),
+        Section("Length", (advice,)),
         *_not_measured(audit),
         f"Records: {audit.table} (audit {audit.name})",
     ]
@@ -413,32 +412,9 @@ def _substitution(swapped: SubstitutionSensitivity) -> Section:
     return Section(title, (*lines, f"profile, first to last fifth of a text: {fifths}", about))
 
 
-def _exponents(exponents: dict[str, Exponent]) -> str:
-    """The exponents of one kind of word, each with its standard error by text, or why there is none."""
-    parts: list[str] = []
-    reasons: dict[str, list[str]] = {}
-    for name, exponent in exponents.items():
-        fit = exponent.fit
-        if exponent.reason is not None:
-            reasons.setdefault(exponent.reason, []).append(name)
-        elif fit is not None and fit.interval[0] <= 0 <= fit.interval[1]:
-            parts.append(f"{name}: neither rises nor falls beyond chance ({exponent.texts} texts)")
-        elif fit is not None:
-            parts.append(f"{name} ~ n^{fit.exponent:.2f} ± {fit.standard_error:.2f} ({exponent.texts} texts)")
-    parts += [f"no exponent of {' and '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return "; ".join(parts)
-
-
 def _not_measured(audit: Audit) -> list[str]:
-    """Lines on texts that were cut, copies, left out or failed: how many, and the first by name."""
+    """Lines on texts that were copies, left out or failed: how many, and the first by name."""
     lines = []
-    if audit.cut:
-        lost, negations = (sum(getattr(text, f"{what}_lost") for text in audit.cut) for what in ("words", "negations"))
-        named = [f"{record.source} ({record.words_lost} words)" for record in audit.cut]
-        lines.append(
-            f"cut: {len(audit.cut)} of {audit.summary.texts} texts are longer than what is read; {lost} words were "
-            f"lost, {negations} negations among them: {_first(named)}. --max-words keeps more, up to the context."
-        )
     if audit.texts.copies:
         lines.append(f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured once")
     left_out = [f"{source}: {reason}" for source, reason in audit.texts.left_out]

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -60,26 +61,17 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
 def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:
     """Texts that a user gave: attention beside a fully connected layer; and each map, the most sensitive first."""
     groups = sorted(grouped(records, "map").values(), key=lambda group: -median(one.value or 0.0 for one in group))
-    return _contrast(records), [_of_one(group[0]) if len(group) == 1 else _of_many(group) for group in groups]
+    return _contrast(records), list(map(_of_map, groups))
 
 
 def _contrast(records: Sequence[Record]) -> list[Finding]:
     """Attention beside a fully connected layer, text by text; none where a text lacks either, or they differ in d."""
     texts = grouped(records, lambda record: record.columns.get("text_content")).values()
-    beside = [contrast([(one.map, one.value or 0.0) for one in group]) for group in texts]
-    ratios = sorted(one.value or 0.0 for one in beside if one is not None)
-    if len(ratios) < len(texts) or len({record.d for record in records}) > 1:
+    beside = contrast([[(one.map, one.value or 0.0) for one in group] for group in texts])
+    if beside is None or len({record.d for record in records}) > 1:
         return []
-    ratio = f"{times(median(ratios))} times"
-    sentence = f"One word can move attention {ratio} as far as a fully connected layer"
-    if len(ratios) == 1:
-        values = ", ".join(f"{map_title(one.map)} {times(one.value or 0.0)}" for one in records)
-        sentence += f", in the given text of {records[0].n} words. S: {values} times the size of the output."
-    else:
-        sentence += f" in the median of {len(ratios)} texts; {times(ratios[0])} to {times(ratios[-1])} times in each."
     searched = "every word searched" if all(map(_whole, records)) else "of some maps only a sample of words searched"
-    known = f"Lower bounds on both sides, d = {records[0].d}; {searched}."
-    return [Finding(ratio, sentence, known, value=median(ratios))]
+    return [replace(beside, known=f"Lower bounds on both sides, d = {records[0].d}; {searched}.")]
 
 
 def _whole(record: Record) -> bool:
@@ -92,50 +84,39 @@ def word_of(record: Record) -> str:
     return next((word for word, rows in whole if record.word in rows), record.token or f"#{record.word}")
 
 
-def _of_one(record: Record) -> Finding:
-    value = record.value or 0.0
-    subject = "The word" if _whole(record) else f"Of the {record.words} words searched (of {record.n}) the one"
-    sentence = (
-        f"{subject} that moves {plain_name(record.map)} most is “{word_of(record)}”: by {times(value)} times the size "
-        f"of the output."
-    )
-    known = f"In a text of {record.n} words; {'every word' if _whole(record) else f'{record.words} words'} searched"
-    surety = [ATTAINED]
-    if record.upper is not None:
-        sure = "certified" if record.rigor == CERTIFIED else record.rigor
-        known += f"; {'no word' if _whole(record) else 'none of these words'} can move it by more than "
-        known += f"{times(record.upper)} ({sure})"
-        surety += [SURE] if record.rigor == CERTIFIED else []
-    if record.predicted is not None:
-        known += f"; predicted for {record.predicted_of}: {times(record.predicted)}"
-        known += "" if record.predicted_in_range else " (not compared with measurements at such sizes)"
-        surety.append(PREDICTED)
-    return Finding(f"{times(value)} times", sentence, f"{known}.", tuple(surety))
-
-
-def _of_many(records: Sequence[Record]) -> Finding:
+def _of_map(records: Sequence[Record]) -> Finding:
+    """One map: on a text the word that moves it most; over several the median, and the most sensitive text."""
     ordered = sorted(records, key=lambda record: record.value or 0.0)
     least, most = ordered[0], ordered[-1]
-    middle = median(record.value or 0.0 for record in records)
-    which = "one word moves" if all(map(_whole, records)) else "one of the words searched moves"
-    sentence = (
-        f"In the median of {len(records)} texts {which} {plain_name(most.map)} by {times(middle)} times the size of "
-        f"its output; most of all “{word_of(most)}” in {most.source}, by {times(most.value or 0.0)}."
-    )
-    known = f"Each true number is at least this; {times(least.value or 0.0)} in the least sensitive text"
+    number = f"{times(median(record.value or 0.0 for record in records))} times"
+    which = "word" if all(map(_whole, records)) else "of the words searched"
+    moves = f"ne {which} moves {plain_name(most.map)} by {number} the size of its output"
     surety = [ATTAINED]
+    if len(records) == 1:
+        sentence = f"O{moves}: “{word_of(most)}”."
+        known = f"At least this; {most.words} of {most.n} words searched"
+    else:
+        sentence = f"In the median of {len(records)} texts o{moves}; most of all “{word_of(most)}” in {most.source}, "
+        sentence += f"by {times(most.value or 0.0)}."
+        known = f"Each true number is at least this; {times(least.value or 0.0)} in the least sensitive text"
     uppers = [record.upper for record in records if record.upper is not None]
     if len(uppers) == len(records):
-        sure = "certified" if all(record.rigor == CERTIFIED for record in records) else str(records[0].rigor)
-        known += f"; upper bounds have the median {times(median(uppers))} ({sure})"
+        sure = "certified" if all(record.rigor == CERTIFIED for record in records) else str(most.rigor)
+        known += (
+            f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} {times(median(uppers))} ({sure})"
+        )
         surety += [SURE] if sure == "certified" else []
+    if len(records) == 1 and most.predicted is not None:
+        known += f"; predicted for {most.predicted_of}: {times(most.predicted)}"
+        known += "" if most.predicted_in_range else " (not compared with measurements at such sizes)"
+        surety.append(PREDICTED)
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]
         sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
         known += f"; exponent: {law.how}"
         surety += [INTERVAL]
-    return Finding(f"{times(middle)} times", sentence, f"{known}.", tuple(surety))
+    return Finding(number, sentence, f"{known}.", tuple(surety))
 
 
 def _trend(records: Sequence[Record]) -> Trend | None:
