@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -301,8 +300,3 @@ def table_of(title: str, columns: Any, *, most: int = 20, ranked: str | None = N
     rows = tuple(tuple(values[at] for values in shown.values()) for at in order)
     whole = " ".join(filter(None, (f"In every row: {', '.join(said)}." if said and shown else "", note)))
     return Table(title, tuple(shown), rows, whole, most)
-
-
-def folded_rows(table: Table) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Its rows that are shown at once, and those that are folded away."""
-    return table.rows[: table.most], table.rows[table.most :]

@@ -353,17 +353,11 @@ def _groups(audit: Audit) -> Table:
         values = [getattr(group, field) for field in measured.values()]
         rows.append((group.category, group.count, *(None if value is None else f"{value:.3f}" for value in values)))
     how = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
-    removal = f"removal: how far {how[audit.removal]}"
+    note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
-        note = (
-            "S: how far the word could move the output, relative to its norm, within its own rows' length, a lower "
-            f"bound. {removal}."
-        )
+        note += " S: how far the word could move the output within its own rows' length, a lower bound."
     else:
-        note = (
-            f"{removal}, relative to the output's norm. No S, no layers and no bound: they take gradients, and this "
-            "model gives one vector a text. Lengths are in words."
-        )
+        note += " No S, no layers and no bound: they take gradients, and this model gives one vector a text."
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))
 
 

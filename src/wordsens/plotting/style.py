@@ -376,13 +376,7 @@ def _with_titles(text: str, gid: str, titles: Sequence[str]) -> str:
     start = text.find(f'<g id="{gid}">')
     if start < 0:
         return text
-    end, depth = start, 0
-    for match in re.finditer(r"<g\b|</g>", text[start:]):
-        depth += 1 if match[0] == "<g" else -1
-        if depth == 0:
-            end = start + match.end()
-            break
-    each = iter(titles)
+    end, each = text.index('<g id="', start + 1), iter(titles)  # of the next artist: no group inside has an id
     group = re.sub(
         r"<use\b([^>]*)/>",
         lambda match: f"<use{match[1]}><title>{escape(next(each, ''))}</title></use>",

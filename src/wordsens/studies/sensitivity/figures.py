@@ -203,7 +203,9 @@ def _draw(
     if _uppers(series) and max(_uppers(series)) <= top:
         bounded = [(point.n, point.mean, point.upper) for point in points if point.upper is not None]
         sizes, means, uppers = (list(column) for column in zip(*bounded, strict=True))
-        panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5, hatch=_HATCH)
+        panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5)
+        lines = {"facecolor": "none", "edgecolor": colour, "linewidth": 0, "hatch": _HATCH}
+        panel.fill_between(sizes, means, uppers, **lines, zorder=0.5)  # an SVG gives lines and ground one opacity
     if len(theory) > 1:
         panel.plot(*zip(*theory, strict=True), color=colour, linestyle=_DASHES, zorder=1)
     beyond = [(point.n, point.predicted) for point in points if point.predicted and not point.in_range]
@@ -238,7 +240,7 @@ def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) 
         entry(Patch(alpha=0.6, **grey), "darker: the middle half of the words")
     if len(bounded) > len(beyond):
         what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
-        entry(Patch(alpha=0.4, hatch=_HATCH, **grey), f"hatched: up to the {what}")
+        entry(Patch(facecolor="none", edgecolor=GUIDE, linewidth=0, hatch=2 * _HATCH), f"hatched: up to the {what}")
     if predicted:
         entry(Line2D([], [], color=GUIDE, linestyle=_DASHES), "theory at these n and d, no bound")
     if not all(one.in_range for one in predicted):
