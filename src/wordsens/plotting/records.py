@@ -94,8 +94,8 @@ def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figure
 Points = list[tuple[Any, Estimate]]
 
 
-_ASIDE_POINTS = 2.5
-"""Between the series at one x: their bars stand side by side."""
+_ASIDE_POINTS = 8.0
+"""The width in which the bars of the series at one x stand side by side, 2.5 apart at most."""
 
 
 @dataclass
@@ -128,9 +128,11 @@ def grid(
     names = dict.fromkeys(name for one in drawn for name in (*one.curves, *one.guides))
     figure, axes = panels([one.title for one in drawn], entries=len(names), share_y=share_y)
     for panel, one in zip(axes, drawn, strict=True):
+        with_bars = any(value.error for points in one.curves.values() for _, value in points)
+        apart = with_bars * min(2.5, _ASIDE_POINTS / len(one.curves))
         for place, (name, points) in enumerate(one.curves.items()):
             joined = name not in one.scattered
-            aside = joined * _ASIDE_POINTS * (place - (len(one.curves) - 1) / 2)
+            aside = joined * apart * (place - (len(one.curves) - 1) / 2)
             marks(panel, points, styles[name], name, joined=joined, positive=logarithmic[1], aside=aside)
         for name, band in one.bands.items():
             places, low, high = zip(*band, strict=True)

@@ -116,7 +116,7 @@ def sensitivity_figure(
     axes[0].set_ylabel("word sensitivity S (attained)")
     if title:
         figure.suptitle(title)
-    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Shaded: up to the upper bound."
+    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Hatched: up to the upper bound."
     return figure
 
 
