@@ -220,7 +220,7 @@ class CheckScreen(_Form):
         curves = [
             curve(f"{name} ({values['count']})", colour, values["points"], **filled, markLine=line)
             for (name, values), colour, line in zip(
-                answer["values"].items(), ("raf", "rf"), (threshold, {}), strict=True
+                answer["values"].items(), ("opposites", "near-duplicates"), (threshold, {}), strict=True
             )
         ]
         self._chart.draw(curves)

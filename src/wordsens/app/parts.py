@@ -233,7 +233,13 @@ def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -
     return table(title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)])
 
 
-COLOURS = {"raf": "var(--c1)", "rf": "var(--c0)", "model": "var(--c2)"}
+COLOURS = {
+    "rf": "var(--c0)",
+    "raf": "var(--c2)",
+    "model": "var(--c4)",
+    "opposites": "var(--c1)",
+    "near-duplicates": "var(--c0)",
+}
 
 
 def curve(

@@ -1,6 +1,5 @@
 """A trained model: its attention on two sentences, a check of its cosines, and a score explained by its words."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,6 @@ def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
     pairs, unread = readable(loaded, [pair for pair in chosen if length in ("all", pair.length)])
     values = similarities(loaded, pairs, progress=context.progress)
     result = evaluate(loaded, pairs, values, notes=[*notes, *unread])
-    result = replace(result, kinds=dict(sorted(result.kinds.items(), key=lambda kind: -kind[1].false_hits)))
     cosines, start = gives_cosines(loaded), np.floor(values.min() / BIN) * BIN
     edges = np.arange(start, 1 + BIN, BIN) if cosines else np.histogram_bin_edges(values, BINS)
     return {
