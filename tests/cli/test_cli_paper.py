@@ -49,7 +49,7 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}]))
     monkeypatch.setitem(several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}]))
     monkeypatch.setitem(depth.PRESETS, "quick", {
-        "d": 8, "n": (4,), "layers": (1, 2), "draws": 1, "search": "quick", "context": (0, 3), "trained": (4,),
+        "d": 8, "n": (4,), "layers": (1, 2), "draws": 1, "context": (0, 3), "trained": (4,),
     })  # fmt: skip
     monkeypatch.setitem(similarity.PRESETS, "quick", {
         "n": (8,), "draws": 1, "count": 2, "lengths": ("question",), "of_a_kind": 2, "check_draws": 1, "every": 6,
