@@ -17,7 +17,7 @@ class AttentionFold:
 
     Args:
         site: the workers.
-        settings: gives the model and the two texts.
+        settings: gives the model and the two texts that the screen's answer is of.
     """
 
     def __init__(self, site: Site, settings: Callable[[], dict[str, str]]):

@@ -238,18 +238,16 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
     """What a real word in the place of that one does, and its deletion; "" until it is known of every map."""
     if not all("swap" in details.get(name, {}) for name in answers):
         return ""
-    sentences = []
+    word, sentences = word_in(answers, row), []
     for name in answers:
-        detail, word = details[name], word_in(answers, row)
+        detail = details[name]
+        value, real = number(detail["swap"]), f"“{detail['swapped_for']}”"
+        known = f"at most {value} ({real})" if detail["swap_exact"] else f"{value} ({real}, the farthest tried)"
+        deletion = f"{'a row of zeros' if detail['emptied'] else 'deleting it'} by {number(detail['removal'])}"
         output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(name, "the output")
-        known = "at most " if detail["swap_exact"] else ""
-        tried = "" if detail["swap_exact"] else ", the farthest that was tried"
-        deletion = "a row of zeros there" if detail["emptied"] else f"deleting “{word}”"
-        sentences.append(
-            f"A real word in the place of “{word}” moves {output} by {known}{number(detail['swap'])} "
-            f"(“{detail['swapped_for']}”{tried}), {deletion} by {number(detail['removal'])}."
-        )
-    return " ".join(sentences)
+        subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
+        sentences.append(f"{subject} {output} by {known}, {deletion}")
+    return f"{'; '.join(sentences)}."
 
 
 def claim(answer: dict[str, Any]) -> str:

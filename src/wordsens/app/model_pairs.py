@@ -61,11 +61,12 @@ class ModelPairs:
             with Box("div", "under-chart"):
                 self._slider = Field("range", "drag", "Threshold", threshold, self._slide, step=0.01)
             self._next = Text("p", "", "takeaway")
+            self._kinds = Markup()
             with Box("div", "choices wide"):
                 self._kind = Field("select", "kind", "Pairs of the kind", EVERY, self._draw, options=[[EVERY, EVERY]])
                 options = [list(outcome) for outcome in OUTCOMES.items()]
                 self._outcome = Field("select", "outcome", "Show", FAILURES, self._draw, options=options)
-            self._tables = Markup()
+            self._listing = Markup()
             self._notes = Text("p", "", "hint")
         with Box("details", "more"):
             Text("summary", "Your own pairs, or longer ones")
@@ -114,17 +115,18 @@ class ModelPairs:
             self._moved()
 
     def _show(self, check: dict[str, Any]) -> None:
-        """Show the pairs of a check, under the threshold that is set where it lies among them."""
+        """Show the pairs of a check, under the threshold that is set where their similarities may reach it."""
         self._check, self.model = check, check["model"]
         self._rows = [Row(*row) for row in check["rows"]]
         values = [row.value for row in self._rows]
-        self._bin = BIN if check["cosines"] else (max(values) - min(values)) / BINS
-        self._start = math.floor(min(values) / self._bin) * self._bin
-        self._stop = 1.0 if check["cosines"] else max(values)
-        if not self._start <= self.threshold <= self._stop:
+        self._bin = BIN if check["cosines"] else (max(values) - min(values)) / BINS or 1.0
+        least, self._stop = (-1.0, 1.0) if check["cosines"] else (min(values), max(values))
+        if not least <= self.threshold <= self._stop:
             self._slider.show(check["threshold"])
-        step = BIN / 2 if check["cosines"] else self._bin / 10
-        self._slider.change(least=round(self._start, 4), most=round(self._stop, 4), step=step)
+        self._start = math.floor(min(*values, self.threshold) / self._bin) * self._bin
+        ends = {"least": round(self._start, 4), "most": round(self._stop, 4), "step": self._bin / 2}
+        hint = f"{check['threshold']:.3f} keeps nine of ten pairs of the same meaning."
+        self._slider.change(**ends, hint=hint)
         kinds = [EVERY, *dict.fromkeys(row.kind for row in self._rows)]
         self._kind.change(options=[[kind, kind] for kind in kinds])
         if self._kind.value not in kinds:
@@ -144,7 +146,8 @@ class ModelPairs:
         )
         self._draw_chart(opposites, same)
         self._next.text = f"Next: {self._next_step(wrong, right)}"
-        self._tables.show(_kind_table(opposites, threshold) + self._listing())
+        self._kinds.show(_kind_table(opposites, threshold))
+        self._listing.show(self._chosen_pairs())
 
     def _draw_chart(self, opposites: list[Row], same: list[Row]) -> None:
         marks = [_mark(self.threshold, f"threshold {self.threshold:g}", "end", "solid")]
@@ -188,7 +191,7 @@ class ModelPairs:
             f"guard alone {guarded}."
         )
 
-    def _listing(self) -> str:
+    def _chosen_pairs(self) -> str:
         """The pairs of the chosen kind and outcome: failures first, the worst on top."""
         threshold, kind, outcome = self.threshold, self._kind.value, self._outcome.value
         rows = []

@@ -144,15 +144,12 @@ class PaperScreen:
     """The screen of one visitor."""
 
     def __init__(self, site: Site, query: dict[str, str]):
-        self._site = site
         with screen("/paper"):
             with Box("section"):
                 Text("h1", "The paper in three steps")
                 Text("p", LEAD, "lead")
-                self._sentence = Field(
-                    "text", "sentence", "A sentence of yours for step 2", next(iter(EXAMPLES.values())),
-                    saved=True,
-                )  # fmt: skip
+                example, label = next(iter(EXAMPLES.values())), "A sentence for step 2; 20 words of it are read"
+                self._sentence = Field("text", "sentence", label, example, saved=True)
             runs = (self.lengths, self.theorem, self.learning)
             self._steps = [
                 _Experiment(site, at, step, run)
@@ -177,22 +174,16 @@ class PaperScreen:
     async def visit(self) -> None:
         """Nothing: steps run as they come into view."""
 
-    def _text(self) -> str | None:
-        """The visitor's sentence; None where it is too short or too long, which step 2 says."""
-        text = str(self._sentence.value).strip()
-        if 2 <= len(text.split()) <= self._site.settings.max_words:
-            return text
-        self._steps[1].line.drop()
-        said = "Your sentence above must have two words or more; the first 20 are read."
-        self._steps[1].line.say(said, problem=True)
-        return None
-
     async def lengths(self) -> None:
         """Step 1."""
 
         def show(part: dict[str, Any]) -> None:
-            if "points" in part:
-                self._lengths_chart.draw(_length_curves(part["points"]))
+            curves = []
+            for name, points in part.get("points", {}).items():
+                curves.append(curve(NAMES[name], name, [point[:2] for point in points]))
+                if predicted := [[n, theory] for n, _, theory in points if theory is not None]:
+                    curves.append(curve(f"{NAMES[name]}, predicted", name, predicted, dashed=True))
+            self._lengths_chart.draw(curves)
 
         answer = await self._steps[0].ask("lengths", show)
         if answer is not None:
@@ -205,9 +196,8 @@ class PaperScreen:
 
     async def theorem(self) -> None:
         """Step 2."""
-        if (text := self._text()) is None:
-            return
-        answer = await self._steps[1].ask("theorem", text=text, word=str(self._word.value).strip().lower())
+        text, word = str(self._sentence.value), str(self._word.value)
+        answer = await self._steps[1].ask("theorem", text=text, word=word.strip().lower())
         if answer is not None:
             self._steps[1].say(
                 f"Built, not searched: the other words now give “{answer['word']}” {answer['mass']:.0%} of their "
@@ -237,13 +227,3 @@ class PaperScreen:
                 f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on attention; below 1 the "
                 "label is right."
             )
-
-
-def _length_curves(points: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
-    """Measured and predicted S against n, of each map."""
-    curves = []
-    for name, measured in points.items():
-        curves.append(curve(NAMES[name], name, [point[:2] for point in measured]))
-        if predicted := [[n, theory] for n, _, theory in measured if theory is not None]:
-            curves.append(curve(f"{NAMES[name]}, predicted", name, predicted, dashed=True))
-    return curves

@@ -48,13 +48,6 @@ PAIRS = {
 """Pairs that the page offers, all our own; the first is compared beforehand."""
 
 
-def text_problem(texts: Sequence[str], most: int) -> str:
-    """What is wrong with texts of a form, in a sentence; "" where each has 1 to `most` words."""
-    if all(1 <= len(text.split()) <= most for text in texts):
-        return ""
-    return f"Give two texts, of one to {most:,} words each."
-
-
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
     """The settings of a measurement.

@@ -6,7 +6,7 @@ from typing import Any
 from wordsens.app.attention import AttentionFold
 from wordsens.app.model_pairs import ModelPairs
 from wordsens.app.parts import Box, Button, Field, Markup, Site, Text, screen, set_address, shipped
-from wordsens.app.request import PAIRS, text_problem
+from wordsens.app.request import PAIRS
 from wordsens.app.work_line import WorkLine
 
 LEAD = (
@@ -23,10 +23,6 @@ ADVICE = {
     (False, "same"): "a cache asks again without need; calibrate finds how low your threshold may be.",
 }
 """What to do, by whether the cosine is a hit and by the guard's verdict."""
-
-
-LEAST_RISE = 5e-4
-"""A rise that three digits show."""
 
 
 class TwoTexts:
@@ -48,7 +44,7 @@ class TwoTexts:
                 with Box("details", "more") as self._more:
                     Text("summary", "All numbers: each word left out, exchanged, moved as a vector; pairs of words")
                     self._numbers = Markup()
-                self._attention = AttentionFold(site, self._settings)
+                self._attention = AttentionFold(site, lambda: self._drawn)
             with Box("section", "form", aria_label="Your texts"):
                 self._form(query)
             with Box("section", "details", aria_label="The model"):
@@ -59,8 +55,7 @@ class TwoTexts:
     def _form(self, query: dict[str, str]) -> None:
         for name, label in (("first", "A text"), ("second", "Another text")):
             text = query.get(name, self._drawn[name])
-            field = Field("textarea", name, label, text, self._mark, self.run, rows=2, saved=True)
-            self._texts[name] = field
+            self._texts[name] = Field("textarea", name, label, text, self._mark, self.run, rows=2, saved=True)
         models = self._site.settings.models
         model = query["model"] if query.get("model") in models else models[0]
         self._model = Field("select", "model", "Model", model, self._mark, options=[[name, name] for name in models])
@@ -110,12 +105,14 @@ class TwoTexts:
 
     async def run(self) -> None:
         """Compare the texts, and check the model where its pairs are those of another."""
-        settings = self._settings()
-        if problem := text_problem([settings["first"], settings["second"]], self._site.settings.max_words):
+        settings, most = self._settings(), self._site.settings.max_words
+        if not all(1 <= len(settings[name].split()) <= most for name in self._texts):
             self._line.drop()
-            self._line.say(problem, problem=True)
+            self._line.say(f"Give two texts, of one to {most:,} words each.", problem=True)
             self._mark()
             return
+        if self._stale.text:
+            self._stale.text = "The new answer is on its way."
         set_address("/", {"model": settings["model"], "threshold": f"{self._pairs.threshold:g}"})
 
         def show(part: dict[str, Any]) -> None:
@@ -159,7 +156,7 @@ def apart_sentence(result: dict[str, Any]) -> str:
     '“on” and “off” keep the texts apart most: without both the cosine is 1.000.'
     """
     words, rise, score = result["apart"]["words"], result["apart"]["rise"], result["score"]
-    if rise < LEAST_RISE:
+    if not words:
         return f"No word keeps the texts apart: the {score} is no higher without any of them."
     named = " and ".join(f"“{word}”" for word in words)
     keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")

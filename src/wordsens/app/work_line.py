@@ -11,11 +11,11 @@ from wordsens.app.worker import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, 
 from wordsens.errors import WordsensError
 
 _MESSAGES = {
-    STOPPED: "Cancelled. The page shows what was measured until then.",
+    STOPPED: "Cancelled. The page shows what it showed before.",
     LOST: "The process that measured this came to an end, perhaps for lack of memory. Another has taken its place: "
     "please start again.",
-    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. The page shows "
-    "what was measured until then; a shorter text or a quicker search fits.",
+    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. A shorter text "
+    "or a quicker search fits.",
     OUT_OF_MEMORY: "This needs more memory than a measurement may take here. A shorter text or another map fits.",
     FAILED: "Something went wrong ({value}). It was not your input; the server’s log says more.",
 }

@@ -153,9 +153,12 @@ class YourText:
             self._line.say(kind_message(str(error)), problem=True)
             self._mark()
             return
+        if self._stale:
+            self._shown.mark("The new numbers are on their way.")
         set_address("/why", request.query())
         answers = await self._line.run("measure", {"request": asdict(request)})
         if answers is None:
+            self._mark()
             return
         self._shown.remove()
         self._shown = self._view(request, answers, {})

@@ -24,6 +24,7 @@ from wordsens.evaluation.similarities import (
     similarity_name,
 )
 from wordsens.findings.check import around
+from wordsens.findings.explain import dividing_words
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
@@ -81,11 +82,8 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     display = explained.display()
     coloured = tuple(part for part in display.parts if isinstance(part, Words))
     rest = tuple(part for part in display.parts if not isinstance(part, Words))
-    word = explained.dividing
-    if word is not None:
-        alone = word.apart is None or (word.removal or 0.0) >= word.apart
-        words = [word.word] if alone else [word.word, word.counterpart][:: -1 if word.side else 1]
-        answer["apart"] = {"words": words, "rise": word.rise}
+    rise = explained.dividing.rise if explained.dividing else 0.0
+    answer["apart"] = {"words": dividing_words(explained), "rise": rise}
     return answer | {"words": html_part(Display((), coloured)), "numbers": html_part(Display(display.answer, rest))}
 
 
