@@ -257,7 +257,7 @@ def claim(answer: dict[str, Any]) -> str:
     of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
     parts = [f"Most sensitive of {of}: “{name}”."]
     if answer["upper"] is not None:
-        parts.append(f"Proved: none of them moves the output by more than {number(answer['upper'])} times.")
+        parts.append(f"Proved: no push of a word moves the output by more than {number(answer['upper'])} times.")
     if answer["predicted"] is not None:
         parts.append(f"Theory predicts about {number(answer['predicted'])}.")
     return " ".join(parts)

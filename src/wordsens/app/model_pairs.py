@@ -123,8 +123,9 @@ class ModelPairs:
         least, self._stop = (-1.0, 1.0) if check["cosines"] else (min(values), max(values))
         if not least <= self.threshold <= self._stop:
             self._slider.show(check["threshold"])
-        self._start = math.floor(min(*values, self.threshold) / self._bin) * self._bin
-        ends = {"least": round(self._start, 4), "most": round(self._stop, 4), "step": self._bin / 2}
+        lowest, five = min(*values, self.threshold, self._stop - self._bin), 5 * self._bin
+        self._start = round(math.floor(lowest / five) * five, 4)
+        ends = {"least": self._start, "most": round(self._stop, 4), "step": self._bin / 2}
         hint = f"{check['threshold']:.3f} keeps nine of ten pairs of the same meaning."
         self._slider.change(**ends, hint=hint)
         kinds = [EVERY, *dict.fromkeys(row.kind for row in self._rows)]

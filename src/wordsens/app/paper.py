@@ -33,7 +33,6 @@ class Step:
         takeaway: what to remember, after it.
         action: on the button of the experiment.
         formula: on a line of its own; "" for none.
-        waits: what is said beside the button of an experiment that does not run by itself.
     """
 
     title: str
@@ -41,7 +40,6 @@ class Step:
     takeaway: str
     action: str
     formula: str = ""
-    waits: str = ""
 
 
 STEPS = (
@@ -85,7 +83,6 @@ STEPS = (
         "A model can only learn from a word that moves its features. An error below 1 is the right label: attention "
         "gets there with a small γ, the fully connected layer does not.",
         "Learn, then change a word",
-        waits="Press to run: about a quarter of a minute.",
     ),
 )
 
@@ -107,14 +104,12 @@ class _Experiment:
             self.controls = Box("div", "step-controls")
             with Box("div", "row-of"):
                 Button(step.action, self.start, main=True, id=f"run-{at}")
-                self._waits = Text("span", step.waits, "hint")
             self.line = WorkLine(site)
             self._sentence = Text("p", "", "answer", role="status")
             self.place = Box("div")
             self._takeaway = Text("p", f"To remember: {step.takeaway}", "takeaway")
             self._takeaway.set_visibility(False)
-            if not step.waits:
-                ui.element("q-intersection").props("once").on("visibility", self._in_view)
+            ui.element("q-intersection").props("once").on("visibility", self._in_view)
 
     async def _in_view(self, event: Any) -> None:
         if event.args and not self.started:
@@ -123,7 +118,6 @@ class _Experiment:
     async def start(self) -> None:
         """Run the experiment."""
         self.started = True
-        self._waits.text = ""
         await self._run()
 
     async def ask(self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any) -> Any:
