@@ -55,7 +55,7 @@ class ModelPairs:
     def __init__(self, site: Site, model: Field, threshold: float, moved: Callable[[], None]):
         self._site, self._model, self._moved = site, model, moved
         self._pair: float | None = None
-        self._headline = Text("h2", role="status")
+        self._headline = Text("h2", aria_live="polite")
         with Box("section", aria_label="Pairs of known meaning"):
             self._chart = Chart("", "", "share of the pairs")
             with Box("div", "under-chart"):
@@ -180,16 +180,16 @@ class ModelPairs:
         """The command that helps most against the wrong hits."""
         refused, lost = (sum(row.refused for row in rows) for rows in (wrong, right))
         if not wrong:
-            return f"wordsens calibrate --model {self.model} --pairs FILE says how sure that is for pairs like yours."
+            return f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for pairs like yours."
         guarded = f"refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
         if 2 * refused >= len(wrong):
             return (
-                f"put the guard behind the threshold (wordsens guard): it {guarded}. Then let wordsens calibrate find "
-                "the threshold for your budget of wrong hits."
+                f"put the guard behind the threshold (wordsens guard): it {guarded}. Then “wordsens calibrate "
+                f"{self.model} --pairs FILE --guard” finds the threshold for your budget of wrong hits."
             )
         return (
-            f"wordsens tune --model {self.model} --pairs FILE, which trains the model to tell such pairs apart; the "
-            f"guard alone {guarded}."
+            f"“wordsens tune {self.model} FOLDER --pairs FILE” trains the model to tell such pairs apart; the guard "
+            f"alone {guarded}."
         )
 
     def _chosen_pairs(self) -> str:
@@ -221,9 +221,9 @@ def _kind_table(opposites: list[Row], threshold: float) -> str:
         members = [row for row in opposites if row.kind == kind]
         hits = [row for row in members if row.value >= threshold]
         guarded = sum(not row.refused for row in hits)
-        rows.append((kind, len(members), len(hits), f"{len(hits) / len(members):.0%}", guarded))
+        rows.append((kind, len(members), len(hits), guarded))
     rows.sort(key=lambda row: -row[2] / row[1])
-    return table("Opposites by kind", ("kind", "pairs", "wrong hits", "share", "with the guard"), rows)
+    return table("Opposites by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
 
 
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:

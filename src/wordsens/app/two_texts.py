@@ -20,7 +20,7 @@ ADVICE = {
     (True, "same"): "a cache may answer from memory.",
     (False, "different"): "ask again, as a cache does with a miss.",
     (False, "unsure"): "ask again, as a cache does with a miss.",
-    (False, "same"): "a cache asks again without need; calibrate finds how low your threshold may be.",
+    (False, "same"): "a cache asks again without need; wordsens calibrate finds how low your threshold may be.",
 }
 """What to do, by whether the cosine is a hit and by the guard's verdict."""
 
