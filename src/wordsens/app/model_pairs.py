@@ -122,7 +122,7 @@ class ModelPairs:
         self._bin = BIN if check["cosines"] else (max(values) - min(values)) / BINS or 1.0
         least, self._stop = (-1.0, 1.0) if check["cosines"] else (min(values), max(values))
         if not least <= self.threshold <= self._stop:
-            self._slider.show(check["threshold"])
+            self._slider.show(round(check["threshold"], 3))
         lowest, five = min(*values, self.threshold, self._stop - self._bin), 5 * self._bin
         self._start = round(math.floor(lowest / five) * five, 4)
         ends = {"least": self._start, "most": round(self._stop, 4), "step": self._bin / 2}
