@@ -292,8 +292,8 @@ def card(answers: Answers, row: int, detail: Answers) -> str:
         )
         parts.append(f"<h4>{escape(_NAMES.get(name, 'The output moves'))}</h4>")
         for label, value, upper in bars:
-            shown = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{number(value)}</b>"
-            parts.append(f"<p class='reader-head'>{shown}</p>")
+            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{number(value)}</b>"
+            parts.append(f"<p class='reader-head'>{cells}</p>")
         if word["upper"] is not None:
             parts.append(f"<p class='hint'>Proved: no push moves it by more than {number(word['upper'])}.</p>")
     return "".join(parts)
