@@ -52,9 +52,9 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     page.choose("kind", "typo")
     until(lambda: {row[1] for row in page.rows()} == {"right hit"})
     # Two curves differ by more than their hue; the button says which colours are set.
-    assert page.browser.find(".chart path[stroke='var(--c3)']:not([stroke-dasharray])")
-    assert not page.browser.find(".chart path[stroke='var(--c3)'][stroke-dasharray]")
-    assert page.browser.find(".chart path[stroke='var(--c5)'][stroke-dasharray]")
+    assert page.browser.find(".chart path[stroke='var(--c1)']:not([stroke-dasharray])")
+    assert not page.browser.find(".chart path[stroke='var(--c1)'][stroke-dasharray]")
+    assert page.browser.find(".chart path[stroke='var(--c0)'][stroke-dasharray]")
     for scheme in ("dark", "light", "system"):
         page.press("theme")
         until(lambda scheme=scheme: page.browser.find("#theme")[0].accessible_name == f"Colours: ◐ {scheme}")

@@ -40,7 +40,12 @@ def summarize(records: Sequence[Record]) -> Summary:
         _growth("Random transformers: the average case over the layers", random, "average"),
         table("Random transformers, every layer", random, _BY_LAYER, _MEASURES | {"predicted": "predicted"}),
         table("Trained model, every layer", trained, _BY_LAYER, _MEASURES),
-        table("Words in front and behind", [record for record in records if in_context(record)], _AROUND, _MEASURES),
+        table(
+            "Words in front and behind",
+            [record for record in records if in_context(record)],
+            _AROUND,
+            {name: _MEASURES[name] for name in ("S", "average")},
+        ),
     ]
     return Summary(
         tuple(rows for rows in tables if rows.rows),
@@ -89,7 +94,8 @@ def _growth(title: str, records: Sequence[Record], column: str) -> Table:
     rows = []
     for curve in settings(records).values():
         first, last = _ends(curve)
-        slope = exponent(curve, column)
+        if (slope := exponent(curve, column)) is None:
+            continue
         keys = [value_of(curve[0], key) for key in _CURVE.values()]
         layers = f"{first[0].at_layer}-{last[0].at_layer}"
         rows.append((*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope)))
@@ -103,8 +109,8 @@ def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     return first, last
 
 
-def _with_interval(slope: Estimate | None) -> str | None:
-    if slope is None or slope.draws < LEAST:
+def _with_interval(slope: Estimate) -> str | None:
+    if slope.draws < LEAST:
         return None
     low, high = slope.interval
     return f"{slope.mean:.2f} ({low:.2f}, {high:.2f})"
