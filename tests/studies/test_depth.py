@@ -131,8 +131,10 @@ def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_said():
     flat = [record(layer, draw, layer ** noise[draw], "no norm") for draw in range(5) for layer in (1, 2, 4)]
     summary = summarize([*growing, *flat])
     first = summary.findings[0].sentence
-    assert "grows in 1 of 1 with pre-norm (×2 to ×2)" in first
-    assert "no trend with no norm" in first
+    assert "grows in 1 of 2 architectures" in first
+    assert "pre-norm (×2 to ×2)" in first
+    assert "no trend on any in no norm" in first
+    assert summary.findings[0].number in first
     assert summary.findings[-1].value == pytest.approx(0.1)  # the law's error, 0.11 against 0.1
     rows = summary.to_pandas()
     assert rows["exponent (95 % CI)"].tolist()[0].startswith("0.50")
@@ -144,3 +146,10 @@ def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_said():
 def test_few_draws_claim_nothing():
     summary = summarize([record(layer, 0, math.sqrt(layer)) for layer in (1, 2)])
     assert [finding.number for finding in summary.findings] == ["10%"]
+
+
+def test_a_run_has_a_report(tmp_path):
+    grids = [{**SMALL, "depth": [1, 2], "draw": [0, 1], "steps": 3}]
+    ws.run_sweep({"name": "small", "experiment": "depth", "grids": grids}, tmp_path)
+    page = ws.write_report([tmp_path], tmp_path / "report.html").read_text()
+    assert "pre-norm" in page

@@ -80,7 +80,7 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.columns.get("per_word") or record.columns.get("removal")
+        if record.columns.get("per_word") or (record.experiment == "audit" and record.columns.get("removal"))
     ]
     known = [pair for pair in known if _whole(pair[1])] or known
     known = [pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")] or known

@@ -37,7 +37,7 @@ def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
     return Display((), tuple(parts))
 
 
-_FAMILIES = {"dense": "fully connected layers", "attention": "attention"}
+_FAMILIES = {"dense": "fully connected layers", "attention": "attention", "stack": "random transformers"}
 
 
 def heading(runs: Sequence[Run]) -> str:

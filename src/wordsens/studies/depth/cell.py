@@ -63,6 +63,7 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
     if isinstance(phi, RandomTransformer) and not cell.last_row:
         layers = average_by_layer(phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS)
         predicted = float(layers[-1])
+    name = phi.name
     if cell.last_row:
         phi = _last_row(phi)
     measured = word_sensitivity(
@@ -70,7 +71,7 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
     )
     radius = float(measured.radius[0])
     return {
-        "map": phi.name,
+        "map": name,
         "series": series,
         "model": cell.model if cell.reads_texts_itself else None,
         "at_layer": cell.model_layer if cell.reads_texts_itself else getattr(phi, "depth", cell.depth),

@@ -123,8 +123,8 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
         ("value", "S of one word", ("attained", "95 % interval")),
         ("average", "the average case, a random move,", ("95 % interval",)),
     ):
-        outcomes: dict[str, list[str]] = {}
-        ends, settings_of_all = ("", ""), 0
+        everywhere, elsewhere = list[str](), dict[str, list[str]]()
+        ends, most = ("", ""), 0
         for (series,), of_series in grouped(records, "series").items():
             slopes, factors = [], []
             for curve in settings(of_series).values():
@@ -134,21 +134,28 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
                     slopes.append(slope.interval)
                     factors.append(change.mean)
                     ends = first[0].at_layer, last[0].at_layer
-            if slopes:
-                count, settings_of_all = len(slopes), max(settings_of_all, len(slopes))
-                grows, falls = sum(low > 0 for low, _ in slopes), sum(high < 0 for _, high in slopes)
-                does = [f"grows in {grows} of {count}"] * bool(grows) + [f"falls in {falls} of {count}"] * bool(falls)
-                outcome = " and ".join(does) or "shows no trend"
-                outcomes.setdefault(outcome, []).append(f"{series} (×{min(factors):.2g} to ×{max(factors):.2g})")
-        if outcomes:
-            parts = [f"it {outcome} with {', '.join(members)}" for outcome, members in outcomes.items()]
-            sentence = (
-                f"{name[0].upper()}{name[1:]} from layer {ends[0]} to {ends[1]}, on {settings_of_all} kinds and "
-                f"lengths of text: {'; '.join(parts)}."
-            )
-            known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
-            factor = f"{len(outcomes.get(f'grows in {settings_of_all} of {settings_of_all}', []))} grow"
-            claims.append(finding(factor, sentence, known, settings_of_all, records, surety))
+            if not slopes:
+                continue
+            count, most = len(slopes), max(most, len(slopes))
+            grows, falls = sum(low > 0 for low, _ in slopes), sum(high < 0 for _, high in slopes)
+            member = f"{series} (×{min(factors):.2g} to ×{max(factors):.2g})"
+            if grows == count:
+                everywhere.append(member)
+                continue
+            does = [f"grows on {grows} of {count}"] * bool(grows) + [f"falls on {falls} of {count}"] * bool(falls)
+            elsewhere.setdefault(" and ".join(does) or "shows no trend on any", []).append(member)
+        total = len(everywhere) + sum(map(len, elsewhere.values()))
+        if not total:
+            continue
+        where = f"all {most} kinds and lengths of text" if most > 1 else "the one kind and length of text"
+        sentence = (
+            f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} architectures on {where}"
+            + (f": {', '.join(everywhere)}" if everywhere else "")
+        )
+        others = [f"it {does} in {', '.join(members)}" for does, members in elsewhere.items()]
+        known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
+        number, value = f"{len(everywhere)} of {total}", len(everywhere)
+        claims.append(finding(number, f"{'; '.join([sentence, *others])}.", known, value, records, surety))
     return claims
 
 
