@@ -20,7 +20,7 @@ from wordsens.seeds import Seed, generator
 
 NORMS = ("pre", "post")
 _EPSILON = 1e-5
-"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are nearly constant."""
+"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are short."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class RandomTransformer(FeatureMap):
     row that is not averaged: 1/d, and 2/width for W_2. Layer l has the same weights whatever the depth. There are no
     positions, no biases, and no norm behind the last layer. With `causal`, a row takes nothing from the rows behind it.
 
-    One layer without residual, norm and MLP is `RandomAttentionFeatures` exactly (paper, eq. 3); several are it,
-    applied again and again.
+    One layer of one head without residual, norm, MLP and values is `RandomAttentionFeatures` exactly (paper, eq. 3);
+    several are it, applied again and again.
 
     Args:
         d: coordinates of a word.

@@ -36,6 +36,8 @@ def average_by_layer(
     kappa(c) = (sqrt(1 - c²) + c (pi - arccos c)) / pi, and so on for the other forms (ours; derivation in
     docs/theory/depth.md). The mean over `paths` independent sequences of G.
 
+    LayerNorm is taken as division by the length: rows whose mean coordinate is not small are not covered.
+
     Args:
         phi: its layers, heads, score and options are read, its weights are not.
         X: the text.
