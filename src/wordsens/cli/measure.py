@@ -93,8 +93,8 @@ class MeasureOptions:
     swaps: Annotated[
         bool,
         _search(
-            "Also the real word that moves the map most in the place of each searched word, of the encoder's "
-            "vocabulary.",
+            "Also the word of the encoder's vocabulary that moves the map most in the place of each searched word, "
+            "whether or not a writer would put it there.",
             "--swaps",
         ),
     ] = False

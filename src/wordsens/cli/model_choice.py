@@ -1,5 +1,6 @@
 """What the commands about a model share: the model, the texts, the seed and the output that they are given."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         require_count("threads", self.threads)
+        logging.getLogger("wordsens").setLevel(logging.ERROR if self.quiet else logging.WARNING)
 
     def require_files(self, *names: str) -> None:
         """InputError where one of these options names no file in a folder that exists."""

@@ -238,11 +238,11 @@ def explain(
         for number, change in zip(numbers, _changes(score, side, changed, count), strict=True):
             words[number] = replace(words[number], removal=change)
     pairs = _pair_effects(score, words, measured)
+    unlisted: list[str] = []
     for side, numbers in enumerate(measured):
         leading = sorted(numbers, key=lambda number: -abs(words[number].removal or 0))[:leaders]
         if leading and tries:
-            note = _swap(score, side, words, leading, tries, count)
-            notes += [note] if note else []
+            unlisted += _swap(score, side, words, leading, tries, count)
         if leading and vectors:
             note = _move(score, side, words, leading, count)
             notes += [note] if note and note not in notes else []
@@ -251,6 +251,9 @@ def explain(
                 f"only the {len(leading)} of {len(numbers)} words of {_named(score, side)} whose removal moves the "
                 f"score most were exchanged or moved as vectors; for all of them pass leaders={len(numbers)}"
             )
+    if unlisted:
+        named = ", ".join(dict.fromkeys(f"'{word}'" for word in unlisted))
+        notes.append(f"No swap: no word is listed that a writer could put in the place of {named}.")
     progress(total, total)  # a word with fewer candidates than `tries`, or a model without gradients, needs fewer
     return Explanation(score.model, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes))
 
@@ -320,8 +323,8 @@ def _pair_effects(
 
 def _swap(
     score: TextScore, side: int, words: list[WordEffect], leading: Sequence[int], tries: int, progress: Progress
-) -> str | None:
-    """Into `words` the farthest swap of each leading word of that text; and a note on those without substitutes."""
+) -> list[str]:
+    """Into `words` the farthest swap of each leading word of that text; returned are those without substitutes."""
     text = score.texts[side]
     spans = [words[number].span for number in leading]
     tried = [substitutes(text, span)[:tries] for span in spans]
@@ -331,13 +334,7 @@ def _swap(
         if others:
             change, other = max(((next(changes), other) for other in others), key=lambda swap: abs(swap[0]))
             words[number] = replace(words[number], swap=change, swapped_for=other, tried=len(others))
-    names = dict.fromkeys(
-        f"'{words[number].word}'" for number, others in zip(leading, tried, strict=True) if not others
-    )
-    if not names:
-        return None
-    named = ", ".join(list(names)[:LISTED]) + (", ..." if len(names) > LISTED else "")
-    return f"no word is listed that a writer could put in {_named(score, side)} for {named}: no swap"
+    return [words[number].word for number, others in zip(leading, tried, strict=True) if not others]
 
 
 def _move(
