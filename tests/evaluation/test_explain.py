@@ -194,4 +194,4 @@ def test_a_word_that_no_other_can_stand_for_has_no_swap_and_is_named():
     assert (swaps["the"], swaps["has"]) == (None, "had")
     assert swaps["ibuprofen"] in ("aspirin", "paracetamol", "penicillin", "insulin")
     (note,) = found.notes
-    assert "for 'the'" in note
+    assert "'the'" in note
