@@ -32,7 +32,7 @@ class GuardOptions:
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIRST SECOND]",
+            metavar="FIRST SECOND",
             help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and second.",
             show_default=False,
         ),
@@ -76,7 +76,7 @@ class GuardOptions:
             raise InputError("`--rewrite` needs two files: the original and the rewritten text")
 
 
-@takes(GuardOptions)
+@takes(GuardOptions, first=("pairs", "out", "require_same", "rewrite", "as_json"))
 def guard(options: GuardOptions) -> None:
     """May two near-duplicates be treated as the same? For semantic caches and memories, by rules, without a model.
 
@@ -102,6 +102,10 @@ def guard(options: GuardOptions) -> None:
             others += judgement.verdict != "same"
             line = printable(f"{judgement.verdict}\t{judgement.reason}")
             line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
+            if options.texts and not (options.as_json or options.quiet):
+                from wordsens.findings.guard import ADVICE
+
+                notice(ADVICE[judgement.verdict])
         _print(line, flush=not options.texts)
     if unread:
         raise InputError(

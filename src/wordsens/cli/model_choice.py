@@ -128,7 +128,7 @@ class ModelOptions:
         InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with another of them.
     """
 
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=_NAME, show_default=False)] = None
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_NAME, show_default=False)] = None
     encode: Annotated[str | None, unset(_ENCODE, panel=MODEL)] = None
     endpoint: Annotated[str | None, unset(_ENDPOINT, "--endpoint", panel=MODEL)] = None
     endpoint_model: Annotated[str | None, unset("The model's name on the endpoint.", panel=MODEL)] = None
