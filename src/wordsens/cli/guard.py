@@ -96,17 +96,17 @@ def guard(options: GuardOptions) -> None:
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
             unread += 1
-            line = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
-        else:
-            judgement = judge(*pair)
-            others += judgement.verdict != "same"
-            line = printable(f"{judgement.verdict}\t{judgement.reason}")
-            line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
-            if options.texts and not (options.as_json or options.quiet):
-                from wordsens.findings.guard import ADVICE
+            error = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
+            _print(error, flush=True)
+            continue
+        judgement = judge(*pair)
+        others += judgement.verdict != "same"
+        line = printable(f"{judgement.verdict}\t{judgement.reason}")
+        _print(json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line, flush=True)
+        if options.texts and not (options.as_json or options.quiet):
+            from wordsens.findings.guard import ADVICE
 
-                notice(ADVICE[judgement.verdict])
-        _print(line, flush=not options.texts)
+            notice(ADVICE[judgement.verdict])
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"

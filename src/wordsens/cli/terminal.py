@@ -80,8 +80,8 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """The console for progress and notices."""
-    return _Screen(stderr=True, soft_wrap=True)
+    """The console for progress and notices: a notice is one line in a file, and wraps between words on a terminal."""
+    return _Screen(stderr=True, soft_wrap=sys.stderr is None or not sys.stderr.isatty())
 
 
 def notice(message: str) -> None:
@@ -203,7 +203,9 @@ def _print_table(data: Table, *, whole: bool) -> None:
     rows = [list(map(_cell, row)) for row in (data.rows if whole else data.rows[: data.most])]
     columns = [[cell.plain for cell in column] for column in zip(map(Text, data.headings), *rows, strict=True)]
     numbers, gap = [data.is_number(place) for place in range(len(columns))], 2 if console.width >= 100 else 1
-    for part in columns_on_screen(columns, numbers, screen=console.width, gap=gap):
+    for number, part in enumerate(columns_on_screen(columns, numbers, screen=console.width, gap=gap)):
+        if number:
+            console.print()
         drawn = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
         for place, width in part.items():
             side = "right" if numbers[place] else "left"
