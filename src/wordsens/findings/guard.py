@@ -6,7 +6,7 @@ from wordsens.evaluation.guard.bulk import GuardedPairs
 ADVICE = {
     "same": "a cache may give the answer of either text to the other",
     "different": "a cache should miss: the texts ask for different answers",
-    "unsure": "a cache should miss, or ask a higher cosine or a second opinion: no rule explains the difference",
+    "unsure": "a cache should miss, or ask for a higher cosine or a second opinion: no rule explains the difference",
 }
 """What a cache should do at each verdict."""
 
