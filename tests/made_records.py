@@ -16,6 +16,7 @@ CELLS = {
     "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
     "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
+    "depth": {"map": "transformer", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "depth": 2},
     "similarity": {"map": "raf", "n": 8, "d": 6, "text": "reviews", "search": "quick", "count": 2},
     "control": {"task": "one-word", "n": 5, "d": 6, "steps": 3, "training": 16, "texts": 1, "words": 1,
                 "control": "hold", "target": 0.5},

@@ -32,6 +32,18 @@ return [document.querySelector('.result.stale, section.stale') !== null, notes.a
 """
 
 
+NAMELESS = """
+const pictures = [...document.querySelectorAll('#main svg')].filter((svg) => !svg.closest('[aria-hidden=true]'))
+const named = (svg) => svg.closest('[role=img]')?.ariaLabel
+return pictures.filter((svg) => svg.checkVisibility() && !named(svg)).map((svg) => svg.outerHTML.slice(0, 200))
+"""
+
+ROWS = """
+const rows = [...[...document.querySelectorAll('#main table')].at(-1).querySelectorAll('tbody tr')]
+return rows.map((row) => [...row.cells].map((cell) => cell.textContent))
+"""
+
+
 class Served:
     """`wordsens app` in a process of its own."""
 
@@ -118,6 +130,10 @@ class Page:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.browser.command("Emulation.setDeviceMetricsOverride", size)
 
+    def headline(self):
+        """The screen's first sentence."""
+        return self.browser.find("h1")[0].text
+
     def said(self, at=0):
         """The sentence of the screen's work line of that number."""
         return self.browser.find(".work .message")[at].text
@@ -158,6 +174,10 @@ class Page:
         """The shades of its words, 0 to 8."""
         return [int(re.search(r"\bs(\d)", word.get_attribute("class"))[1]) for word in self.words(reader)]
 
+    def rows(self):
+        """The cells of the last table."""
+        return self.browser.run(ROWS)
+
     def card(self):
         """What is told of the chosen word."""
         return self.browser.find(".card")[0].text
@@ -169,7 +189,8 @@ class Page:
         return note
 
     def can_be_read_by_all(self):
-        """No serious finding of axe-core, and nothing wider than the screen, at both widths in both schemes."""
+        """No serious finding of axe-core and nothing wider than the screen, at both widths in both schemes; every
+        picture has a name; and in a reader's own colours a bar is seen on its ground."""
         self.browser.run(AXE.read_text(encoding="utf-8"))
         for width in (1366, 390):
             for scheme in ("light", "dark"):
@@ -180,6 +201,11 @@ class Page:
                 told = [(one["impact"], one["id"], one["nodes"][0]["html"]) for one in found]
                 assert [one for one in told if one[0] in ("serious", "critical")] == []
                 assert self.browser.run("return document.documentElement.scrollWidth") <= width
+        assert self.browser.run(NAMELESS) == []
+        forced = {"features": [{"name": "forced-colors", "value": "active"}]}
+        self.browser.command("Emulation.setEmulatedMedia", forced)
+        for bar in self.browser.find(".bar-of i.attained"):
+            assert bar.value_of_css_property("background-color") == "rgba(0, 0, 0, 1)"
 
     def nothing_strange(self):
         """No message in the console, and no request that leaves the machine."""

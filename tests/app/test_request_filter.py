@@ -79,9 +79,9 @@ def test_a_visitors_string_is_never_a_model():
         asked.require_allowed(("minilm",), 300)
 
 
-def test_a_link_holds_what_was_chosen_and_the_text_only_if_asked():
+def test_a_link_holds_what_was_chosen_but_not_the_text():
     asked = MeasureRequest(text="one two", map="drf", depth=3, share=0.5, search="normal", seed=7)
-    assert "text" not in asked.query(with_text=False)
-    assert MeasureRequest.of_query(asked.query(with_text=True), MeasureRequest()) == asked
+    assert "text" not in asked.query()
+    assert MeasureRequest.of_query(asked.query(), MeasureRequest(text="one two")) == asked
     wrong = {"map": "other", "share": "nan", "layer": "x", "seed": "-1", "search": "all"}
     assert MeasureRequest.of_query(wrong, MeasureRequest()) == MeasureRequest()

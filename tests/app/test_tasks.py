@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 
 import pytest
@@ -13,11 +12,13 @@ from tests.models.zoo import zoo_model
 import wordsens as ws
 from wordsens.app.request import EXAMPLES, MeasureRequest
 from wordsens.app.tasks import TASKS
-from wordsens.app.tasks.measure import FIRST_SECONDS
-from wordsens.app.worker import Parts, StoppedError
+from wordsens.app.worker import Parts
+from wordsens.errors import InputError
 from wordsens.files import packaged_text
+from wordsens.models.load import load
 from wordsens.text.pairs import LENGTHS
 
+EXAMPLE = next(iter(EXAMPLES.values()))
 TEXT = "Two keys open the wooden door."
 
 
@@ -31,17 +32,14 @@ def searched(answer):
     return [piece for piece in answer["pieces"] if not isinstance(piece, str)]
 
 
-def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_numbers():
-    context = Parts()
-    answer = run("measure", asdict(MeasureRequest(text=TEXT, map="relu-raf", seed=2)), context=context)
-    counts = [len(searched(part)) for part in context.parts if "pieces" in part]
-    assert counts == sorted(counts)
-    assert counts[0] < counts[-1] == len(searched(answer)) == answer["words"]
+def test_a_measurement_ends_at_the_librarys_numbers():
+    answer = run("measure", asdict(MeasureRequest(text=TEXT, map="relu-raf", seed=2)))["relu-raf"]
+    assert len(searched(answer)) == answer["words"]
     (X,) = ws.embed([TEXT])
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], "relu", seed=2)
     direct = ws.word_sensitivity(phi, X, search="quick", seed=2)
     assert answer["value"] == direct.value
-    assert answer["record"]["per_word"] == tuple(direct.per_word.tolist())
+    assert [word["value"] for word in searched(answer)] == direct.per_word.tolist()
     # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last at 4.
     for word in searched(answer):
         assert word["level"] == round(min(word["value"] / 4, 1) * 8)
@@ -49,12 +47,12 @@ def test_words_are_coloured_before_they_are_measured_and_end_at_the_librarys_num
 
 def test_a_words_detail_is_what_its_witness_does():
     request = asdict(MeasureRequest(text=TEXT, map="raf"))
-    answer, context = run("measure", request), Parts()
+    answer, context = run("measure", request)["raf"], Parts()
     row = answer["row"]
     last = run("word_detail", request, row, answer["witnesses"][row], context=context)
     first, second = context.parts
-    assert sum(change**2 for _, change, _, _ in first["moved"]) <= answer["value"] ** 2 * (1 + 1e-9)
     assert 0 < second["removal"] < 1
+    assert not second["emptied"]
     (X,) = ws.embed([TEXT])
     moved = X.rows.clone()
     moved[row] += torch.tensor(answer["witnesses"][row], dtype=torch.float64)
@@ -70,39 +68,65 @@ def test_a_words_detail_is_what_its_witness_does():
     assert lines["given"] == sorted(lines["given"])
 
 
+def test_a_dense_layers_detail_is_a_real_word_and_a_row_of_zeros():
+    request = asdict(MeasureRequest(text=EXAMPLE, map="rf"))
+    answer, context = run("measure", request)["rf"], Parts()
+    last = run("word_detail", request, 2, answer["witnesses"][2], context=context)
+    (X,) = ws.embed([EXAMPLE])
+    phi = ws.RandomFeatures(*X.rows.shape, seed=0, gaussian="lazy")  # the law of the page's, with other draws
+
+    def change(rows):
+        moved = X.rows.clone()
+        moved[2] = rows
+        return float((phi(moved) - phi(X)).norm() / phi(X).norm())
+
+    assert context.parts[1] == {"removal": pytest.approx(change(0), rel=0.1), "emptied": True}
+    (entry,) = ws.embed([last["swapped_for"]])
+    assert last["swap"] == pytest.approx(change(entry.rows[0]), rel=0.1)
+    assert not last["swap_exact"]
+
+
 def test_the_shipped_comparison_is_what_the_tasks_measure():
-    shipped = json.loads(packaged_text("app/static/examples.json"))["comparison"]
-    for request in MeasureRequest(text=next(iter(EXAMPLES.values()))).single:
-        answer = run("measure", asdict(request))
-        (stored,) = [one for name, one in shipped.items() if name == request.map]
+    shipped = json.loads(packaged_text("app/static/examples.json"))
+    request = MeasureRequest(text=EXAMPLE)
+    for name, answer in run("measure", asdict(request)).items():
+        stored = shipped["comparison"][name]
         assert stored["value"] == pytest.approx(answer["value"], rel=1e-4)
         assert stored["value"] < stored["upper"] < answer["upper"] * (1 + 1e-4)  # tests have looser bounds
         assert [word["value"] for word in searched(stored)] == pytest.approx(
             [word["value"] for word in searched(answer)], rel=1e-3
         )
-
-
-class OnlyFirstLook(Parts):
-    """A context that ends its task when the search itself begins."""
-
-    def progress(self, done, total):
-        raise StoppedError
-
-
-def test_a_first_look_at_250_words_is_short():
-    context = OnlyFirstLook()
-    request = asdict(MeasureRequest(text=" ".join([TEXT] * 40), map="raf"))
-    began = time.monotonic()
-    with pytest.raises(StoppedError):
-        run("measure", request, context=context)
-    assert time.monotonic() - began < FIRST_SECONDS + 5  # the search takes 15 s and more
-    assert searched(context.parts[-1])
+        for details in shipped["known"].values():
+            assert details[name]["swap"] > details[name]["removal"] > 0
 
 
 def test_identical_sentences_have_the_same_attention():
-    answer = run("attention", None, TEXT, TEXT, 1, None)
+    answer = run("attention", "minilm", TEXT, TEXT, 1, None)
     assert answer["share"] == 0
-    assert run("attention", None, TEXT, TEXT.replace("wooden", "iron"), 1, None)["share"] > 0
+    assert run("attention", "minilm", TEXT, TEXT.replace("wooden", "iron"), 1, None)["share"] > 0
+
+
+def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
+    first, second = "The lift works.", "The lift does not work."
+    answer = run("two_texts", "minilm", first, second)
+    vectors = load("minilm").encode([first, second]).double()
+    cosine = float(torch.nn.functional.cosine_similarity(*vectors, dim=0))
+    assert answer["value"] == pytest.approx(cosine, abs=1e-6)
+    assert (answer["verdict"], answer["reason"]) == ("different", ws.guard(first, second).reason)
+    assert "not" in answer["apart"]["words"]
+    assert "works" in answer["words"]
+    table = f"same;first;second\nno;{first};{second}\nyes;Where is it?;Where's it?\n"
+    lines = "\n".join(
+        json.dumps({"first": one, "second": other, "same": same})
+        for one, other, same in ((first, second, False), ("Where is it?", "Where's it?", True))
+    )
+    for own in (table, lines):
+        checked = run("check", "minilm", LENGTHS[0], own)
+        assert checked["rows"][0] == [pytest.approx(cosine, abs=1e-5), "yours", False, True, first, second]
+        assert [row[2] for row in checked["rows"]] == [False, True]
+        assert checked["threshold"] == pytest.approx(checked["rows"][1][0], abs=1e-5)
+    with pytest.raises(InputError, match="no JSON lines"):
+        run("check", "minilm", LENGTHS[0], "{")
 
 
 def test_a_check_draws_the_models_own_similarity(tmp_path):
@@ -112,18 +136,16 @@ def test_a_check_draws_the_models_own_similarity(tmp_path):
     words, model = zoo_model("bert")
     for part in (words, model):
         part.save_pretrained(tmp_path / "bert")
-    for similarity, name, most in (("dot", "dot product", None), ("cosine", "cosine", 1)):
+    for similarity, name in (("dot", "dot product"), ("cosine", "cosine")):
         sentence = library.SentenceTransformer(
             modules=[modules.Transformer(str(tmp_path / "bert")), modules.Pooling(32)],
             device="cpu",
             similarity_fn_name=similarity,
         )
         sentence.save_pretrained(str(tmp_path / similarity))
-        answer = run("check", str(tmp_path / similarity), LENGTHS[0])
-        assert (answer["similarity"], answer["most"]) == (name, most)
-        for drawn in answer["values"].values():
-            assert sum(share for _, share in drawn["points"]) == pytest.approx(1)
-            assert (drawn["points"][-1][0] > 2) == (similarity == "dot")
+        answer = run("check", str(tmp_path / similarity), LENGTHS[0], "")
+        assert (answer["score"], answer["cosines"]) == (name, similarity == "cosine")
+        assert (max(row[0] for row in answer["rows"]) > 2) == (similarity == "dot")
 
 
 def test_the_page_itself_never_loads_torch():

@@ -1,22 +1,23 @@
-"""The first screen, in a browser: a comparison that is there at once, then one's own text."""
+"""Why, in a browser: a comparison that is there at once, then one's own text."""
 
 import contextlib
 import io
 import json
 import re
 import shlex
+import time
 
 import pytest
 from tests.app.conftest import ENTER, until
 
+from wordsens.app.parts import shipped
 from wordsens.app.request import EXAMPLES
-from wordsens.app.your_text import shipped
 from wordsens.cli import main
 
 pytestmark = pytest.mark.timeout(500)
 
 EXAMPLE = next(iter(EXAMPLES.values()))
-KEYS = "/?map=raf&text=Two+keys+open+one+door."
+KEYS = "/why?map=raf&text=Two+keys+open+one+door."
 HOSTILE = "<script>bad()</script> <img/src=x/onerror=bad()> {{7*7}} ${bad} `x` 😀 לא"
 RIGHT, HOME, CONTROL = "\ue014", "\ue011", "\ue009"
 BOTTOM = "return Math.max(...[...document.querySelectorAll('.w')].map((w) => w.getBoundingClientRect().bottom))"
@@ -24,23 +25,32 @@ OPACITY = """
 const lines = document.querySelectorAll('.panels figure:last-child line.turned')
 return Math.max(...[...lines].map((line) => Number(line.getAttribute('stroke-opacity'))))
 """
-PAINT = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+RANKS = "return arguments[0].map((word) => Number(word.style.getPropertyValue('--rank')))"
+WATCH = """
+window.fewest = 99
+setInterval(() => { window.fewest = Math.min(window.fewest, document.querySelectorAll('.w').length) }, 10)
+"""
+LINES_OF_NUMBERS = """
+const heights = [...document.querySelectorAll('.card b')].map((number) => number.getBoundingClientRect().height)
+return Math.round(Math.max(...heights) / Math.min(...heights))
+"""
 
 
-def test_the_first_screen_says_what_it_is_about_before_anything_is_measured(page):
-    paints = []
-    for width, height in ((1366, 768), (390, 844), (1366, 768)):
-        page.open()
+def test_why_says_what_it_is_about_before_anything_is_measured(page):
+    for width, height in ((390, 844), (1366, 768)):
+        page.open("/why")
         page.window(width, height)
         until(lambda: page.browser.find("svg line"))
         assert page.browser.run(BOTTOM) < height
-        paints.append(until(lambda: page.browser.run(PAINT)))
-    assert min(paints) < 1000
-    said = r"One word can move attention’s output by (.*) times its size, a fully connected layer’s by (.*) times\."
+    said = (
+        r"With random weights one word’s vector, pushed as far as it is long, moves attention’s output by (.*) times "
+        r"its size, a fully connected layer’s by (.*)\."
+    )
     values = [shipped()["comparison"][name]["value"] for name in ("raf", "rf")]
-    found = re.fullmatch(said, page.browser.find("h1")[0].text)
+    found = re.fullmatch(said, page.headline())
     assert found
     assert [float(number) for number in found.groups()] == pytest.approx(values, abs=0.0051)
+    assert "“sour”" in page.browser.find("h1 + .answer")[0].text
     assert page.said() == ""
     # One scale: the fully connected layer is pale, and its bar is short from the same zero.
     assert min(page.levels(0)) >= 5
@@ -48,48 +58,64 @@ def test_the_first_screen_says_what_it_is_about_before_anything_is_measured(page
     ends = [bar.rect for bar in page.browser.find(".result .bar-of .attained")]
     assert ends[0]["x"] == pytest.approx(ends[1]["x"], abs=1)
     assert ends[0]["width"] / ends[1]["width"] == pytest.approx(3.25 / 0.395, rel=0.05)
-    # The slider turns attention to the word.
+    # Eight equal blues: the longest line stands under the word that leads.
+    for reader, name in enumerate(("raf", "rf")):
+        lengths = page.browser.run(RANKS, page.words(reader))
+        shown = [piece["value"] for piece in shipped()["comparison"][name]["pieces"] if not isinstance(piece, str)]
+        assert lengths.index(max(lengths)) == shown.index(max(shown))
+        assert sorted(lengths) == [lengths[at] for at in sorted(range(len(shown)), key=shown.__getitem__)]
+    # The slider turns attention to the word, and says how far.
     turned = "return [...document.querySelectorAll('.panels figure:last-child line.turned')].length"
-    after = page.browser.run(turned)
+    assert page.browser.run(turned) == len(EXAMPLE.split()) + 1
     slider = page.browser.find(".push")[0]
+    assert slider.get_attribute("aria-valuetext") == "100%"
     page.browser.run("arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider)
     until(lambda: page.browser.run(OPACITY) < 0.5)
-    assert after == len(EXAMPLE.split()) + 1
-    # Of another word nothing is shipped: a click measures it.
+    assert slider.get_attribute("aria-valuetext") == "0%"
+    # Of every other word all is shipped: beside each push stand a real word and the deletion.
     page.words()[7].click()
-    page.done()
-    until(lambda: page.browser.find(".card h3")[0].text == "door" and "If deleted" in page.card())
-    assert page.browser.find(".panels text.turned")[0].text == "door"
+    until(lambda: page.browser.find(".card h3")[0].text == "door")
+    assert page.said() == ""
+    for line in ("vector pushed", "best real word: “", "deleted", "a row of zeros"):
+        assert line in page.card()
+    until(lambda: page.browser.find(".panels text.turned")[0].text == "door")
     page.nothing_strange()
 
 
-def test_ones_own_text_is_measured_on_enter(page):
-    page.open()
-    page.write("Two small keys open one old door.")
+def test_ones_own_text_is_measured_on_enter_and_the_old_result_stays_until_then(page):
+    page.open("/why")
+    page.write("Two small keys open one autobiographical door.")
     assert "settings have changed" in until(page.stale)
     page.write(EXAMPLE)
     until(lambda: not page.stale())
-    page.write("Two small keys open one old door.")
+    page.write("Two small keys open one autobiographical door.")
+    page.browser.run(WATCH)
+    began = time.monotonic()
     page.browser.find("#text")[0].send_keys(CONTROL + ENTER)
     until(lambda: page.words() and page.words()[1].text == "small")
     page.done()
+    assert page.browser.run("return window.fewest") > 0
+    # Both maps, and what came before them, are in the time.
+    elapsed = time.monotonic() - began
+    assert elapsed / 2 < float(page.said().split()[2]) < elapsed + 0.1
     assert page.stale() == ""
     assert [len(page.words(reader)) for reader in (0, 1)] == [8, 8]
     claims = page.all_said(".claim")
     assert all(one.startswith("Most sensitive of all 8 words: “") and "Proved" in one for one in claims)
-    for line in ("If deleted", "If replaced by “", "attention"):
+    for line in ("deleted", "best real word: “", "a row of zeros"):
         until(lambda line=line: line in page.card(), line)
     page.browser.find(".w.here")[0].click()
-    page.browser.press(HOME, RIGHT)
-    until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text == "small")
-    until(lambda: "If replaced by “" in page.card())
+    page.browser.press(HOME, *[RIGHT] * 5)
+    until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text == "autobiographical")
+    until(lambda: "best real word: “" in page.card())
+    assert page.browser.run(LINES_OF_NUMBERS) == 1
     page.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.nothing_strange()
     page.can_be_read_by_all()
 
 
 def test_settings_are_in_the_address_and_come_back(page):
-    page.open()
+    page.open("/why")
     page.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.choose("map", "relu-raf")
     page.write("0.5", "share")
@@ -97,6 +123,7 @@ def test_settings_are_in_the_address_and_come_back(page):
     page.browser.find("#text")[0].send_keys(ENTER)
     until(lambda: page.words() and page.words()[0].text == "Two")
     page.done()
+    assert "pushed 0.5 times as far as it is long" in page.headline()
     address = page.browser.driver.current_url
     assert {"map=relu-raf", "share=0.5"} == set(address.partition("?")[2].split("&"))
     before = page.all_said(".reader")
@@ -105,24 +132,29 @@ def test_settings_are_in_the_address_and_come_back(page):
     page.done()
     until(lambda: page.all_said(".reader") == before, "the same result")
     assert page.stale() == ""
+    page.open("/why?map=nonsense")
+    until(lambda: "The link’s map, “nonsense”" in page.said())
+    assert "With random weights" in page.headline()
 
 
 @pytest.mark.slow
 def test_a_pinned_result_stays_and_claims_name_what_was_searched(page):
-    page.open("/?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice.")
+    page.open("/why?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice.")
     page.done()
     assert page.all_said(".claim")[0].startswith("Most sensitive of the 4 searched of 17 words: “")
     page.press("pin-result")
-    until(lambda: "Pinned" in page.stale())
+    until(lambda: page.all_said(".result h2") == [f"Pinned: {page.headline()}"])
     page.write("   ")
     page.browser.find("#text")[0].send_keys(ENTER)
     until(lambda: "There is no text yet" in page.said())
     assert "searched of 17 words" in page.all_said(".claim")[0]
-    page.choose("map", "raf")
+    page.choose("map", "model")
     page.write("Two keys open one door.")
     page.press("measure")
+    until(lambda: page.headline().startswith("minilm, last layer: one word’s vector, pushed as far as it is long"))
     page.done()
-    until(lambda: len(page.all_said(".claim")) == 2)
+    assert len(page.all_said(".claim")) == 2
+    until(lambda: "best tried" in page.card())
     page.press("unpin-result")
     until(lambda: len(page.all_said(".claim")) == 1)
     page.nothing_strange()
@@ -159,38 +191,13 @@ def test_what_cannot_be_measured_is_said_kindly_and_the_old_result_is_grey(page,
 
 
 @pytest.mark.slow
-def test_the_command_and_the_python_give_the_same_numbers(page):
-    page.open("/?map=relu-raf&share=0.5&seed=3&text=Two+keys+open+one+door.")
+def test_the_command_gives_the_same_numbers(page):
+    page.open("/why?map=relu-raf&share=0.5&seed=3&text=Two+keys+open+one+door.")
     page.done()
-    until(lambda: page.browser.find("#command"))
-    command, python = (
-        page.browser.run(f"return document.querySelector('{name}').textContent") for name in ("#command", ".python")
-    )
+    until(lambda: "Two" in page.browser.run("return document.querySelector('#command').textContent"))
+    command = page.browser.run("return document.querySelector('#command').textContent")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main([*shlex.split(command)[1:], "--json", "--quiet"]) == 0
     (result,) = json.loads(printed.getvalue())["texts"][0]["results"]
     assert page.browser.find(".reader-head b")[0].text == f"{result['value']:.2f}"
-    own = {}
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(python, own)
-    assert own["result"].value == pytest.approx(result["value"], rel=1e-12)
-
-
-@pytest.mark.slow
-def test_files_and_links_are_taken_along(page, tmp_path):
-    page.open(KEYS)
-    page.done()
-    until(lambda: page.browser.find("#get-report"))
-    page.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.browser.command("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    begins = {"report": b"<!doctype html>", "records": b"PAR1", "figure": b"\x89PNG"}
-    for name, beginning in begins.items():
-        page.press(f"get-{name}")
-        (file,) = until(lambda name=name: list(tmp_path.glob(f"wordsens-{name}.[hp]*[!d]")), f"the {name} is written")
-        until(lambda file=file: file.stat().st_size)
-        assert file.read_bytes().startswith(beginning)
-    assert "Two keys" in (tmp_path / "wordsens-report.html").read_text(encoding="utf-8")
-    links = [page.browser.find(f"#{name}")[0].get_attribute("href") for name in ("link", "link-text")]
-    assert "Two" not in links[0]
-    assert "text=Two+keys" in links[1]

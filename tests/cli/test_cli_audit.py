@@ -62,6 +62,7 @@ def test_the_report(wordsens, asked):
         assert words in run.out
     assert "12 words of 3 texts" in " ".join(run.out.split())
     assert pq.read_table(out / "audit.parquet").num_rows == 3
+    assert (out / "report.html").is_file()
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, asked, documented):

@@ -10,6 +10,7 @@ from wordsens.report.findings import run_findings
 from wordsens.report.load import load_runs
 from wordsens.studies import correlations, departures, several_words, similarity
 from wordsens.studies.control import study as control
+from wordsens.studies.depth import study as depth
 from wordsens.studies.generalization import study as generalization
 from wordsens.studies.sensitivity import study as sensitivity
 from wordsens.sweeps import run
@@ -20,6 +21,7 @@ FIGURES = {
     "sensitivity": ["rf", "drf", "raf", "sensitivity"],
     "generalization": ["generalization-error-gaussian", "generalization-frontier-gaussian"],
     "departures": ["departures", "departures-error"],
+    "depth": ["depth", "depth-average", "depth-context", "depth-model"],
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [
         f"control-{name}"
@@ -46,6 +48,9 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(departures._SEARCHES, "raf", FEW)
     monkeypatch.setitem(correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}]))
     monkeypatch.setitem(several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}]))
+    monkeypatch.setitem(depth.PRESETS, "quick", {
+        "d": 8, "n": (4,), "layers": (1, 2), "draws": 1, "context": (0, 3), "trained": (4,),
+    })  # fmt: skip
     monkeypatch.setitem(similarity.PRESETS, "quick", {
         "n": (8,), "draws": 1, "count": 2, "lengths": ("question",), "of_a_kind": 2, "check_draws": 1, "every": 6,
         "maps": {"raf": {**FEW, "words": 1}}, "pooled": {"pool": "mean", "words": 0},
@@ -68,7 +73,10 @@ def no_figures(monkeypatch):
     [
         "sensitivity",
         "several-words",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("generalization", "departures", "correlations")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("depth", "generalization", "departures", "correlations")
+        ),
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
     ],
 )
@@ -178,6 +186,6 @@ def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
     monkeypatch.setattr("wordsens.cli.paper._run", lambda name, options: {"command": f"paper {name}"})
     monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
     document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
-    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "similarity")
-    assert [part["command"] for part in document["parts"]] == [f"paper {name}" for name in names]
+    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "depth")
+    assert [part["command"] for part in document["parts"]] == [f"paper {name}" for name in (*names, "similarity")]
     assert document["report"] == str(tmp_path / "report.html")

@@ -215,3 +215,16 @@ def test_the_figures_are_those_of_sentence_transformers(every):
     expected = figures_by_numpy(sentence_transformer().encode, list(result.measured.pairs), 0.9)
     assert figures(result) == pytest.approx(expected, abs=1e-6)
     assert result.kinds["entity"].auc > result.kinds["negation"].auc
+
+
+def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pair():
+    swapped = ("role", "Is there a train from Vienna to Prague?", "Is there a train from Prague to Vienna?", False)
+    pairs = [pair for pair in few_pairs() if pair.kind != "role"] + ws.read_pairs([swapped])
+    result = ws.check(bag_of_words, pairs, threshold=0.999)
+    assert next(iter(result.kinds)) == "role" and result.kinds["role"].false_hits == 1
+    shares = [row.false_hits for row in result.kinds.values()]
+    assert shares == sorted(shares, reverse=True)
+    assert "Worst: role (1 of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
+    kinds, *_, opposites = result.display().tables
+    assert [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)
+    assert [part for text in opposites.rows[0][3:] for part in text.parts] == ["Vienna", "Prague", "Prague", "Vienna"]

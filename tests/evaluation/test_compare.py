@@ -39,6 +39,20 @@ def test_two_copies_have_no_difference():
     assert {(row.difference, row.low, row.high) for row in found.rows} == {(0.0, 0.0, 0.0)}
 
 
+def test_no_verdict_rests_on_four_pairs_and_no_share_leaves_its_range():
+    texts = [review.text for review in ws.shipped_reviews()[:12]]
+    found = ws.compare(
+        bag_of_words, deaf_to_negations, texts, few_pairs(opposites=4), requirements=["check.all.low >= -1"]
+    )
+    few = [row for row in found.rows if row.part == "check" and row.count < 6]
+    assert {row.name for row in few} == {"negation", "antonym"}
+    assert all((row.low, row.high, row.differs, row.excluded) == (None, None, False, False) for row in few)
+    assert found["check.all kinds"].low is not None
+    assert {each.kind for each in found.unmet} >= {"check.negation", "check.antonym"}
+    shares = [row for row in found.rows if row.part in ("check", "neighbours", "rank") and row.low is not None]
+    assert all(-1 <= row.low <= row.difference <= row.high <= 1 for row in shares)
+
+
 def test_a_planted_difference_is_found_where_it_is(deaf):
     assert deaf.differs
     words = {row.name for row in deaf.rows if row.differs and row.part == "word"}

@@ -1,11 +1,18 @@
 """The style of every figure: widths that a paper prints, text that stays text, and a user's own file in its place."""
 
 import io
+import itertools
 
 import pytest
+from matplotlib.figure import Figure
 
 import wordsens as ws
+from wordsens.app.parts import COLOURS
 from wordsens.errors import InputError
+from wordsens.maps.registry import MAP_NAMES
+from wordsens.plotting.records import Panel, grid
+from wordsens.plotting.style import STYLES, marks, round_values, styles_of
+from wordsens.statistics.mean import Estimate
 from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.studies.sensitivity.series import sensitivity_series
 
@@ -49,7 +56,45 @@ def test_the_band_of_every_word(records):
     assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands
     assert panel.get_ylim()[0] < 1
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert "below: every word, and the middle half of them" in told
+    assert {"light: every word", "darker: the middle half of the words"} <= set(told)
+
+
+def test_no_two_swatches_are_alike(make_record):
+    bounded = [
+        make_record(
+            map="raf", n=n, value=float(n), upper=n + 1.0, rigor="certified", per_word=(1.0,) * (n - 1) + (2.0,)
+        )
+        for n in (4, 8)
+    ]
+    patches = sensitivity_figure(bounded).axes[0].get_legend().get_patches()
+    assert len({(patch.get_alpha(), patch.get_hatch()) for patch in patches}) == len(patches) == 3
+
+
+@pytest.mark.parametrize("name", ["rf", "raf"])
+def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
+    place = MAP_NAMES.index(name)
+    assert styles_of({"another": None, "this": name})["this"] == (*STYLES[place], False)
+    assert COLOURS[name] == f"var(--c{place})"
+
+
+def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
+    points = [(8, Estimate(1.0, 0.1, 3)), (16, Estimate(1.0, 0.1, 3))]
+    drawn = Panel("", dict.fromkeys("abc", points))
+    figure = grid("", [drawn], styles_of("abc"), ("x", "y"), logarithmic=(True, False))
+    figure.canvas.draw()
+    reaches = [bars.lines[2][0] for bars in figure.axes[0].containers]
+    places = [line.get_transform().transform(line.get_segments()[0])[0, 0] for line in reaches]
+    assert min(right - left for left, right in itertools.pairwise(places)) > 2
+    assert [line.get_segments()[0][0, 0] for line in reaches] == [8, 8, 8]
+    axes = Figure().subplots()
+    assert not marks(axes, [(1, Estimate(2.0, 0.0, 1))], styles_of("a")["a"], "a").has_yerr
+
+
+@pytest.mark.parametrize(("low", "high"), [(9, 280), (0.7, 407), (39, 137), (0.03, 0.38), (1.9, 4.6), (18, 90000)])
+def test_ticks_are_few_and_round(low, high):
+    ticks = round_values(low, high)
+    assert 3 <= len(ticks) <= 5
+    assert all(low <= tick <= high and len(f"{tick:g}".strip("0.").replace(".", "")) <= 2 for tick in ticks)
 
 
 def test_words_with_their_bounds():

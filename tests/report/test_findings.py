@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from tests.report.conftest import write_records
 
-from wordsens.display.content import Finding
+from wordsens.display.content import Finding, minus
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.summary import summarise_audit
 from wordsens.findings.audit import audit_findings, mean_intervals, save_findings
@@ -28,7 +28,7 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     assert "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)" in layer.sentence
     assert "exponent −0.50 (95 % CI −0.51 to −0.49)" in layer.known
     assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
-    assert layer.number == "0.08×"
+    assert layer.number == "0.08 times"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_shares_have_exact_intervals(generalization_record):
     made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
     records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
     (found, theory) = generalization.summarize(records).findings
-    assert found.number == "75%"
+    assert found.number == "3 of 4 texts"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
     assert "predicted" in theory.surety
 
@@ -83,7 +83,7 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     summary = generalization.summarize(records)
     assert summary.leading == 2
     attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
-    assert attention.number == layer.number == "0%"
+    assert attention.number == layer.number == "0 of 3 texts"
     assert "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words" in attention.sentence
     assert "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300" in attention.sentence
     assert all(claim.sentence in str(summary) for claim in (attention, layer))
@@ -137,12 +137,46 @@ def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
     assert run_findings(run) == said
 
 
+def test_every_large_number_has_a_unit_and_stands_in_its_sentence(everything, tmp_path, make_record, audit_record):
+    """Those of studies, audits and given texts, and of two runs side by side."""
+    texts = {f"text {at}": at for at in (1, 2, 10)}
+    given = [
+        make_record(map=name, text="given", source=source, text_content=source, value=value + at)
+        for name, value in (("raf", 3.0), ("rf", 0.2))
+        for source, at in texts.items()
+    ]
+    audits = [
+        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], words_lost=1100, negations_lost=3, tokens=9 + at)
+        for at in range(6)
+    ]
+    runs = load_runs([everything, write_records(tmp_path / "b", [*given, *audits])])
+    findings = [one for run in runs for one in run_findings(run)] + comparison([runs[0], runs[0]])
+    assert len(findings) > 20
+    assert [one for one in findings if minus(one.number) not in minus(one.sentence)] == []
+    assert [one for one in findings if one.number.replace(".", "").isdigit()] == []
+
+
+def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(make_record):
+    records = [
+        make_record(map=name, text="given", source=f"text {at}", text_content=f"{at}", value=value, token=f"word{at}")
+        for at, pair in ((1, (3.0, 0.5)), (2, (4.0, 0.4)), (3, (2.0, 0.25)))
+        for name, value in zip(("raf", "rf"), pair, strict=True)
+    ]
+    records = [record.replace(whole_words=None) for record in records]
+    (ratio,), (attention, layer) = given_findings(records)
+    assert (ratio.number, ratio.value) == ("8 times", 8.0)
+    assert "3 texts; 6 to 10 times in each" in ratio.sentence
+    assert "“word2” in text 2, by 4." in attention.sentence and "“word1” in text 1, by 0.5." in layer.sentence
+    assert given_findings(records[:-1])[0] == []  # one text has no layer beside it
+
+
 def test_claims_name_the_words_that_were_searched(make_record):
     record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
     _, (found,) = given_findings([record])
-    assert found.sentence.startswith("Of the 4 words searched (of 17) the one that moves")
+    assert found.sentence.startswith("One of the words searched moves attention (RAF, softmax) by 0.3 times")
+    assert found.known.startswith("At least this; 4 of 17 words searched")
     _, (found,) = given_findings([record.replace(words=17)])
-    assert found.sentence.startswith("The word that moves")
+    assert found.sentence.startswith("One word moves")
 
 
 def test_only_maps_of_one_d_are_compared(make_record):

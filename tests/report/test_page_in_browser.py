@@ -93,6 +93,20 @@ def test_figures_are_text_with_the_pages_colours_and_titles_on_marks(browser, pa
     assert len(ids) == len(set(ids))
 
 
+def test_print_has_every_finding_and_how_sure_it_is(browser, page):
+    browser.open(page, width=1366)
+    browser.command("Emulation.setEmulatedMedia", {"media": "print"})
+    printed = (
+        "return [...document.querySelectorAll(arguments[0])].map((part) => part.getBoundingClientRect().height > 0)"
+    )
+    try:
+        assert all(browser.run(printed, ".findings .sentence, .findings details p, figure svg, .text"))
+        hidden = browser.run(printed, "#tables-and-records, details.table, .findings summary")
+        assert len(hidden) > 5 and not any(hidden)
+    finally:
+        browser.command("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_records_are_a_download_and_not_printed(browser, page):
     browser.open(page)
     links = {link.get_attribute("download"): link.get_attribute("href") for link in browser.find("a[download]")}

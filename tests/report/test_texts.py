@@ -96,6 +96,25 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     assert titles == ["RAF (softmax): the command line"]
 
 
+def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tmp_path, given):
+    records = [
+        given(f"one {at}", source=f"text {at}", map=name, per_word=(most, 0.1, 0.1))
+        for at in (1, 2, 3, 4, 5, 10, 11)
+        for name, most in (("raf", 5.0 if at == 11 else 3.0), ("rf", 0.2))
+    ]
+    (section,) = text_sections(load_runs([write_records(tmp_path, records)]))
+    titles = [part.title for part in section.parts if isinstance(part, Words)]
+    assert titles[::2] == [f"RAF (softmax): text {at}" for at in (11, 1, 2, 3, 4, 5)]
+    assert titles[1::2] == [f"RF: text {at}" for at in (11, 1, 2, 3, 4, 5)]
+    assert section.note.startswith("6 of 7 texts.")
+
+
+def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
+    record = given("one two").replace(content="one two three four")
+    text, _ = parts_of(tmp_path, record)
+    assert "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces) == "one two …"
+
+
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)

@@ -16,7 +16,7 @@ def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_recor
 def test_answers_are_told_with_both_probabilities(attention_record):
     asked = {"prompts": ("a", "b"), "answers": ("yes", "no")}
     _, answers = summarize([attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]).findings
-    assert answers.number == "-0.25"
+    assert answers.number == "0.75 to 0.5"
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence
 
 

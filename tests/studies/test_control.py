@@ -7,6 +7,7 @@ from tests.made_records import measured
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.plotting import of_experiment
+from wordsens.plotting.style import styles_of
 from wordsens.studies.control.cell import ALONG, pairs_of
 from wordsens.studies.control.study import CONTROLS, ControlCell, measure_control, summarize
 from wordsens.sweeps.run import failed
@@ -154,7 +155,10 @@ def test_sentences_about_the_length():
 def test_a_control_without_a_sure_effect_is_told_as_such():
     plain = [_record(0.9, 1.0 + j, at) for at, j in enumerate(JITTER)]
     same = [_record(0.9, 1.0 - j, at, control="spectral") for at, j in enumerate(JITTER)]
-    assert any("whether S changes, the draws do not tell of the spectral penalty" in one for one in _told(plain + same))
+    assert any(
+        "of 1 control the draws do not tell whether S changes: the spectral penalty" in one
+        for one in _told(plain + same)
+    )
 
 
 def test_dead_networks_are_in_no_mean_and_are_told():
@@ -181,6 +185,16 @@ def test_figures_hold_what_was_measured():
     (points, *_) = figures["control-accuracy"][0][1].values()
     assert points == [(6, pytest.approx(0.56)), (12, pytest.approx(0.62))]
     assert not {"control-target", "control-layers"} & set(figures)
+
+
+def test_a_networks_colour_is_that_of_its_layers_map():
+    records = [
+        _record(0.5 + n / 100, 1.0, 0, n=n, layer=layer) for n in (6, 12) for layer in ("relu", "softmax", "dense")
+    ]
+    (panel,) = of_experiment(records)["control-sensitivity"].axes
+    colours = {bars.get_label(): bars.lines[0].get_color() for bars in panel.containers}
+    own = styles_of({"fully connected": "rf", "softmax attention": "raf", "ReLU attention": "relu-raf"})
+    assert colours == {name: style[0] for name, style in own.items()}
 
 
 def drawn(records):

@@ -135,5 +135,5 @@ def test_findings_speak_of_the_median_at_one_half():
     *maps, theory = summarize(records).findings
     assert len(maps) == 2
     assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
-    assert "(2 − 0.5)² = 2.25" in theory.sentence
+    assert "at least 2.25, (2 − 0.5)²" in theory.sentence
     assert summarize([]).findings == ()

@@ -100,13 +100,13 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
         for draw in (0, 1)
     ]
     panel = sensitivity(records).axes[0]
-    (band,) = (piece for piece in panel.collections if isinstance(piece, PolyCollection))
+    (band,) = (piece for piece in panel.collections if isinstance(piece, PolyCollection) and not piece.get_hatch())
     corners = {(round(x, 9), round(y, 9)) for x, y in band.get_paths()[0].vertices}
     assert corners == {(n, y) for n in (10, 20, 50) for y in (1.5, 3.0)}
     (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
     assert list(predicted.get_ydata()) == [1.4] * 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert told[-2:] == ["band: up to the certified upper bound", "theory at these n and d, no bound"]
+    assert told[-2:] == ["hatched: up to the certified upper bound", "theory at these n and d, no bound"]
     assert panel.get_ylim()[1] > 3.0
 
 

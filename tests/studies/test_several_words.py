@@ -119,7 +119,7 @@ def test_sentences_say_from_how_many_words_on_a_map_notices():
     ]
     told = [claim.sentence for claim in summarize(records).findings]
     assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
-    assert any("No 4 of its words" in one for one in told)
+    assert any("No choice of 4 words" in one for one in told)
     assert any("b = 0.500 ± 0.003" in one for one in told)
     assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
     few = [record for record in records if record.draw < 3]

@@ -6,6 +6,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.plotting import of_experiment
 from wordsens.studies.passages import single_words, swapped_passages
 from wordsens.studies.similarity import (
     SimilarityCell,
@@ -139,6 +140,20 @@ def _record(name, n, draw, value, s, **columns):
 
 def _told(records):
     return [claim.sentence for claim in summarize(records).findings]
+
+
+def test_the_figure_names_its_axes_and_has_three_layers_of_a_model():
+    layers = [
+        _record("model", n, 0, 0.1 * at, None).replace(model_layer=at, map=f"minilm layer {at}")
+        for at in range(7)
+        for n in (8, 16)
+    ]
+    maps = [_record(name, n, 0, 0.5, 1.0) for name in ("rf", "raf") for n in (8, 16)]
+    figure = of_experiment([*maps, *layers])["similarity"]
+    panels = {(panel.get_title(), panel.get_ylabel()): panel for panel in figure.axes if panel.containers}
+    assert {label for _, label in panels} == {"AUC", "word sensitivity S"}
+    (of_layers,) = (panel for (title, _), panel in panels.items() if title.startswith("Layers"))
+    assert [bars.get_label() for bars in of_layers.containers] == [f"minilm layer {at}" for at in (0, 3, 6)]
 
 
 def test_sentences_say_what_the_intervals_allow():

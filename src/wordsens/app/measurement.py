@@ -1,67 +1,95 @@
 """The view of one measured text: its words in colour on one scale, a card for the chosen word, attention as lines."""
 
 import asyncio
-import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from html import escape
 from typing import Any
-from urllib.parse import urlencode
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, Button, ColouredWords, Lines, Markup, Site, Text, grid, number, table
+from wordsens.app.parts import Box, ColouredWords, Lines, Markup, Site, Text, grid, number
 from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
 from wordsens.app.worker import DONE, LOST, PART
 from wordsens.display.content import LEVELS, STRONGEST, colour_share
-from wordsens.errors import WordsensError
+from wordsens.maps.registry import MODEL
 
 PICK_SECONDS = 0.12
 """Seconds that a word must stay chosen before it is looked into: arrow keys run over many."""
 
-FILES = {
-    "report": ("Report", "wordsens-report.html", "text/html"),
-    "records": ("Records", "wordsens-records.parquet", "application/octet-stream"),
-    "figure": ("Figure", "wordsens-figure.png", "image/png"),
-}
+Answers = dict[str, dict[str, Any]]
+"""By map, what the task `measure` gives."""
 
 _NAMES = {"raf": "Attention", "rf": "Fully connected"}
 _STALE = "The settings have changed. Press Measure, or Enter in the text, for new numbers."
 _SCALE = (
     "<span class='sr'>Colours: </span>Change of the output, in times its size: 0 <span class='ramp' aria-hidden='true'>"
     + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
-    + f"</span> {STRONGEST:g} or more"
+    + f"</span> {STRONGEST:g} or more; the line under a word: its rank in the text, the longest for the first."
 )
 
 
+class ColouredText:
+    """The words of a measured text under each map; `picked` is called with the row of a word that was chosen."""
+
+    def __init__(self, request: MeasureRequest, answers: Answers, picked: Callable[[int], Any], title: str = ""):
+        with Box("article", "result") as self.box:
+            self._stale = Text("p", "", "stale-note", role="status")
+            Text("h2", title)
+            self._words = [_reader(single, answers[single.map], picked) for single in request.single]
+            Markup(_SCALE, "scale")
+            last = answers[request.single[-1].map]
+            Text("p", " ".join([unknown_note(last), *map(kind_message, last["notes"])]), "hint")
+
+    def point_at(self, row: int) -> None:
+        """Mark the word of that row."""
+        for words in self._words:
+            words.point_at(row)
+
+    def mark(self, reason: str) -> None:
+        """Grey the text for that reason; "" for none."""
+        self.box.classes(add="stale") if reason else self.box.classes(remove="stale")
+        self._stale.text = reason
+
+
 class Measurement:
-    """The view of one request, in two places: the coloured words, and what is known of one of them.
+    """The view of one measurement in two places: the coloured words, and what is known of one of them.
 
     Args:
         site: the workers.
         request: the settings.
+        answers: what was measured.
+        known: by row and map what is known of words already; of a result that was shipped, of all of them.
         colours, details: the places.
-        unknown: called with a row of which nothing can be known yet, of a result that was shipped.
+        sentences: above both, the headline and what real words do.
+
+    Attributes:
+        best: the row of the most sensitive word, under attention where there are two maps.
     """
 
-    def __init__(self, site: Site, request: MeasureRequest, colours: Box, details: Box, unknown: Callable[[int], Any]):
-        self.request = request
-        self.answers: dict[str, dict[str, Any]] = {}
-        self._site, self._unknown = site, unknown
+    def __init__(
+        self,
+        site: Site,
+        request: MeasureRequest,
+        answers: Answers,
+        known: dict[int, Answers],
+        colours: Box,
+        details: Box,
+        sentences: tuple[Text, Text],
+    ):
+        self.request, self.answers = request, answers
+        self._site, self._known = site, known
         self._visitor = ui.context.client.id
-        self._known: dict[int, dict[str, dict[str, Any]]] = {}
-        """What was looked into: by row and map."""
+        self.best: int = answers[request.single[0].map]["row"]
         self._row: int | None = None
         self._job: Job | None = None
+        self._sentences = sentences
         ui.context.client.on_delete(self.close)
-        with colours, Box("article", "result") as self.box:
-            self._stale = Text("p", "", "stale-note", role="status")
-            self._sentence = Text("h2", "", "answer")
-            self._readers = {single.map: _Reader(single, self.pick) for single in request.single}
-            Markup(_SCALE, "scale")
-            self._note = Text("p", "", "hint")
+        sentences[0].text, sentences[1].text = headline(request, answers), ""
+        with colours:
+            self._text = ColouredText(request, answers, self.pick)
         with details, Box("div", "detail") as self.detail:
             with Box("div", "word"):
                 self._card = Markup("", "card", role="status", aria_live="polite")
@@ -72,50 +100,13 @@ class Measurement:
                     Text("summary", "The numbers: attention before and after")
                     self._grids = Markup()
             self._numbers.set_visibility(False)
+            self._command()
+        self._show(self.best)
 
-    @property
-    def complete(self) -> bool:
-        """True once every map was measured here, which a shipped result was not."""
-        return len(self.answers) == len(self._readers) and all("witnesses" in each for each in self.answers.values())
-
-    def part(self, name: str, value: dict[str, Any]) -> None:
-        """Show a first look at the words under one map."""
-        if "pieces" in value:
-            self._readers[name].words.show(value)
-
-    def add(self, name: str, answer: dict[str, Any]) -> None:
-        """Show the answer of one map, and once all are there what they say together."""
-        self.answers[name] = answer
-        self._readers[name].show(answer)
-        if len(self.answers) == len(self._readers):
-            together = f"In this text one word {comparison(self.answers)}" if self.request.map == BOTH else ""
-            self._sentence.text = together
-            self._note.text = " ".join([unknown_note(answer), *map(kind_message, answer["notes"])])
-
-    async def finish(self, row: int | None = None) -> None:
-        """Offer the files, and show a word in detail: that of the row, the chosen one, or the most sensitive one."""
-        with self.detail:
-            self._downloads()
-        chosen, self._row = self._row, None
-        best = next(iter(self.answers.values()))["row"]
-        await self.pick(next(each for each in (row, chosen, best) if each is not None))
-        if row is not None:  # the reader was on this word when the view was renewed
-            ui.run_javascript("setTimeout(() => document.querySelector('#result .w.here')?.focus(), 100)")
-
-    def show_shipped(self, answers: dict[str, dict[str, Any]]) -> None:
-        """Show answers that were computed beforehand, with the detail of their most sensitive word."""
-        for name, answer in answers.items():
-            self.add(name, answer)
-        self._sentence.text = ""  # the heading of the page says it
-        self._row = row = next(iter(answers.values()))["row"]
-        self._known[row] = {name: answer["detail"] for name, answer in answers.items()}
-        self._show(row)
-
-    def mark(self, reason: str = _STALE, *, stale: bool = True) -> None:
-        """Grey the result where it does not belong to the settings, or is not complete."""
-        for box in (self.box, self.detail):
-            box.classes(add="stale") if stale else box.classes(remove="stale")
-        self._stale.text = reason if stale else ""
+    def mark(self, reason: str = _STALE) -> None:
+        """Grey the result for that reason; "" for none."""
+        self._text.mark(reason)
+        self.detail.classes(add="stale") if reason else self.detail.classes(remove="stale")
 
     async def pick(self, row: int) -> None:
         """Look into the word of that row, part by part."""
@@ -125,23 +116,16 @@ class Measurement:
         self._show(row)
         self._cancel()
         await asyncio.sleep(PICK_SECONDS)
-        if self._row != row or len(self.answers) < len(self._readers) or self.detail.is_deleted:
-            return
-        if not self.complete:
-            if row not in self._known:
-                await self._unknown(row)
-            return
         for single in self.request.single:
-            if row in self.answers[single.map]["witnesses"] and not await self._look_into(single, row):
+            if self._row != row or self.detail.is_deleted or not await self._look_into(single, row):
                 return
 
     async def _look_into(self, request: MeasureRequest, row: int, *, again: bool = True) -> bool:
         """Ask a worker about a word under one map, `again` where it is lost; False where it is no longer wanted."""
-        known = self._known.setdefault(row, {})
-        if request.map in known:
+        known, answer = self._known.setdefault(row, {}), self.answers[request.map]
+        if request.map in known or row not in answer["witnesses"]:
             return True
-        witness = self.answers[request.map]["witnesses"][row]
-        arguments = {"request": asdict(request), "row": row, "witness": witness}
+        arguments = {"request": asdict(request), "row": row, "witness": answer["witnesses"][row]}
         job = self._job = self._site.pool.submit("word_detail", arguments, self._visitor, brief=True)
         parts: dict[str, Any] = {}
         async for kind, value in job.answers():
@@ -158,17 +142,17 @@ class Measurement:
 
     def _show(self, row: int) -> None:
         """Show what is known of the word in that row."""
-        for reader in self._readers.values():
-            reader.words.point_at(row)
+        self._text.point_at(row)
         detail = self._known.get(row, {})
         self._card.show(card(self.answers, row, detail))
+        if row == self.best:
+            self._sentences[1].text = real_words(self.answers, row, detail)
         lines = next((each["lines"] for each in detail.values() if each.get("lines")), None)
-        if lines is None and not all("moved" in each for each in detail.values()):
+        if lines is None and not all("lines" in each for each in detail.values()):
             return  # still to come
         if lines is not None and self._lines.props.get("frames") is lines["frames"]:
             return
-        pieces = searched(next(iter(self.answers.values()), {"pieces": ()}))
-        word = next((piece["text"] for piece in pieces if piece["row"] == row), "")
+        word = word_in(self.answers, row)
         self._lines.show_push(lines, f"Push of “{word}”, in percent of the strongest", f"“{word}” pushed")
         self._numbers.set_visibility(lines is not None)
         self._lines_sentence.text = ""
@@ -176,57 +160,24 @@ class Measurement:
             before, after = lines["given"][0], lines["given"][-1]
             left = f" The {lines['left_out']} words that turn least are left out." if lines["left_out"] else ""
             self._lines_sentence.text = (
-                f"Pushing “{word}” {'raises' if after >= before else 'lowers'} its share of the other words’ attention "
-                f"from {before:.0%} to {after:.0%}.{left}"
+                f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share of the other "
+                f"words’ attention from {before:.0%} to {after:.0%}.{left}"
             )
             frames = (("Before", lines["frames"][0]), ("Pushed", lines["frames"][-1]))
             self._grids.show("".join(grid(title, lines["words"], frame) for title, frame in frames))
 
-    def _downloads(self) -> None:
-        """Files of a finished measurement, links, and the command and the Python that give the same numbers."""
-        singles = [(single, self.answers[single.map]) for single in self.request.single]
-        commands = [single.command(answer["radius"]) for single, answer in singles]
+    def _command(self) -> None:
+        """The command that gives the same numbers."""
         with Box("div", "downloads"), Box("details", "more"):
-            Text("summary", "Files, links, and the code for the same numbers")
-            with Box("div", "row-of", role="group", aria_label="Files"):
-                for form, (name, *_) in FILES.items():
-                    Button(name, lambda form=form: self._download(form, commands[0]), id=f"get-{form}")
-                for name, with_text in (("Link to these settings", False), ("Link with the text in it", True)):
-                    address = f"/?{urlencode(self.request.query(with_text=with_text))}"
-                    Text("a", name, href=address, id="link-text" if with_text else "link")
-                self._message = Text("span", "", "hint", role="status")
-            Text("pre", "\n".join(commands), tabindex="0", id="command")
-            for single, answer in singles:
-                Text("pre", single.python(answer["radius"], answer["chosen"]), "python", tabindex="0")
-
-    async def _download(self, form: str, command: str) -> None:
-        """Write the file and send it."""
-        self._message.text = "Writing …"
-        records = [answer["record"] for answer in self.answers.values()]
-        arguments = {"records": records, "form": form, "arguments": shlex.split(command)[1:]}
-        try:
-            job = self._site.pool.submit("export", arguments, self._visitor, brief=True)
-        except WordsensError as error:
-            self._message.text = str(error)
-            return
-        async for kind, value in job.answers():
-            if kind == DONE:
-                ui.download(value, *FILES[form][1:])
-            self._message.text = "" if kind == DONE else "This file could not be written; please try again."
-
-    def pin(self, place: Box) -> None:
-        """Move the coloured words to another place, to stay there; the details go."""
-        self.close()
-        self.mark(stale=False)
-        self.box.move(place)
-        self.detail.delete()
+            Text("summary", "The command for the same numbers; --out FOLDER keeps them for a report")
+            singles = ((single, self.answers[single.map]["radius"]) for single in self.request.single)
+            Text("pre", "\n".join(single.command(radius) for single, radius in singles), tabindex="0", id="command")
 
     def remove(self) -> None:
         """Take the view off the page."""
         self.close()
-        for box in (self.box, self.detail):
-            if not box.is_deleted:
-                box.delete()
+        self._text.box.delete()
+        self.detail.delete()
 
     def close(self) -> None:
         """End what a worker does for this view."""
@@ -239,22 +190,16 @@ class Measurement:
             self._job = None
 
 
-class _Reader:
+def _reader(request: MeasureRequest, answer: dict[str, Any], picked: Callable[[int], Any]) -> ColouredWords:
     """One map that reads the text: its name, how far it can be moved, and the words in its colours."""
-
-    def __init__(self, request: MeasureRequest, picked: Callable[[int], Any]):
-        self._name = _NAMES.get(request.map, request.name)
-        with Box("section", "reader", aria_label=self._name):
-            self._head = Markup(f"<h3>{escape(self._name)}</h3>", "reader-head")
-            self.words = ColouredWords(f"The words, coloured by how far they move: {self._name}", picked)
-            self._claim = Text("p", "", "claim")
-
-    def show(self, answer: dict[str, Any]) -> None:
-        """Show the words, and what the answer says."""
-        self.words.show(answer)
+    name = _NAMES.get(request.map, request.name)
+    with Box("section", "reader", aria_label=name):
         drawn = bar(answer["value"], answer["upper"])
-        self._head.show(f"<h3>{escape(self._name)}</h3> {drawn} <b>{number(answer['value'])}</b>")
-        self._claim.text = claim(answer)
+        Markup(f"<h3>{escape(name)}</h3> {drawn} <b>{number(answer['value'])}</b>", "reader-head")
+        words = ColouredWords(f"The words, coloured by how far they move: {name}", picked)
+        words.show(answer)
+        Text("p", claim(answer), "claim")
+    return words
 
 
 def bar(value: float, upper: float | None) -> str:
@@ -269,10 +214,40 @@ def searched(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [piece for piece in answer["pieces"] if not isinstance(piece, str)]
 
 
-def comparison(answers: dict[str, dict[str, Any]]) -> str:
-    """Attention and a fully connected layer on one text, in vectors of one dimension, in a sentence."""
-    attention, dense = (number(answers[name]["value"]) for name in ("raf", "rf"))
-    return f"can move attention’s output by {attention} times its size, a fully connected layer’s by {dense} times."
+def word_in(answers: Answers, row: int) -> str:
+    """The word in that row."""
+    pieces = searched(next(iter(answers.values())))
+    return next((piece["text"] for piece in pieces if piece["row"] == row), "")
+
+
+def headline(request: MeasureRequest, answers: Answers) -> str:
+    """How far one word's vector moves the output, with what the weights are and how far it is pushed."""
+    share = "" if request.share == 1 else f"{request.share:g} times "
+    pushed = f"one word’s vector, pushed {share}as far as it is long, moves"
+    values = [number(answer["value"]) for answer in answers.values()]
+    if request.map == BOTH:
+        return (
+            f"With random weights {pushed} attention’s output by {values[0]} times its size, a fully connected "
+            f"layer’s by {values[1]}."
+        )
+    weights = "" if request.map == MODEL else " with random weights"
+    return f"{request.name}{weights}: {pushed} the output by {values[0]} times its size."
+
+
+def real_words(answers: Answers, row: int, details: Answers) -> str:
+    """What a real word in the place of that one does, and its deletion; "" until it is known of every map."""
+    if not all("swap" in details.get(name, {}) for name in answers):
+        return ""
+    word, sentences = word_in(answers, row), []
+    for name in answers:
+        detail = details[name]
+        value, real = number(detail["swap"]), f"“{detail['swapped_for']}”"
+        known = f"at most {value} ({real})" if detail["swap_exact"] else f"{value} ({real}, the farthest tried)"
+        deletion = f"{'a row of zeros' if detail['emptied'] else 'deleting it'} by {number(detail['removal'])}"
+        output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(name, "the output")
+        subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
+        sentences.append(f"{subject} {output} by {known}, {deletion}")
+    return f"{'; '.join(sentences)}."
 
 
 def claim(answer: dict[str, Any]) -> str:
@@ -282,7 +257,7 @@ def claim(answer: dict[str, Any]) -> str:
     of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
     parts = [f"Most sensitive of {of}: “{name}”."]
     if answer["upper"] is not None:
-        parts.append(f"Proved: none of them moves the output by more than {number(answer['upper'])} times.")
+        parts.append(f"Proved: no push of a word moves the output by more than {number(answer['upper'])} times.")
     if answer["predicted"] is not None:
         parts.append(f"Theory predicts about {number(answer['predicted'])}.")
     return " ".join(parts)
@@ -299,34 +274,26 @@ def unknown_note(answer: dict[str, Any]) -> str:
     )
 
 
-def card(answers: dict[str, dict[str, Any]], row: int, detail: dict[str, dict[str, Any]]) -> str:
-    """What is known of one word, as HTML: a bar for each map from one zero, then what else was measured."""
+def card(answers: Answers, row: int, detail: Answers) -> str:
+    """What is known of one word, as HTML: for each map bars from one zero for the push, a real word, the deletion."""
     words = {name: word for name, answer in answers.items() for word in searched(answer) if word["row"] == row}
     if not words:
         return ""
     parts = [f"<h3><bdi>{escape(next(iter(words.values()))['text'])}</bdi></h3>"]
     for name, word in words.items():
-        label, drawn = escape(_NAMES.get(name, "Moves the output")), bar(word["value"], word["upper"])
-        parts.append(f"<p class='reader-head'><span>{label}</span>{drawn}<b>{number(word['value'])}</b></p>")
-    facts: list[tuple[str, float | None]] = []
-    for name, word in words.items():
-        known, of = detail.get(name, {}), f", {_NAMES[name].lower()}" if len(words) > 1 and name in _NAMES else ""
-        tried = "" if known.get("swap_exact") else ", best tried"
-        facts += [
-            (f"Proven limit{of}", word["upper"]),
-            (f"If deleted{of}", known.get("removal")),
-            (f"If replaced by “{known.get('swapped_for')}”{tried}{of}", known.get("swap")),
-        ]
-    rows = (f"<dt>{escape(name)}</dt><dd>{number(value)}</dd>" for name, value in facts if value is not None)
-    parts.append(f"<dl>{''.join(rows)}</dl>")
-    return "".join([*parts, *(_moved(known["moved"]) for known in detail.values() if known.get("moved"))])
-
-
-def _moved(moved: list[list[Any]]) -> str:
-    """The rows of the output that the word's strongest push moves most."""
-    attention = moved[0][2] is not None
-    rows = [
-        [token, number(change), *([f"{before:.2f} → {after:.2f}"] if attention else [])]
-        for token, change, before, after in moved
-    ]
-    return table("", ("moves most", "by", "attention to it")[: 2 + attention], rows)
+        known = detail.get(name, {})
+        best = "best real word" if known.get("swap_exact") else "best tried"
+        bars = [("vector pushed", word["value"], word["upper"])]
+        bars += [(f"{best}: “{known['swapped_for']}”", known["swap"], None)] if "swap" in known else []
+        bars += (
+            [("a row of zeros" if known.get("emptied") else "deleted", known["removal"], None)]
+            if "removal" in known
+            else []
+        )
+        parts.append(f"<h4>{escape(_NAMES.get(name, 'The output moves'))}</h4>")
+        for label, value, upper in bars:
+            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{number(value)}</b>"
+            parts.append(f"<p class='reader-head'>{cells}</p>")
+        if word["upper"] is not None:
+            parts.append(f"<p class='hint'>Proved: no push moves it by more than {number(word['upper'])}.</p>")
+    return "".join(parts)

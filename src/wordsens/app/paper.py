@@ -1,4 +1,4 @@
-"""The paper in five steps, each with an experiment that runs while it is read."""
+"""The paper in three steps, each with an experiment that runs while it is read."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,9 +12,14 @@ from wordsens.app.work_line import WorkLine
 
 NAMES = {"raf": "attention", "rf": "fully connected layer"}
 
+GAMMA = 0.5
+"""Of the sentence of step 3; the chart has the others."""
+
 LEAD = (
     "“Towards Understanding the Word Sensitivity of Attention Layers” (Bombari and Mondelli, ICML 2024), told with "
-    "experiments that run on this server while you read."
+    "experiments that run on this server while you read. To a network a sentence is a list of vectors, one a word. "
+    "Push one of them, no farther than its own length: the farthest that the output moves, over its size, is the word "
+    "sensitivity S. “Why” shows it for your text."
 )
 
 
@@ -28,7 +33,6 @@ class Step:
         takeaway: what to remember, after it.
         action: on the button of the experiment.
         formula: on a line of its own; "" for none.
-        waits: what is said beside the button of an experiment that does not run by itself.
     """
 
     title: str
@@ -36,25 +40,9 @@ class Step:
     takeaway: str
     action: str
     formula: str = ""
-    waits: str = ""
 
 
 STEPS = (
-    Step(
-        "What word sensitivity is",
-        (
-            "To a network a sentence is a list of vectors, one a word. Push one vector, no farther than its own "
-            "length, and watch the network’s output. How far can the output move, if you push the best word in the "
-            "best direction? That distance, over the size of the output, is the word sensitivity S.",
-            "Two simple layers with random weights stand for two kinds of networks: a fully connected layer, which "
-            "mixes all words in large sums, and attention, in which every word decides which words it listens to. Move "
-            "the slider: one word is pushed, for each layer in its most effective direction.",
-        ),
-        "The same word, pushed as far, moves attention’s output much farther than the fully connected layer’s, because "
-        "the other words turn to it.",
-        "Push a word",
-        "S = largest ‖output of the changed sentence − output‖ / ‖output‖",
-    ),
     Step(
         "Longer texts: one layer stops noticing",
         (
@@ -95,19 +83,6 @@ STEPS = (
         "A model can only learn from a word that moves its features. An error below 1 is the right label: attention "
         "gets there with a small γ, the fully connected layer does not.",
         "Learn, then change a word",
-        waits="Press to run: about a quarter of a minute.",
-    ),
-    Step(
-        "Real models, layer by layer and by length",
-        (
-            "Theorems need random layers. Does a trained model behave like the one or the other? Here is one on your "
-            "sentence, layer by layer, then its last layer as the text grows, and how its attention turns.",
-            "The search is short, so that you need not wait: the true values are these or larger.",
-        ),
-        "Where S falls more slowly than for the fully connected layer, one word still counts in a long text: for "
-        "better, when it is a “not”, and for worse, when it is a typing error.",
-        "Measure the model",
-        waits="Press to run: about half a minute.",
     ),
 )
 
@@ -129,14 +104,12 @@ class _Experiment:
             self.controls = Box("div", "step-controls")
             with Box("div", "row-of"):
                 Button(step.action, self.start, main=True, id=f"run-{at}")
-                self._waits = Text("span", step.waits, "hint")
             self.line = WorkLine(site)
             self._sentence = Text("p", "", "answer", role="status")
             self.place = Box("div")
             self._takeaway = Text("p", f"To remember: {step.takeaway}", "takeaway")
             self._takeaway.set_visibility(False)
-            if not step.waits:
-                ui.element("q-intersection").props("once").on("visibility", self._in_view)
+            ui.element("q-intersection").props("once").on("visibility", self._in_view)
 
     async def _in_view(self, event: Any) -> None:
         if event.args and not self.started:
@@ -145,7 +118,6 @@ class _Experiment:
     async def start(self) -> None:
         """Run the experiment."""
         self.started = True
-        self._waits.text = ""
         await self._run()
 
     async def ask(self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any) -> Any:
@@ -166,20 +138,13 @@ class PaperScreen:
     """The screen of one visitor."""
 
     def __init__(self, site: Site, query: dict[str, str]):
-        self._site = site
-        self._strength: dict[str, Any] = {}
-        self._learned: dict[str, Any] = {}
-        self._points: dict[str, list[list[float]]] = {}
         with screen("/paper"):
             with Box("section"):
-                Text("h1", "The paper in five steps")
+                Text("h1", "The paper in three steps")
                 Text("p", LEAD, "lead")
-                self._sentence = Field(
-                    "text", "sentence", "A sentence of yours for steps 1, 3 and 5", next(iter(EXAMPLES.values())),
-                    saved=True,
-                )  # fmt: skip
-                self._sentence.on("restored", lambda event: self._sentence.show(event.args))
-            runs = (self.strength, self.lengths, self.theorem, self.learning, self.trained)
+                example, label = next(iter(EXAMPLES.values())), "A sentence for step 2; 20 words of it are read"
+                self._sentence = Field("text", "sentence", label, example, saved=True)
+            runs = (self.lengths, self.theorem, self.learning)
             self._steps = [
                 _Experiment(site, at, step, run)
                 for at, (step, run) in enumerate(zip(STEPS, runs, strict=True), start=1)
@@ -188,102 +153,47 @@ class PaperScreen:
 
     def _build(self) -> None:
         """The controls and pictures of the steps."""
-        first, second, third, fourth, fifth = self._steps
-        with first.place:
-            self._strength_lines = Lines(self._say_strength)
-            self._strength_chart = Chart("How far the output moves", "share of the push", "movement of the output")
-        with second.controls:
-            self._most = Field(
-                "range", "length-most", "Longest text, in words", 40, self._longer, least=10, most=200, step=10
-            )
-        with second.place:
+        longer, proof, learned = self._steps
+        with longer.place:
             self._lengths_chart = Chart(
                 "Word sensitivity by length", "words in the text", "word sensitivity S", log=True, x_min=4
             )
-        with third.controls:
-            self._word = Field("text", "theorem-word", "The word that is pushed", "not", entered=third.start)
-        with third.place:
+        with proof.controls:
+            self._word = Field("text", "theorem-word", "The word that is pushed", "not", entered=proof.start)
+        with proof.place:
             self._theorem_lines = Lines()
-        with fourth.place:
-            self._gamma = Field(
-                "range", "gamma", "γ: how far apart the answers were before the lesson, at most", 0.5,
-                self._say_learned, least=0.25, most=1.75, step=0.25,
-            )  # fmt: skip
-            self._gamma.set_visibility(False)
+        with learned.place:
             self._learning_chart = Chart("The least error by γ", "γ", "squared error on the changed text", y_min=0)
-        with fifth.controls:
-            models = self._site.settings.models
-            self._model = Field("select", "real-model", "Model", models[0], options=[[name, name] for name in models])
-        with fifth.place:
-            self._layers_chart = Chart("S by layer", "layer", "word sensitivity S", y_min=0)
-            self._model_lengths_chart = Chart("S by length", "words in the text", "word sensitivity S", log=True)
-            self._model_lines = Lines()
 
     async def visit(self) -> None:
         """Nothing: steps run as they come into view."""
 
-    def _text(self, step: int) -> str | None:
-        """The visitor's sentence; None where it is too short or too long, which the step says."""
-        text = str(self._sentence.value).strip()
-        if 2 <= len(text.split()) <= self._site.settings.max_words:
-            return text
-        self._steps[step].line.drop()
-        said = "Your sentence above must have two words or more; the steps read its first 20."
-        self._steps[step].line.say(said, problem=True)
-        return None
-
-    async def strength(self) -> None:
-        """Step 1."""
-        if (text := self._text(0)) is None or (answer := await self._steps[0].ask("strength", text=text)) is None:
-            return
-        self._strength = answer
-        last = len(answer["values"]["raf"]) - 1
-        curves = [
-            curve(NAMES[name], name, [(frame / last, value) for frame, value in enumerate(values)])
-            for name, values in answer["values"].items()
-        ]
-        self._strength_chart.draw(curves)
-        self._strength_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, in percent of the strongest")
-
-    def _say_strength(self, frame: int) -> None:
-        answer = self._strength
-        attention, dense = (answer["values"][name][frame] for name in ("raf", "rf"))
-        share = frame / (len(answer["values"]["raf"]) - 1)
-        self._steps[0].say(
-            f"“{answer['word']}”, one of {answer['words']} words, goes {share:.0%} of the way: attention’s output "
-            f"moves by {attention:.2f} times its size, the fully connected layer’s by {dense:.2f}."
-        )
-
-    async def _longer(self) -> None:
-        if self._steps[1].started:
-            await self.lengths()
-
     async def lengths(self) -> None:
-        """Step 2: the points that are known are not measured again."""
-        most = int(self._most.value)
+        """Step 1."""
 
         def show(part: dict[str, Any]) -> None:
-            if "points" in part:
-                self._points = part["points"]
-                self._lengths_chart.draw(_length_curves(self._points, most))
+            curves = []
+            for name, points in part.get("points", {}).items():
+                curves.append(curve(NAMES[name], name, [point[:2] for point in points]))
+                if predicted := [[n, theory] for n, _, theory in points if theory is not None]:
+                    curves.append(curve(f"{NAMES[name]}, predicted", name, predicted, dashed=True))
+            self._lengths_chart.draw(curves)
 
-        answer = await self._steps[1].ask("lengths", show, most=most, known=self._points)
+        answer = await self._steps[0].ask("lengths", show)
         if answer is not None:
-            within = [point for point in answer["points"]["rf"] if point[0] <= most]
-            (n, first, _), (m, last, _) = within[0], within[-1]
-            self._steps[1].say(
+            (n, first, _), *_, (m, last, _) = answer["points"]["rf"]
+            self._steps[0].say(
                 f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to {last:.2f}. "
                 "Measured: the farthest movement among 4 words of a random text, in 192 dimensions. Dashed: what "
                 "theory predicts, at the lengths at which it was compared with measurements."
             )
 
     async def theorem(self) -> None:
-        """Step 3."""
-        if (text := self._text(2)) is None:
-            return
-        answer = await self._steps[2].ask("theorem", text=text, word=str(self._word.value).strip().lower())
+        """Step 2."""
+        text, word = str(self._sentence.value), str(self._word.value)
+        answer = await self._steps[1].ask("theorem", text=text, word=word.strip().lower())
         if answer is not None:
-            self._steps[2].say(
+            self._steps[1].say(
                 f"Built, not searched: the other words now give “{answer['word']}” {answer['mass']:.0%} of their "
                 f"attention on average, and the output moves by {answer['value']:.2f} times its size (pushed the "
                 f"opposite way: {answer['opposite']:.2f}). The proof guarantees {answer['guarantee']:.2f} of one."
@@ -291,11 +201,10 @@ class PaperScreen:
             self._theorem_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the one that is built")
 
     async def learning(self) -> None:
-        """Step 4."""
+        """Step 3."""
 
         def show(part: dict[str, Any]) -> None:
             if "errors" in part:
-                self._learned = part
                 curves = [
                     curve(NAMES[name], name, list(zip(part["gammas"], errors, strict=True)))
                     for name, errors in part["errors"].items()
@@ -303,50 +212,12 @@ class PaperScreen:
                 bound = [[place / 20, (2 - place / 20) ** 2] for place in range(2, 36)]
                 self._learning_chart.draw([*curves, curve("(2 − γ)², of the theorems", "rf", bound, dashed=True)])
 
-        if await self._steps[3].ask("learning", show, seed=0) is not None:
-            self._gamma.set_visibility(True)
-            self._say_learned()
-
-    def _say_learned(self) -> None:
-        gamma = float(self._gamma.value)
-        place = list(self._learned["gammas"]).index(gamma)
-        layer, attention = (self._learned["errors"][name][place] for name in ("rf", "raf"))
-        self._steps[3].say(
-            f"With γ at most {gamma:g} the theorems’ (2 − γ)² is {(2 - gamma) ** 2:.2f}. The least error that was "
-            f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on attention; below 1 the label is "
-            "right."
-        )
-
-    async def trained(self) -> None:
-        """Step 5."""
-        model, text = self._model.value, self._text(4)
-        if text is None or model not in self._site.settings.models:
-            return
-
-        def show(part: dict[str, Any]) -> None:
-            if points := part.get("layers"):
-                self._layers_chart.draw([curve(f"{model}, by layer", "model", points)])
-            if points := part.get("lengths"):
-                n, value = points[0]
-                fall = curve("a fall like 1/√n", "rf", [[m, value * (n / m) ** 0.5] for m, _ in points], dashed=True)
-                self._model_lengths_chart.draw([curve(f"{model}, by length", "model", points), fall])
-
-        answer = await self._steps[4].ask("trained", show, model=model, text=text)
+        answer = await self._steps[2].ask("learning", show, seed=0)
         if answer is not None:
-            layer, value = max(answer["layers"], key=lambda point: point[1])
-            self._steps[4].say(
-                f"Of three words of your sentence, one moves layer {layer}’s output by {value:.2f} times its size, "
-                f"more than any other layer’s. Below, attention in the last layer as “{answer['word']}” is pushed."
+            place = list(answer["gammas"]).index(GAMMA)
+            layer, attention = (answer["errors"][name][place] for name in ("rf", "raf"))
+            self._steps[2].say(
+                f"With γ at most {GAMMA:g} the theorems’ (2 − γ)² is {(2 - GAMMA) ** 2:.2f}. The least error that was "
+                f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on attention; below 1 the "
+                "label is right."
             )
-            self._model_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the strongest found")
-
-
-def _length_curves(points: dict[str, list[list[float]]], most: int) -> list[dict[str, Any]]:
-    """Measured and predicted S against n, of each map, up to `most` words."""
-    curves = []
-    for name, measured in points.items():
-        within = [point for point in measured if point[0] <= most]
-        curves.append(curve(NAMES[name], name, [point[:2] for point in within]))
-        if predicted := [[n, theory] for n, _, theory in within if theory is not None]:
-            curves.append(curve(f"{NAMES[name]}, predicted", name, predicted, dashed=True))
-    return curves

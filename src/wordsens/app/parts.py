@@ -1,5 +1,6 @@
 """The parts of every screen: the frame, plain HTML elements, controls, tables and charts in the look of reports."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,10 @@ except ImportError as error:
 
 _STATIC = packaged_files("app/static")
 
-SCREENS = {"/": "Your text", "/paper": "The paper", "/attention": "Attention", "/check": "Check", "/explain": "Explain"}
+SCREENS = {"/": "Two texts", "/why": "Why", "/paper": "The paper"}
+
+SCHEMES = {"": "system", "dark": "dark", "light": "light"}
+"""Colours of the page, as the button names them."""
 
 _SCHEME = "document.documentElement.dataset.theme = localStorage.wordsensTheme ?? ''"
 _NEXT_SCHEME = f"""() => {{
@@ -41,6 +45,12 @@ class Site:
 
 
 @cache
+def shipped() -> dict[str, Any]:
+    """Results that were computed beforehand (`wordsens.app.tasks.shipped`)."""
+    return json.loads(packaged_text("app/static/examples.json"))
+
+
+@cache
 def _head() -> str:
     """The style and colour scheme of every screen; nothing is fetched from elsewhere."""
     style = packaged_text("display/style.css") + packaged_text("app/static/app.css")
@@ -50,7 +60,7 @@ def _head() -> str:
 @contextmanager
 def screen(path: str) -> Iterator[None]:
     """The frame of the screen at that path: what is created inside stands in its main part."""
-    ui.page_title(f"{SCREENS[path]}: wordsens")
+    ui.page_title(f"{SCREENS.get(path, 'No such screen')}: wordsens")
     ui.add_head_html(_head())
     ui.query("body").classes("wordsens")
     Text("a", "Skip to the content", "skip", href="#main")
@@ -60,9 +70,10 @@ def screen(path: str) -> Iterator[None]:
             for address, name in SCREENS.items():
                 current = {"aria_current": "page"} if address == path else {}
                 Text("a", name, href=address, **current)
-        Text("button", "◐", "plain", type="button", aria_label="Colours: system, dark, light", id="theme").on(
-            "click", js_handler=_NEXT_SCHEME
-        )
+        with Box("button", "plain", type="button", id="theme").on("click", js_handler=_NEXT_SCHEME):
+            Text("span", "Colours: ", "sr")
+            for scheme, name in SCHEMES.items():  # the style sheet shows the one that is set
+                Text("span", f"◐ {name}", f"scheme-{scheme or 'system'}")
     with Box("div", "screen", id="main"):
         yield
 
@@ -121,7 +132,7 @@ class Field(ui.element, component=_STATIC["control.js"]):
     """A labelled control; `value` is its value now.
 
     Args:
-        kind: textarea, text, select or range.
+        kind: textarea, text, number, select, range, or file, whose value is its text.
         name: its id on the page.
         label: above it.
         value: at first.
@@ -145,8 +156,16 @@ class Field(ui.element, component=_STATIC["control.js"]):
         self._changed = changed
         self.props.update({"kind": kind, "name": name, "label": label, "value": value, **more})
         self.on("value", self._take)
+        self._entered = entered
         if entered is not None:
             self.on("enter", entered, args=[])
+        if more.get("saved"):
+            self.on("restored", self._restore)
+
+    def _restore(self, event: Any) -> Any:
+        """Take up what was typed before the page was opened again."""
+        self.show(event.args)
+        return None if self._entered is None else self._entered()
 
     def _take(self, event: Any) -> Any:
         self.value = event.args
@@ -184,14 +203,12 @@ class ColouredWords(ui.element, component=_STATIC["words.js"]):
 
 
 class Lines(ui.element, component=_STATIC["lines.js"]):
-    """Attention as lines between words; `stepped` is called with the number of the frame that is shown."""
+    """Attention as lines between words."""
 
-    def __init__(self, stepped: Callable[[int], Any] | None = None):
+    def __init__(self):
         super().__init__()
         self.set_visibility(False)
         self.props.update({"before": {"title": "", "words": [], "weights": []}, "words": [], "frames": [[]], "at": []})
-        if stepped is not None:
-            self.on("step", lambda event: stepped(int(event.args)))
 
     def show_push(self, lines: dict[str, Any] | None, slider: str, title: str = "Pushed") -> None:
         """Show the attention along a perturbation, as `tasks.measure.attention_lines` gives it; None hides it."""
@@ -233,17 +250,25 @@ def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -
     return table(title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)])
 
 
-COLOURS = {"raf": "var(--c1)", "rf": "var(--c0)", "model": "var(--c2)"}
+COLOURS = {
+    "raf": ("var(--c2)", "circle"),
+    "rf": ("var(--c0)", "rect"),
+    "model": ("var(--c4)", "triangle"),
+    "opposite": ("var(--c1)", "circle"),
+    "same": ("var(--c0)", "rect"),
+}
+"""The colour and the mark of each map, and of pairs of opposite and of the same meaning."""
 
 
 def curve(
     name: str, colour: str, points: Sequence[Sequence[float]], *, dashed: bool = False, **more: Any
 ) -> dict[str, Any]:
-    """A series of a chart, in the colour of a map; dashed for a prediction."""
-    line = {"color": COLOURS[colour], "width": 1.5 if dashed else 2, "type": "dashed" if dashed else "solid"}
+    """A series of a chart, in the colour and with the mark of COLOURS; dashed and without marks for a prediction."""
+    ink, mark = COLOURS[colour]
+    line = {"color": ink, "width": 1.5 if dashed else 2, "type": "dashed" if dashed else "solid"}
     return {
         "type": "line", "name": name, "data": [list(point) for point in points], "lineStyle": line,
-        "itemStyle": {"color": COLOURS[colour]}, "symbol": "none" if dashed else "circle", "symbolSize": 6,
+        "itemStyle": {"color": ink}, "symbol": "none" if dashed else mark, "symbolSize": 7,
         "emphasis": {"disabled": True}, **more,
     }  # fmt: skip
 
@@ -276,8 +301,9 @@ class Chart(ui.echart):
             }
         )  # fmt: skip
 
-    def draw(self, series: Sequence[dict[str, Any]]) -> None:
-        """Show these curves."""
+    def draw(self, series: Sequence[dict[str, Any]], label: str = "") -> None:
+        """Show these curves; `label` is what a screen reader says of them."""
         self.options["series"] = list(series)
+        self.props.update({"aria-label": label} if label else {})
         self.set_visibility(True)
         self.update()

@@ -1,4 +1,4 @@
-"""A measurement as a visitor sets it: checked, in a link, and as the command and the Python that give the same."""
+"""A measurement as a visitor sets it: checked, in a link, and as the command that gives the same."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,14 @@ EXAMPLES = {
 }
 """Texts that the page offers, all our own; the first is measured beforehand."""
 
-PAIR = ("I love her much", "I love her smile")
-"""The pair of the paper's figure 1."""
-
-OPPOSITES = ("The lift is not working today.", "The lift is working today.")
-"""The texts whose score is explained beforehand."""
+PAIRS = {
+    "On and off": ("How do I turn on two-step login?", "How do I turn off two-step login?"),
+    "A negation": ("The lift is not working today.", "The lift is working today."),
+    "Cancel or keep": ("How do I cancel my subscription?", "How do I keep my subscription?"),
+    "The paper’s figure 1": ("I love her much", "I love her smile"),
+    "The same, in other words": ("Please send 2 GB by 5 pm.", "please send two gigabytes by 17:00"),
+}
+"""Pairs that the page offers, all our own; the first is compared beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,31 +131,10 @@ class MeasureRequest:
             words += ["--pool", self.pool] if self.pool else []
         return shlex.join(words + ([] if radius is None else ["--radius", repr(radius)]))
 
-    def python(self, radius: float | None, searched: Sequence[int] | None) -> str:
-        """The Python that gives the same numbers; `searched` names the words where not all of them were searched."""
-        lines = ["import torch", "import wordsens as ws", "", "torch.set_num_threads(1)", f"text = {self.text!r}"]
-        if self.map == MODEL:
-            pool = f", pool={self.pool!r}" if self.pool else ""
-            lines += [f"phi = ws.TransformerFeatures.from_pretrained({self.model!r}, layer={self.layer}{pool})"]
-            lines += ["X = phi.embed([text])[0]"]
-        else:
-            entry = REGISTERED[self.map]
-            shape = "*X.rows.shape" if entry.family == "dense" else "X.rows.shape[1]"
-            options = {**entry.fixed, **({"depth": self.depth} if "depth" in entry.options else {}), "seed": self.seed}
-            listed = ", ".join(f"{name}={value!r}" for name, value in options.items())
-            lines += ["X = ws.embed([text])[0]", f"phi = ws.{entry.maker}({shape}, {listed})"]
-        given = [] if searched is None else [f"words={list(searched)}"]
-        given += [] if radius is None else [f"radius={radius!r}"]
-        given += [f"seed={self.seed}", f"search={self.search!r}"]
-        return "\n".join([*lines, f"result = ws.word_sensitivity(phi, X, {', '.join(given)})", "print(result.show())"])
-
-    def query(self, *, with_text: bool) -> dict[str, str]:
-        """The settings that differ from the defaults, for a link; the text only if it is wanted."""
-        default = MeasureRequest()
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        if not with_text:
-            del values["text"]
-        return {name: str(value) for name, value in values.items() if value != getattr(default, name)}
+    def query(self) -> dict[str, str]:
+        """The settings that differ from the defaults, for a link, without the text."""
+        default, names = MeasureRequest(), [field.name for field in fields(self) if field.name != "text"]
+        return {name: str(getattr(self, name)) for name in names if getattr(self, name) != getattr(default, name)}
 
     @classmethod
     def of_query(cls, query: Mapping[str, str], default: "MeasureRequest") -> "MeasureRequest":

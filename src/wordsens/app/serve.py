@@ -20,14 +20,15 @@ os.environ.setdefault("NICEGUI_STORAGE_PATH", str(Path(tempfile.gettempdir()) / 
 try:
     import uvicorn
     from fastapi import FastAPI, Request
-    from nicegui import ui
+    from nicegui import Client, app, ui
+    from nicegui.page import page
 except ImportError as error:
     raise MissingExtraError("nicegui", "app", "the page") from error
 
-from wordsens.app.models import AttentionScreen, CheckScreen, ExplainScreen
 from wordsens.app.paper import PaperScreen
-from wordsens.app.parts import Site
+from wordsens.app.parts import Box, Site, Text, screen
 from wordsens.app.pool import Pool
+from wordsens.app.two_texts import TwoTexts
 from wordsens.app.your_text import YourText
 
 CLOSING_SECONDS = 1
@@ -117,10 +118,17 @@ def _application(site: Site) -> Any:
                 return
             await built.visit()
 
-    for path, build in {"/": YourText, "/paper": PaperScreen}.items():
+    for path, build in {"/": TwoTexts, "/why": YourText, "/paper": PaperScreen}.items():
         add(path, build)
-    for form in (AttentionScreen, CheckScreen, ExplainScreen):
-        add(form.path, form)
+
+    @app.exception_handler(404)
+    async def _(request: Request, error: Exception) -> Any:
+        with Client(page(""), request=request) as client, screen(request.url.path):
+            Text("h1", "There is no such screen.")
+            with Box("p"):
+                Text("a", "Compare two texts", href="/")
+        return client.build_response(request, 404)
+
     application = FastAPI(openapi_url=None)
     looks: dict[str, Any] = {"title": "wordsens", "favicon": "🔎", "language": "en-US", "dark": None}
     ui.run_with(application, **looks, tailwind=False, show_welcome_message=False)

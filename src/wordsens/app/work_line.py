@@ -11,11 +11,11 @@ from wordsens.app.worker import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, 
 from wordsens.errors import WordsensError
 
 _MESSAGES = {
-    STOPPED: "Cancelled. The page shows what was measured until then.",
+    STOPPED: "Cancelled. The page shows what it showed before.",
     LOST: "The process that measured this came to an end, perhaps for lack of memory. Another has taken its place: "
     "please start again.",
-    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. The page shows "
-    "what was measured until then; a shorter text or a quicker search fits.",
+    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. A shorter text "
+    "or a quicker search fits.",
     OUT_OF_MEMORY: "This needs more memory than a measurement may take here. A shorter text or another map fits.",
     FAILED: "Something went wrong ({value}). It was not your input; the server’s log says more.",
 }
@@ -62,12 +62,10 @@ class WorkLine:
         name: str,
         arguments: dict[str, Any],
         part: Callable[[dict[str, Any]], None] | None = None,
-        *,
-        about: str = "",
     ) -> Any:
         """The task's answer, or None where there is none: then the line says why. `part` is given the parts.
 
-        A task that still runs is ended first. `about`: what the progress is about, where others follow.
+        A task that still runs is ended first.
         """
         self.cancel()
         try:
@@ -79,17 +77,17 @@ class WorkLine:
         self._job, began = job, time.monotonic()
         self._show_running(True)
         before = self._site.pool.place_of(job)
-        self.say(f"Waiting: {before} before this one." if before > 1 else f"{about}starting …".capitalize())
+        self.say(f"Waiting: {before} before this one." if before > 1 else "Starting …")
         self._bar.props(remove="value")
         async for kind, value in job.answers():
             if self._job is not job:
                 return None
             if kind == PART:
-                self._progress(value, began, about)
+                self._progress(value, began)
                 if part is not None:
                     part(value)
             elif kind == DONE:
-                self._end(f"{about}done.".capitalize() if about else f"Done in {time.monotonic() - began:.1f} s.")
+                self._end(f"Done in {time.monotonic() - began:.1f} s.")
                 return value
             elif kind == REFUSED:
                 self._end(kind_message(value), problem=True)
@@ -98,16 +96,14 @@ class WorkLine:
                 self._end(message, problem=kind != STOPPED)
         return None
 
-    def _progress(self, value: dict[str, Any], began: float, about: str) -> None:
-        if "first_look" in value:
-            self.say(f"{about}a first look at the words …".capitalize())
+    def _progress(self, value: dict[str, Any], began: float) -> None:
         if (share := value.get("share")) is None:
             return
         spent = time.monotonic() - began
         self._bar.props["value"] = f"{share:.3f}"
         self._bar.update()
         left = "" if spent < ESTIMATE_AFTER or share < 0.05 else f", about {spent / share * (1 - share):.0f} s left"
-        self.say(f"{about}{share:.0%}{left}".capitalize())
+        self.say(f"{share:.0%}{left}")
 
     def _end(self, message: str, *, problem: bool = False) -> None:
         self._job = None

@@ -1,33 +1,21 @@
 """The first screen: attention and a fully connected layer compared, then the same for a text of one's own."""
 
-import json
 from dataclasses import asdict, replace
-from functools import cache
 from typing import Any
 
-from nicegui import ui
-
-from wordsens.app.measurement import Measurement, comparison
-from wordsens.app.parts import Box, Button, Field, Site, Text, screen, set_address
+from wordsens.app.measurement import Answers, ColouredText, Measurement
+from wordsens.app.parts import Box, Button, Field, Site, Text, screen, set_address, shipped
 from wordsens.app.request import EXAMPLES, LEAST_SHARE, MAPS, MOST_SHARE, POOLS, MeasureRequest
 from wordsens.app.work_line import WorkLine, kind_message
 from wordsens.errors import InputError
-from wordsens.files import packaged_text
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "A word enters a layer as a vector. Here one word’s vector is pushed, by at most its own length, in the direction "
-    "that moves the output most: the stronger a word’s colour, the farther. Both layers have random weights and read "
-    "the same sentence. Why it matters: where no word can move the output much, a “not” cannot either. Click a word."
+    "Colour: how far the strongest push of a word’s vector moves the output, on one scale for every layer and model. "
+    "Click a word for what a real word in its place does, and for where attention turns."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
-
-
-@cache
-def shipped() -> dict[str, Any]:
-    """Results that were computed beforehand (`wordsens.app.tasks.shipped`)."""
-    return json.loads(packaged_text("app/static/examples.json"))
 
 
 class YourText:
@@ -35,13 +23,12 @@ class YourText:
 
     def __init__(self, site: Site, query: dict[str, str]):
         self._site = site
-        self._pinned: Measurement | None = None
         self._default = MeasureRequest(text=next(iter(EXAMPLES.values())), model=site.settings.models[0])
         self._request = MeasureRequest.of_query(query, self._default)
         if self._request.model not in site.settings.models:
             self._request = replace(self._request, model=self._default.model)
-        with screen("/"):
-            Text("h1", f"One word {comparison(shipped()['comparison'])}")
+        with screen("/why"):
+            self._sentences = Text("h1"), Text("p", "", "answer")
             Text("p", LEAD, "lead")
             with Box("div", "stage"):
                 with Box("div", "colours"):
@@ -50,17 +37,23 @@ class YourText:
                 with Box("section", "form", aria_label="Your text"):
                     self._form()
                 self._details = Box("section", "details", aria_label="One word in detail")
-            self._shown = self._view(replace(self._default, model=self._request.model))
-            self._shown.show_shipped(shipped()["comparison"])
+            example = shipped()
+            known = {int(row): details for row, details in example["known"].items()}
+            request = replace(self._default, model=self._request.model)
+            self._shown = self._view(request, example["comparison"], known)
             self._mark()
+            for name, value in query.items():
+                if str(getattr(self._request, name, value)) != value:
+                    self._line.say(f"The link’s {name}, “{value}”, is not one that this page has.", problem=True)
 
     async def visit(self) -> None:
         """With settings in the link, measure what they say."""
         if self._request != self._default:
             await self.measure()
 
-    def _view(self, request: MeasureRequest) -> Measurement:
-        return Measurement(self._site, request, self._results, self._details, self._look_closer)
+    def _view(self, request: MeasureRequest, answers: Answers, known: dict[int, Answers]) -> Measurement:
+        places = self._results, self._details, self._sentences
+        return Measurement(self._site, request, answers, known, *places)
 
     def _form(self) -> None:
         linked = self._request
@@ -69,7 +62,6 @@ class YourText:
             "textarea", "text", "Your text", linked.text, self._mark, self.measure, rows=3, saved=True,
             hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
         )  # fmt: skip
-        self._text.on("restored", lambda event: self._take(event.args))
         with Box("div", "row-of"):
             Button("Measure", self.measure, main=True, id="measure")
             self._pin = Button("Pin to compare", self._pin_result, id="pin-result")
@@ -82,7 +74,7 @@ class YourText:
             with Box("div", "row-of"):
                 for name, text in EXAMPLES.items():
                     Button(name, lambda text=text: self._take(text))
-        opened = {"open": ""} if linked.query(with_text=False) else {}
+        opened = {"open": ""} if linked.query() else {}
         with Box("details", "more", **opened):
             Text("summary", "Settings")
             with Box("div", "choices"):
@@ -141,8 +133,8 @@ class YourText:
         for setting in ("model", "layer", "pool"):
             self._controls[setting].set_visibility(name == MODEL)
         self._controls["depth"].set_visibility(name == "drf")
-        self._shown.mark(stale=self._stale)
-        self._pin.set_visibility(not self._stale and self._shown.complete)
+        self._pin.set_visibility(not self._stale)
+        self._shown.mark() if self._stale else self._shown.mark("")
 
     @property
     def _stale(self) -> bool:
@@ -152,8 +144,8 @@ class YourText:
         except InputError:
             return True
 
-    async def measure(self, row: int | None = None) -> None:
-        """Measure what the form says, and show the word of that row; what ran before is ended."""
+    async def measure(self) -> None:
+        """Measure what the form says; what is shown stays until it is measured, and what ran before is ended."""
         try:
             request = self.request()
         except InputError as error:
@@ -161,42 +153,26 @@ class YourText:
             self._line.say(kind_message(str(error)), problem=True)
             self._mark()
             return
+        if self._stale:
+            self._shown.mark("The new numbers are on their way.")
+        set_address("/why", request.query())
+        answers = await self._line.run("measure", {"request": asdict(request)})
+        if answers is None:
+            self._mark()
+            return
         self._shown.remove()
-        shown = self._shown = self._view(request)
-        self._pin.set_visibility(False)
-        set_address("/", request.query(with_text=False))
-        ui.run_javascript("document.getElementById('result').scrollIntoView({block: 'nearest'})")
-        several = len(request.single) > 1
-        for one in request.single:
-            about = f"{MAPS[one.map].partition(' (')[0]}: " if several and one.map == "raf" else ""
-            answer = await self._line.run(
-                "measure", {"request": asdict(one)}, lambda part, name=one.map: shown.part(name, part), about=about
-            )
-            if answer is None:
-                if self._shown is shown:
-                    shown.mark("This measurement did not end: the colours are those of a first look.")
-                return
-            shown.add(one.map, answer)
+        self._shown = self._view(request, answers, {})
         self._mark()
-        await shown.finish(row)
-
-    async def _look_closer(self, row: int) -> None:
-        """Measure the example that is shown, for what is not shipped of the word of that row."""
-        if not self._stale:
-            with self._details:  # the word that was clicked is about to be replaced
-                await self.measure(row)
+        await self._shown.pick(self._shown.best)
 
     def _pin_result(self) -> None:
+        """Keep a copy of the coloured words above the results to come."""
         self._unpin_result()
-        self._pinned, request = self._shown, self._shown.request
-        self._pinned.pin(self._pins)
-        self._shown = self._view(request)
-        self._shown.mark("Pinned above. Choose another text, map or model, and press Measure.")
-        self._pin.set_visibility(False)
+        shown = self._shown
+        with self._pins:
+            ColouredText(shown.request, shown.answers, lambda row: None, f"Pinned: {self._sentences[0].text}")
         self._unpin.set_visibility(True)
 
     def _unpin_result(self) -> None:
-        if self._pinned is not None:
-            self._pinned.remove()
-            self._pinned = None
+        self._pins.clear()
         self._unpin.set_visibility(False)

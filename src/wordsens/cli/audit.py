@@ -13,7 +13,7 @@ from wordsens.cli.executor_options import PlaceOptions, fail_for, run_missing
 from wordsens.cli.model_choice import ModelOptions, TextOptions, require_met, requirements_option, unset
 from wordsens.cli.options import Seed, takes
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, print_display, print_json, printing, reporting
+from wordsens.cli.terminal import notice, print_display, print_json, printing, reporting, stdout
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_extra
 from wordsens.version import __version__
 
@@ -119,10 +119,11 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
-    require_extra("report,models", "an audit", "pydantic", "pyarrow", "pandas", "yaml")
+    require_extra("report,models", "an audit", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
     from wordsens.evaluation.audit.cell import audited_model
     from wordsens.evaluation.requirement import Requirement
     from wordsens.findings.audit import display, findings_of, save_findings
+    from wordsens.report.write import write_report
     from wordsens.sweeps.store import Store, write_tables
     from wordsens.text.pairs import read_pairs
 
@@ -158,6 +159,7 @@ def audit(options: AuditOptions) -> None:
         ) from None
     findings = findings_of(audit)
     save_findings(folder, audit.name, findings)
+    report = write_report(folder, folder / "report.html")
     failures = [each.sentence for each in audit.unmet]
     with printing():
         if options.as_json:
@@ -168,6 +170,7 @@ def audit(options: AuditOptions) -> None:
                     "model": records[0].model,
                     "map": audit.map_name,
                     "audit": audit.name,
+                    "report": str(report),
                     "removal": audit.removal,
                     "seed": options.seed,
                     "passed": not failures,
@@ -178,6 +181,7 @@ def audit(options: AuditOptions) -> None:
             )
         else:
             print_display(display(audit))
+            stdout().print(f"report   {report}", soft_wrap=True)
     fail_for(failed, len(cells), called="texts")
     require_met(failures)
 

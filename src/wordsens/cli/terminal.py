@@ -221,7 +221,7 @@ def _print_table(data: Table, *, whole: bool) -> None:
 
 def _cell(cell: Any) -> Text:
     if isinstance(cell, Marked):
-        return Text.assemble(*((text, MUCH if marked else "") for text, marked in cell.pieces))
+        return Text.assemble(*((text, "bold underline" if marked else "") for text, marked in cell.pieces))
     if isinstance(cell, Strong):
         return Text(cell.text, style={"rise": MUCH, "fall": LITTLE}.get(cell.how, "bold"))
     if isinstance(cell, Shade):

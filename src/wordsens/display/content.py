@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,7 +169,7 @@ class Finding:
     """One sentence with its number.
 
     Attributes:
-        number: its main number as it is shown, large.
+        number: its main number with its unit as it stands in the sentence; shown large.
         sentence: complete without the large number.
         known: how the number is known, in a few words.
         surety: the kinds of knowledge that it rests on, of SURETIES.
@@ -259,6 +258,14 @@ def times(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
 
 
+def percent(share: float) -> str:
+    """
+    >>> percent(0.02), percent(0.005), percent(0.6123)
+    ('2 %', '0.5 %', '61.2 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
 def plain(cell: Any) -> str:
     """A cell as text.
 
@@ -293,8 +300,3 @@ def table_of(title: str, columns: Any, *, most: int = 20, ranked: str | None = N
     rows = tuple(tuple(values[at] for values in shown.values()) for at in order)
     whole = " ".join(filter(None, (f"In every row: {', '.join(said)}." if said and shown else "", note)))
     return Table(title, tuple(shown), rows, whole, most)
-
-
-def folded_rows(table: Table) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Its rows that are shown at once, and those that are folded away."""
-    return table.rows[: table.most], table.rows[table.most :]

@@ -7,18 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from wordsens.display.content import (
-    SURETIES,
-    Code,
-    Display,
-    Download,
-    Findings,
-    Section,
-    Table,
-    folded_rows,
-    minus,
-    plain,
-)
+from wordsens.display.content import SURETIES, Code, Display, Download, Findings, Section, Table, minus, plain
 from wordsens.files import packaged_text
 
 
@@ -74,7 +63,6 @@ def _environment() -> Any:
     )
     made.filters |= {
         "plain": plain,
-        "folded": folded_rows,
         "raised": raised,
         "data_url": _data_url,
         "inline_style": _inline_style,

@@ -124,7 +124,7 @@ class Check(Gated):
         threshold: the similarity from which on two texts count as the same.
         recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 % interval.
         false_hits, false_hits_low, false_hits_high: that of all opposites.
-        kinds: by kind of opposite, its row.
+        kinds: by kind of opposite, its row; the one with most false hits first.
         near_duplicates: by kind of near-duplicate, its row.
         lengths: one row a kind and length.
         drops: how each kind's AUC has changed since the baseline, and that of all together; empty without one.
@@ -322,7 +322,8 @@ def evaluate(
     used = kept_threshold(near, keep) if threshold is None else float(threshold)
     draws = threshold_draws(near, keep, seed=seed) if threshold is None else np.full(DRAWS, used)
     recall = share_over(near, used, np.full(DRAWS, used), seed=seed)
-    kinds = {kind: _kind_row(measured, kind, used, draws, seed) for kind in measured.opposites}
+    kind_rows = [_kind_row(measured, kind, used, draws, seed) for kind in measured.opposites]
+    kinds = {row.kind: row for row in sorted(kind_rows, key=lambda row: -row.false_hits)}
     near_rows = {kind: _near_row(measured, kind, used, seed) for kind in measured.near_kinds}
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)

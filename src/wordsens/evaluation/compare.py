@@ -26,7 +26,7 @@ from wordsens.evaluation.similarities import (
     readable,
     similarities,
 )
-from wordsens.evaluation.texts import ChosenWords, choose_words, common_span
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, common_span
 from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
 from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.load import load
@@ -337,13 +337,18 @@ def _checked(
     measured = PairSimilarities(pairs, before, cosines=all(map(gives_cosines, models)))
     sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
     areas = paired_areas(sides, (before[measured.near], after[measured.near]), seed=seed)
-    rows = [
-        Difference(
-            part=CHECK, name=ALL_KINDS if kind == TOGETHER else kind,
-            count=int(measured.opposites.get(kind, measured.opposite).sum()), first=area.before, second=area.after,
-            difference=area.change.value, low=area.change.low, high=area.change.high, margin=tolerance,
-            p=min(1.0, FAMILIES * area.p),
+    rows = []
+    for kind, area in areas.items():
+        opposites = int(measured.opposites.get(kind, measured.opposite).sum())
+        enough = min(opposites, int(measured.near.sum())) >= LEAST_TEXTS
+        row = Difference(
+            part=CHECK, name=ALL_KINDS if kind == TOGETHER else kind, count=opposites, first=area.before,
+            second=area.after, difference=area.change.value, low=area.change.low if enough else None,
+            high=area.change.high if enough else None, margin=tolerance, p=min(1.0, FAMILIES * area.p),
+        )  # fmt: skip
+        rows.append(row)
+    if few := [row.name for row in rows if row.low is None]:
+        notes.append(
+            f"fewer than {LEAST_TEXTS} pairs, or near-duplicates, have no interval and no verdict: {', '.join(few)}"
         )
-        for kind, area in areas.items()
-    ]  # fmt: skip
     return rows, None if threshold is None else MatchedThreshold.of(threshold, measured, after, seed=seed)

@@ -32,7 +32,7 @@ class Difference:
         name: of a kind, a category, a word, or "nearest" and "recall".
         count: pairs of a kind, or texts.
         first, second: the numbers; of neighbours, between two calls of one model, and between the models.
-        difference, low, high: second - first with its 95 % interval; None with too few texts.
+        difference, low, high: second - first with its 95 % interval; None with too few texts or pairs.
         margin: differences up to this size do not count.
         p: the joint chance, over all rows of the comparison, of such a difference where none is beyond its margin.
         crosses: of a rank, whether one interval lies below 1/2 and the other above: ignored here, reacted to there.
@@ -76,7 +76,7 @@ class Difference:
 def with_interval(row: Difference) -> str:
     """The difference with its interval, in words."""
     if row.low is None or row.high is None:
-        return f"{row.difference:+.3f} (too few texts for an interval)"
+        return f"{row.difference:+.3f} (too few for an interval)"
     return f"{row.difference:+.3f} (95 %: {row.low:+.3f} to {row.high:+.3f})"
 
 

@@ -12,7 +12,7 @@ from wordsens.text.english import kind_of
 from wordsens.text.whole_words import Span, lettered_spans, without
 
 LEAST_TEXTS = 6
-"""Texts of a row about one word: below them a joint test of even a few rows cannot find anything."""
+"""Texts of a row about one word, or pairs of a kind: of fewer a joint test of even a few rows cannot find anything."""
 
 MOST_READ = 256
 """Words of a text among which those that are measured are drawn: few embedding models read more."""

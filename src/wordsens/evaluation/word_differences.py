@@ -116,12 +116,15 @@ def word_differences(
         return []
     # Ranks move by whole places, and mostly by none: one more text may have moved by one.
     same = all(map(np.array_equal, first.removals, second.removals))
-    bounds: list[Bounds | None] = [(-row.step, row.step) if row.part == RANK and not same else None for row in rows]
+    bounds: list[Bounds | None] = [(-1.0, 1.0) if row.part == RANK and not same else None for row in rows]
+    steps = np.array([row.step for row in rows])
     moved = [float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 for row in rows]
     margins = [
         tolerance if row.part == RANK else tolerance * mean + row.noise for row, mean in zip(rows, moved, strict=True)
     ]
-    tests = paired_means(np.stack([row.second - row.first for row in rows]), np.array(margins), bounds, seed=seed)
+    tests = paired_means(
+        np.stack([row.second - row.first for row in rows]), np.array(margins), bounds, steps, seed=seed
+    )
     return [
         Difference(
             part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),

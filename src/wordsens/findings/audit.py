@@ -3,17 +3,17 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table, times
+from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table, percent, times
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
-from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Exponent, Reaction, summarise_audit
+from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction, summarise_audit
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
@@ -140,8 +140,8 @@ def _bootstrap(*samples: Sequence[Sequence[float]]) -> str:
     return f"Measured on {counts} words of {len(samples[0])} texts; 95 % interval, bootstrap over texts."
 
 
-def _ends(interval: tuple[float, float]) -> str:
-    return f"{times(interval[0])} to {'any' if math.isinf(interval[1]) else times(interval[1])}"
+def _ends(interval: tuple[float, float], unit: Callable[[float], str] = percent) -> str:
+    return f"{unit(interval[0])} to {'any' if math.isinf(interval[1]) else unit(interval[1])}"
 
 
 def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
@@ -150,18 +150,19 @@ def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
     certain = [change for change in changes if change.certain]
     for change in certain[:3]:
         value, low, high = change.difference.value, change.difference.low, change.difference.high
+        number = f"{percent(change.before)} to {percent(change.after)}"
         sentence = (
             f"Since the earlier audit the {change.measure} of {change.kind}s {'grew' if value > 0 else 'fell'} from "
-            f"{times(change.before)} to {times(change.after)}. Look at what changed in the model before you compare "
-            "its scores with earlier ones."
+            f"{number} of the output's size. Look at what changed in the model before you compare its scores with "
+            "earlier ones."
         )
         known = f"Change {change.difference}, 95 % over {change.texts} texts."
         interval = None if low is None or high is None else (low, high)
-        yield Finding(times(value), sentence, known, INTERVAL, value, interval)
+        yield Finding(number, sentence, known, INTERVAL, value, interval)
     if not certain:
         texts = max((change.texts for change in changes), default=0)
         sentence = f"Since the earlier audit no kind of word changed beyond chance ({texts} texts in both)."
-        yield Finding("0", sentence, "95 % intervals over texts.", (), 0.0)
+        yield Finding("no kind", sentence, "95 % intervals over texts.", (), 0.0)
 
 
 def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
@@ -173,9 +174,9 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
     elif advice.length is None and advice.high is not None and advice.low is None:
         number = advice.high
         sentence = (
-            f"Even passages of {number} {advice.unit} lose a {advice.kind}: its cosine stays over "
-            f"{advice.threshold:g}. Decide such cases by a reranker or a classifier; only single short sentences could "
-            "keep it."
+            f"Even passages of {number} {advice.unit} lose a {advice.kind}: with it and without it their cosine stays "
+            f"over {advice.threshold:g}. Decide such cases by a reranker or a classifier; only single short sentences "
+            "could keep it."
         )
     elif advice.length is None and advice.low is not None:
         number = advice.low
@@ -187,7 +188,7 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
         return
     interval = None if advice.low is None or advice.high is None else (float(advice.low), float(advice.high))
     known = f"95 %, {advice.changes} changed sentences."
-    yield Finding(f"{number}", sentence, known, INTERVAL, float(number), interval)
+    yield Finding(f"{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval)
 
 
 def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -196,11 +197,11 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     if not any(negations) or not any(content) or (intervals := mean_intervals(negations, content)) is None:
         return
     (low, high), mean, other = intervals[2], _mean(negations), _mean(content)
-    gap = f"difference {times(mean - other)} ({times(low)} to {times(high)})"
+    gap = f"difference {percent(mean - other)} ({_ends(intervals[2])})"
     if low <= 0 <= high:
         sentence = (
-            f"Taking out a “not” or its like moves the output by {times(mean)} of its size, a word of content by "
-            f"{times(other)}; these texts do not tell which counts for more: {gap}."
+            f"Taking out a “not” or its like moves the output by {percent(mean)} of its size, a word of content by "
+            f"{percent(other)}, as a distance; these texts do not tell which counts for more: {gap}."
         )
     else:
         advice = "Look at how texts are cut: a lost “not” is felt."
@@ -208,9 +209,9 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
             advice = "Do not trust a similarity to tell a statement from its opposite; `wordsens check` measures it."
         sentence = (
             f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} than taking out a word "
-            f"of content: by {times(mean)} of its size against {times(other)}; {gap}. {advice}"
+            f"of content: by {percent(mean)} of its size against {percent(other)}, as a distance; {gap}. {advice}"
         )
-    yield Finding(times(mean), sentence, _bootstrap(negations, content), INTERVAL, mean, intervals[0])
+    yield Finding(percent(mean), sentence, _bootstrap(negations, content), INTERVAL, mean, intervals[0])
 
 
 def _reactions(summary: AuditSummary) -> Iterator[Finding]:
@@ -226,10 +227,10 @@ def _reactions(summary: AuditSummary) -> Iterator[Finding]:
         for word in listed[:2]:
             interval = word.low, word.high
             sentence = (
-                f"“{word.word}” {how}: {times(word.ratio)} times as far ({_ends(interval)}), in {word.texts} texts. "
-                f"{advice}"
+                f"“{word.word}” {how}: {times(word.ratio)} times as far ({_ends(interval, times)}), in {word.texts} "
+                f"texts. {advice}"
             )
-            yield Finding(f"{times(word.ratio)}×", sentence, known, INTERVAL, word.ratio, interval)
+            yield Finding(f"{times(word.ratio)} times", sentence, known, INTERVAL, word.ratio, interval)
 
 
 def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -241,11 +242,12 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         strong, weak = ("beginning", "end") if low > 0 else ("end", "beginning")
         difference = _mean(first) - _mean(last)
         sentence = (
-            f"Words at the {strong} of a text count for more: taking one out moves the output by {times(_mean(first))} "
-            f"in the first fifth and {times(_mean(last))} in the last (difference {times(low)} to {times(high)}). Do "
-            f"not hide what matters at the {weak}."
+            f"Words at the {strong} of a text count for more: taking one out moves the output by "
+            f"{percent(_mean(first))} of its size in the first fifth and by {percent(_mean(last))} in the last "
+            f"(difference {_ends((low, high))}). Do not hide what matters at the {weak}."
         )
-        yield Finding(times(difference), sentence, _bootstrap(first, last), INTERVAL, difference, (low, high))
+        number = percent(_mean(first if low > 0 else last))
+        yield Finding(number, sentence, _bootstrap(first, last), INTERVAL, difference, (low, high))
 
 
 def _lengths(summary: AuditSummary) -> Iterator[Finding]:
@@ -262,7 +264,7 @@ def _lengths(summary: AuditSummary) -> Iterator[Finding]:
         )
         known = f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over {measures['removal'].texts} texts."
         interval = 2**low, 2**high
-        yield Finding(f"{times(2**fit.exponent)}×", sentence, known, INTERVAL, 2**fit.exponent, interval)
+        yield Finding(f"{times(2**fit.exponent)} times", sentence, known, INTERVAL, 2**fit.exponent, interval)
 
 
 def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -273,7 +275,7 @@ def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:
             f"{lost:,} words were never read, {negations:,} negation{'' if negations == 1 else 's'} among them: {cut} "
             f"of {len(texts)} texts are longer than what is read. Raise --max-words, or cut the texts."
         )
-        yield Finding(f"{lost:,}", sentence, "Counted.", (), float(lost))
+        yield Finding(f"{lost:,} words", sentence, "Counted.", (), float(lost))
 
 
 def _swaps(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -284,12 +286,12 @@ def _swaps(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     intervals = mean_intervals(sample)
     spread = f" ({_ends(intervals[0])})" if intervals else ""
     sentence = (
-        f"Another word that a writer could have meant moves the output by {times(_mean(sample))} of its size at "
-        f"most, on average{spread}; the farthest is “{best.swapped_for}” for “{best.word}”, {times(best.swap)}. Look "
+        f"Another word that a writer could have meant moves the output by {percent(_mean(sample))} of its size at "
+        f"most, on average{spread}; the farthest is “{best.swapped_for}” for “{best.word}”, {percent(best.swap)}. Look "
         "at these pairs in the records."
     )
     surety = ("attained", *(INTERVAL if intervals else ()))
-    yield Finding(times(best.swap), sentence, _bootstrap(sample), surety, best.swap)
+    yield Finding(percent(best.swap), sentence, _bootstrap(sample), surety, best.swap)
 
 
 def _reach(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -297,12 +299,13 @@ def _reach(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     intervals = mean_intervals(sample) if any(sample) else None
     if intervals is not None:
         sentence = (
-            f"Moved freely within its own length, one word reaches {times(_mean(sample))} of the output's size on "
-            f"average ({_ends(intervals[0])}). Odd tokens can do that too: clean the texts of signs and code that "
-            "nobody wrote."
+            f"Moved freely within its own length, one word's vector moves the output by {percent(_mean(sample))} of "
+            f"its size on average ({_ends(intervals[0])}). Odd tokens can do that too: clean the texts of signs and "
+            "code that nobody wrote."
         )
         surety = ("attained", *INTERVAL)
-        yield Finding(times(_mean(sample)), sentence, _bootstrap(sample), surety, _mean(sample), intervals[0])
+        number = percent(_mean(sample))
+        yield Finding(number, sentence, _bootstrap(sample), surety, _mean(sample), intervals[0])
 
 
 def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -313,19 +316,19 @@ def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         if any(sample):
             intervals = mean_intervals(sample)
             spread = f" ({_ends(intervals[0])})" if intervals else ""
-            parts.append(f"{_A_WORD[kind]} {times(_mean(sample))}{spread}")
-    sentence = f"Taking out a word moves the output by so much of its size, on average: {'; '.join(parts)}."
-    known = f"In brackets: 95 % intervals, bootstrap over texts, where there are {LEAST_TEXTS} texts or more."
+            parts.append(f"{_A_WORD[kind]} {percent(_mean(sample))}{spread}")
     mean = _mean(_by_text(texts, "removal"))
-    yield Finding(times(mean), sentence, known, INTERVAL, mean)
+    number = percent(mean)
+    sentence = f"Taking out a word moves the output by {number} of its size on average: {'; '.join(parts)}."
+    known = f"In brackets: 95 % intervals, bootstrap over texts, where there are {LEAST_TEXTS} texts or more."
+    yield Finding(number, sentence, known, INTERVAL, mean)
 
 
 def display(audit: Audit) -> Display:
     """The findings first; then categories, words, layers and length; then what was not measured."""
     summary, findings = audit.summary, findings_of(audit)
     few = f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; give more texts."
-    length = [f"{kind}: {_exponents(exponents)}" for kind, exponents in summary.exponents.items()]
-    length.append(f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show())
+    advice = f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show()
     parts: list[Any] = [
         Findings(tuple(findings), most=MOST) if findings else few,
         _groups(audit),
@@ -333,7 +336,7 @@ def display(audit: Audit) -> Display:
         reactions("Ignores: content words and negations that move a text less", summary.ignores, summary),
         *([_layers(audit)] if audit.layers else []),
         *([_substitution(audit.substitution)] if audit.substitution is not None else []),
-        Section("Length", tuple(length)),
+        Section("Length", (advice,)),
         *_not_measured(audit),
         f"Records: {audit.table} (audit {audit.name})",
     ]
@@ -350,17 +353,11 @@ def _groups(audit: Audit) -> Table:
         values = [getattr(group, field) for field in measured.values()]
         rows.append((group.category, group.count, *(None if value is None else f"{value:.3f}" for value in values)))
     how = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
-    removal = f"removal: how far {how[audit.removal]}"
+    note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
-        note = (
-            "S: how far the word could move the output, relative to its norm, within its own rows' length, a lower "
-            f"bound. {removal}."
-        )
+        note += " S: how far the word could move the output within its own rows' length, a lower bound."
     else:
-        note = (
-            f"{removal}, relative to the output's norm. No S, no layers and no bound: they take gradients, and this "
-            "model gives one vector a text. Lengths are in words."
-        )
+        note += " No S, no layers and no bound: they take gradients, and this model gives one vector a text."
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))
 
 
@@ -409,32 +406,9 @@ def _substitution(swapped: SubstitutionSensitivity) -> Section:
     return Section(title, (*lines, f"profile, first to last fifth of a text: {fifths}", about))
 
 
-def _exponents(exponents: dict[str, Exponent]) -> str:
-    """The exponents of one kind of word, each with its standard error by text, or why there is none."""
-    parts: list[str] = []
-    reasons: dict[str, list[str]] = {}
-    for name, exponent in exponents.items():
-        fit = exponent.fit
-        if exponent.reason is not None:
-            reasons.setdefault(exponent.reason, []).append(name)
-        elif fit is not None and fit.interval[0] <= 0 <= fit.interval[1]:
-            parts.append(f"{name}: neither rises nor falls beyond chance ({exponent.texts} texts)")
-        elif fit is not None:
-            parts.append(f"{name} ~ n^{fit.exponent:.2f} ± {fit.standard_error:.2f} ({exponent.texts} texts)")
-    parts += [f"no exponent of {' and '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return "; ".join(parts)
-
-
 def _not_measured(audit: Audit) -> list[str]:
-    """Lines on texts that were cut, copies, left out or failed: how many, and the first by name."""
+    """Lines on texts that were copies, left out or failed: how many, and the first by name."""
     lines = []
-    if audit.cut:
-        lost, negations = (sum(getattr(text, f"{what}_lost") for text in audit.cut) for what in ("words", "negations"))
-        named = [f"{record.source} ({record.words_lost} words)" for record in audit.cut]
-        lines.append(
-            f"cut: {len(audit.cut)} of {audit.summary.texts} texts are longer than what is read; {lost} words were "
-            f"lost, {negations} negations among them: {_first(named)}. --max-words keeps more, up to the context."
-        )
     if audit.texts.copies:
         lines.append(f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured once")
     left_out = [f"{source}: {reason}" for source, reason in audit.texts.left_out]

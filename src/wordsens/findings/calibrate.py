@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from wordsens.display.content import Display, Table
+from wordsens.display.content import Display, Table, percent
 from wordsens.evaluation.calibrate import Calibration
 from wordsens.results import ResultTable
 from wordsens.statistics.operating_point import OperatingPoint
@@ -42,14 +42,6 @@ def answer(calibration: Calibration) -> tuple[str, ...]:
 def _kept(point: OperatingPoint) -> str:
     low, high = point.recall_low or 0.0, point.recall_high or 0.0
     return f"{percent(point.recall or 0.0)} ({100 * low:.0f} to {100 * high:.0f} %)"
-
-
-def percent(share: float) -> str:
-    """
-    >>> percent(0.02), percent(0.005), percent(0.6123)
-    ('2 %', '0.5 %', '61.2 %')
-    """
-    return f"{100 * share:.3g} %"
 
 
 def decimals(number: float) -> str:

@@ -32,7 +32,7 @@ def answer(check: Check) -> tuple[str, ...]:
         f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, {_share(hits / opposites, opposites)} "
         "opposites pass as the same."
     )
-    worst = max(check.kinds.values(), key=lambda row: row.false_hits)
+    worst = next(iter(check.kinds.values()))
     if worst.false_hits > 0:
         first += f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as {_example(check, worst)}."
     above = [row.kind for row in check.kinds.values() if row.auc_low > COIN]
@@ -47,14 +47,26 @@ def answer(check: Check) -> tuple[str, ...]:
     return first, f"{check.model} {'; '.join(parts)}."
 
 
-def _example(check: Check, row: KindRow) -> str:
-    """The plainest opposite above the threshold: short texts first, then the most alike."""
+def _plainest(check: Check, kind: str) -> int:
+    """The place of the plainest opposite of the kind: a hit if there is one, short texts first, then the most alike."""
     measured = check.measured
-    places = np.flatnonzero(measured.opposites[row.kind] & (measured.values >= check.threshold))
-    place = max(places, key=lambda at: (-len(measured.pairs[at].first.split()) // 12, measured.values[at]))
-    pair = measured.pairs[place]
+
+    def plainness(place: int) -> tuple[bool, int, float]:
+        value = measured.values[place]
+        return value >= check.threshold, -len(measured.pairs[place].first.split()) // 12, value
+
+    return max(np.flatnonzero(measured.opposites[kind]).tolist(), key=plainness)
+
+
+def _example(check: Check, row: KindRow) -> str:
+    place = _plainest(check, row.kind)
+    pair = check.measured.pairs[place]
     first, second = (part or "-" for part in pair.changed)
-    return f"'{first}' / '{second}' in {around(pair.first, pair.second)!r} ({measured.values[place]:.3f})"
+    words, others = first.split(" ... "), second.split(" ... ")
+    change = (
+        f"'{words[0]}' and '{words[1]}' exchanged" if words == others[::-1] != others else f"'{first}' / '{second}'"
+    )
+    return f"{change} in {around(pair.first, pair.second)!r} ({check.measured.values[place]:.3f})"
 
 
 def _short(value: float) -> str:
@@ -149,8 +161,10 @@ def display(
         ),
     ]
     if pairs != "none":
-        worst = {row["kind"]: row for row in reversed(check.all_pairs()) if not row["same"]}
-        tables.append(listing("The closest opposites of each kind", [worst[kind] for kind in check.kinds]))
+        plainest = [check.measured.pairs[_plainest(check, kind)] for kind in check.kinds]
+        rows = {(row["kind"], row["first"], row["second"]): row for row in check.all_pairs()}
+        shown = [rows[pair.kind, pair.first, pair.second] for pair in plainest]
+        tables.append(listing("The plainest opposite of each kind", shown))
     if pairs == "all":
         title = "Every pair: opposites from the most alike, then the same meaning from the least alike"
         tables.append(listing(title, check.all_pairs(), folded=True))
@@ -181,7 +195,7 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
         cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
         if verbose:
             auc = f"{row.auc:.3f}"
-            cells += [Strong(auc, "rise") if row.auc < COIN else auc, f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"]
+            cells += [Strong(auc) if row.auc < COIN else auc, f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"]
         cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         rows.append(tuple(cells))
     note = (
@@ -192,7 +206,7 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
     if verbose:
         note += (
             " AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always "
-            f"more alike{'; far: than a paraphrase of few common words' * far}."
+            f"more alike, bold below a coin{'; far: than a paraphrase of few common words' * far}."
         )
     note += " Brackets: 95 %."
     if guarded:

@@ -214,9 +214,10 @@ def display(comparison: Comparison) -> Display:
     parts: list[Any] = [table for part in _TITLES if (table := _part(comparison, part)).rows]
     if parts:
         note = (
-            f"{comparison.first} first, {comparison.second} second. Coloured rows hold in a test of all rows together"
+            f"{comparison.first} first, {comparison.second} second. Coloured rows hold in a test of all rows together, "
+            f"beyond {comparison.tolerance:.3g}: orange is more in {comparison.second}, blue less."
         )
-        parts[0] = replace(parts[0], note=f"{note}, beyond {comparison.tolerance:.3g}.")
+        parts[0] = replace(parts[0], note=note)
     if comparison.changed:
         parts.append(_changed_texts(comparison))
     vectors = f"A text's two vectors, at length one, lie {comparison.apart or 0:.2g} apart (mean)."
@@ -234,7 +235,7 @@ def _part(comparison: Comparison, part: str) -> Table:
     rows = [row for row in comparison.rows if row.part == part and row.low is not None]
     rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
     most = max((max(abs(row.low or 0), abs(row.high or 0)) for row in rows), default=0.0) or 1.0
-    first, second = ("between two calls", "between the models") if part == NEIGHBOURS else ("first", "second")
+    first, second = ("two calls", "two models") if part == NEIGHBOURS else ("first", "second")
     cells = tuple(
         (
             Strong(row.name, "rise" if row.difference > 0 else "fall") if row.differs else row.name,
@@ -261,7 +262,8 @@ def _changed_texts(comparison: Comparison) -> Section:
             parts.append(minus(f"Without these words the old one leads by more or less: {', '.join(words)}"))
     about = (
         "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "
-        "one); underlined: without this one word the models agree again."
+        f"one): orange, without it the old one leads by more in {comparison.second}; blue, by less; underlined: "
+        "without this one word the models agree again."
     )
     return Section("Texts with another first neighbour, the clearest first", tuple(parts), about)
 
@@ -272,7 +274,7 @@ def _pieces(changed: ChangedNeighbour) -> tuple[Shade | str, ...]:
     for word in sorted(changed.words, key=lambda word: word.start):
         title = minus(f"{word.first:+.4f} and {word.second:+.4f}")
         share, decides = abs(word.apart) / most, word.back or word.away
-        shade = Shade(word.word, level(share), title, falls=word.apart <= 0, decides=decides)
+        shade = Shade(word.word, level(share), title, falls=word.apart > 0, decides=decides)
         pieces += [changed.text[stop : word.start], shade]
         stop = word.stop
     return (*pieces, changed.text[stop:])

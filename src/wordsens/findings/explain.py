@@ -19,13 +19,13 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
         moving = ", ".join(f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal))
         most = f"these words move it most: {moving}" if moving else unmoved
         sentences.append(f"Removed one by one (one change each), {most}.")
-    word = explanation.dividing
-    if word is not None and _shows(word.rise):
+    word, dividing = explanation.dividing, dividing_words(explanation)
+    if word is not None and dividing:
         without = f"{value + word.rise:.4f} (one change)"
-        if word.apart is None or (word.removal or 0.0) >= word.apart:
+        if len(dividing) == 1:
             sentences.append(f"The word that keeps the texts apart most is {named(word)}: without it it is {without}.")
         else:
-            first, second = (word.word, word.counterpart)[:: -1 if word.side else 1]
+            first, second = dividing
             sentences.append(
                 f"The pair of words that keeps the texts apart most is '{first}' of the first and '{second}' of the "
                 f"second: without both it is {without}."
@@ -44,6 +44,16 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
     return (*sentences, *explanation.notes)
 
 
+def dividing_words(explanation: Explanation) -> tuple[str, ...]:
+    """The word that keeps two texts apart most, or the pair of words, that of the first text first; () for none."""
+    word = explanation.dividing
+    if word is None or not _shows(word.rise):
+        return ()
+    if word.counterpart is None or (word.removal or 0.0) >= (word.apart or 0.0):
+        return (word.word,)
+    return (word.counterpart, word.word) if word.side else (word.word, word.counterpart)
+
+
 def _shows(value: float | None) -> bool:
     """True where a change is not 0 in the four digits that are printed."""
     return value is not None and round(abs(value), 4) > 0
@@ -53,6 +63,7 @@ def display(explanation: Explanation) -> Display:
     """The sentences, the texts with the words coloured by what their removal does, a row a word, and pairs."""
     most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
     meaning = f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
+    meaning += "; underlined: what keeps the texts apart most" if dividing_words(explanation) else ""
     last = len(explanation.texts) - 1
     coloured = [
         Words("", _pieces(explanation, side, most or 1.0), ("0", f"{most:.3g}", meaning) if side == last else None)
@@ -70,10 +81,12 @@ def display(explanation: Explanation) -> Display:
 
 
 def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | str, ...]:
-    text, stop, pieces = explanation.texts[side], 0, []
+    text, stop, pieces, dividing = explanation.texts[side], 0, [], dividing_words(explanation)
     for word in (word for word in explanation.words if word.side == side):
-        share = (word.removal or 0) / most
-        shade = Shade(word.word, level(abs(share)), _number(word.removal) or "", falls=share < 0)
+        share, decides = (word.removal or 0) / most, bool(dividing) and word == explanation.dividing
+        if len(dividing) == 2:
+            decides = word.word == dividing[side]
+        shade = Shade(word.word, level(abs(share)), _number(word.removal) or "", falls=share < 0, decides=decides)
         pieces += [text[stop : word.start], shade]
         stop = word.stop
     return (*pieces, text[stop:])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from statistics import median
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED, Certificate
@@ -24,32 +25,31 @@ def answer(results: Sequence[Sensitivity]) -> str:
     """The first sentence about one text: how far one word can move each map, and attention beside a fully connected
     layer."""
     values = [(result.map_name, result.value) for result in results]
-    if (finding := contrast(values)) is not None:
+    if (finding := contrast([values])) is not None:
         return finding.sentence
     word = f"; most of all {results[0].token!r}" if len(results) == 1 else ""
     return f"One word can move {_listed(values)} times its length{word}."
 
 
-def contrast(values: Sequence[tuple[str, float]]) -> Finding | None:
-    """Attention beside a fully connected layer, from maps and their S on one text; None where one of them is missing.
+def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
+    """Attention beside a fully connected layer, from maps and their S on each text; None where a text lacks one.
 
-    >>> finding = contrast([("rf", 0.3), ("raf", 3.6)])
+    >>> finding = contrast([[("rf", 0.3), ("raf", 3.6)]])
     >>> round(finding.value, 6), finding.sentence.partition(":")[0]
     (12.0, 'One word can move attention 12 times as far as a fully connected layer')
     """
-    best: dict[str, float] = {}
-    for name, value in values:
-        if (base := base_name(name)) in MAPS:
-            best.setdefault(MAPS[base].family, value)
-    attention, dense = best.get("attention"), best.get("dense")
-    if attention is None or dense is None or not dense > 0:
-        return None
-    ratio = _short(attention / dense)
-    sentence = (
-        f"One word can move attention {ratio} times as far as a fully connected layer: {_listed(values)} times its "
-        "length."
-    )
-    return Finding(f"{ratio}×", sentence, "Lower bounds, on one text.", value=attention / dense)
+    ratios = []
+    for values in texts:
+        families = {MAPS[base].family: value for name, value in reversed(values) if (base := base_name(name)) in MAPS}
+        if "attention" not in families or not families.get("dense", 0.0) > 0:
+            return None
+        ratios.append(families["attention"] / families["dense"])
+    where = f": {_listed(texts[0])} times its length."
+    if len(texts) > 1:
+        where = f" in the median of {len(texts)} texts; {_short(min(ratios))} to {_short(max(ratios))} times in each."
+    number = f"{_short(median(ratios))} times"
+    sentence = f"One word can move attention {number} as far as a fully connected layer{where}"
+    return Finding(number, sentence, "Lower bounds, on one text.", value=median(ratios))
 
 
 def _listed(values: Sequence[tuple[str, float]]) -> str:

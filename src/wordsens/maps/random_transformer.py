@@ -226,8 +226,8 @@ def _layer_norm(rows: Tensor) -> Tensor:
     return torch.nn.functional.layer_norm(rows, rows.shape[-1:], eps=_EPSILON)
 
 
-_KINKED_STAGES = Stages(starts=24, steps=100, first_step=0.2, halvings=(8, 20, 40), generations=2, finish=60)
-"""Behind several layers of ReLU scores there are many hills of unlike height: more starts, and crossing."""
+_STAGES = Stages(starts=48, steps=100, first_step=0.2, halvings=(8, 20, 40), finish=60)
+"""Behind several layers there are many hills of unlike height: many starts, of which few are climbed to the end."""
 
 
 class RandomTransformerChange(TransformerChange):
@@ -243,8 +243,7 @@ class RandomTransformerChange(TransformerChange):
     ):
         super().__init__(phi, rows, groups, memory_budget=memory_budget)
         self.kinked = phi.score.kinked
-        if self.kinked:
-            self.stages = _KINKED_STAGES
+        self.stages = _STAGES
         members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
         self._heads = [GroupHead(self.rows, members, head, phi.score) for head in phi.first_heads(len(rows))]
 

@@ -94,9 +94,13 @@ def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figure
 Points = list[tuple[Any, Estimate]]
 
 
+_ASIDE_POINTS = 8.0
+"""The width in which the bars of the series at one x stand side by side, 2.5 apart at most."""
+
+
 @dataclass
 class Panel:
-    """One pair of axes: series of points by their name, dotted guides, shaded bands, and limits of y."""
+    """One pair of axes: series of points by their name, dotted guides, shaded bands, limits and the label of y."""
 
     title: str
     curves: dict[str, Points]
@@ -104,6 +108,7 @@ class Panel:
     bands: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
     scattered: frozenset[str] = frozenset()
+    label: str = ""
 
 
 def grid(
@@ -123,9 +128,12 @@ def grid(
     names = dict.fromkeys(name for one in drawn for name in (*one.curves, *one.guides))
     figure, axes = panels([one.title for one in drawn], entries=len(names), share_y=share_y)
     for panel, one in zip(axes, drawn, strict=True):
-        for name, points in one.curves.items():
+        with_bars = any(value.error for points in one.curves.values() for _, value in points)
+        apart = with_bars * min(2.5, _ASIDE_POINTS / len(one.curves))
+        for place, (name, points) in enumerate(one.curves.items()):
             joined = name not in one.scattered
-            marks(panel, points, styles[name], name, joined=joined, positive=logarithmic[1])
+            aside = joined * apart * (place - (len(one.curves) - 1) / 2)
+            marks(panel, points, styles[name], name, joined=joined, positive=logarithmic[1], aside=aside)
         for name, band in one.bands.items():
             places, low, high = zip(*band, strict=True)
             panel.fill_between(places, low, high, color=styles[name][0], alpha=0.2, linewidth=0)
@@ -141,10 +149,8 @@ def grid(
         if one.limits is not None:
             panel.set_ylim(one.limits)
         panel.set_xlabel(labels[0])
-    if labels[1]:
-        for panel in axes:
-            if not share_y or panel.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
-                panel.set_ylabel(labels[1])
+        if not share_y or panel.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
+            panel.set_ylabel(one.label or labels[1])
     legend_below(figure, axes)
     figure.suptitle(title)
     figure.caption = caption

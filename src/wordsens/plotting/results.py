@@ -47,16 +47,10 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
     Raises:
         InputError: its table has no number to rank by.
     """
-    if isinstance(result, AttentionPair):
-        return attention(result, style=style)
-    if isinstance(result, PromptPair):
-        return prompts(result, style=style)
-    if isinstance(result, OneWordFrontier):
-        return frontier(result, style=style)
-    if isinstance(result, Calibration):
-        return budgets(result, style=style)
-    if isinstance(result, Check):
-        return cosines(result, style=style)
+    own: dict[type, Any] = {AttentionPair: attention, PromptPair: prompts, OneWordFrontier: frontier,
+                            Calibration: budgets, Check: cosines}  # fmt: skip
+    if type(result) in own:
+        return own[type(result)](result, style=style)
     table = result.result_table()
     if table.ranked is None:
         raise InputError(f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()")

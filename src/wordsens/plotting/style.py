@@ -5,7 +5,7 @@ import functools
 import io
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from html import escape
@@ -23,7 +23,8 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.transforms import ScaledTranslation
 except ImportError as error:
     raise MissingExtraError("matplotlib", "figures", "a figure") from error
 
@@ -140,10 +141,10 @@ def series_styles(keys: Sequence[tuple[Hashable, str | None]]) -> list[Style]:
     return [style or free.pop(0) for style in styles]
 
 
-def styles_of(names: Iterable[str]) -> dict[str, Style]:
-    """A style for each of these names of series."""
-    listed = list(dict.fromkeys(names))
-    return dict(zip(listed, series_styles([(name, None) for name in listed]), strict=True))
+def styles_of(names: Iterable[str] | Mapping[str, str | None]) -> dict[str, Style]:
+    """A style for each of these names of series, which may be given with the map of each."""
+    maps = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    return dict(zip(maps, series_styles(list(maps.items())), strict=True))
 
 
 def bar_ends(value: Estimate, *, positive: bool = False) -> tuple[float, float]:
@@ -169,18 +170,18 @@ def marks(
     joined: bool = True,
     positive: bool = False,
     notes: Sequence[str] = (),
+    aside: float = 0.0,
 ) -> Any:
-    """Draw means with bars of two standard errors; `notes`, one a point, are told of the marks in a page."""
+    """Draw means with bars of two standard errors, none where no mean has an error; `notes`, one a point, are told of
+    the marks in a page; `aside` points to the right, so that series hide no bars of each other."""
     colour, marker, hollow = style
     places, means = [x for x, _ in points], [value.mean for _, value in points]
     ends = [bar_ends(value, positive=positive) for _, value in points]
+    low, high = ([abs(mean - end[side]) for mean, end in zip(means, ends, strict=True)] for side in (0, 1))
     bars = axes.errorbar(
         places,
         means,
-        yerr=[
-            [mean - low for mean, (low, _) in zip(means, ends, strict=True)],
-            [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
-        ],
+        yerr=[low, high] if any(high) else None,
         fmt=marker,
         color=colour,
         elinewidth=0.8,
@@ -188,13 +189,16 @@ def marks(
         fillstyle="none" if hollow else "full",
         label=label,
     )
+    line, caps, reaches = bars.lines
+    for artist in (line, *caps, *reaches):
+        artist.set_transform(axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans))
     said = notes or [draws_text(value.draws) for _, value in points]
     name = label.partition(": exponent")[0]
     titles = [
         f"{name}: {value.mean:.3g}" + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
         for (x, value), note in zip(points, said, strict=True)
     ]
-    tell(axes, bars.lines[0], titles)
+    tell(axes, line, titles)
     return bars
 
 
@@ -223,28 +227,44 @@ def log_axes(axes: Axes, places: Sequence[float] = (), limits: tuple[float, floa
         low, high = math.log(min(places)), math.log(max(places))
         pad = 0.06 * (high - low) or math.log(2)
         axes.set_xlim(math.exp(low - pad), math.exp(high + pad))
-        whole = all(float(place).is_integer() for place in places)
-        ticks = sorted(set(places)) if whole else round_values(math.exp(low - pad), math.exp(high + pad))
-        _ticks(axes.xaxis, spaced(ticks), ticks)
+        ticks = sorted(set(places))
+        chosen = all(map(_plain_size, ticks)) and spaced(ticks) == ticks
+        _ticks(axes.xaxis, ticks if chosen else round_values(math.exp(low - pad), math.exp(high + pad)))
     if limits is not None:
         axes.set_yscale("log")
         axes.set_ylim(*limits)
         _ticks(axes.yaxis, round_values(*limits))
 
 
-def _ticks(axis: Axis, major: Sequence[float], minor: Sequence[float] = ()) -> None:
-    axis.set_major_locator(FixedLocator(list(major)))
-    axis.set_minor_locator(FixedLocator([one for one in minor if one not in major]) if minor else NullLocator())
+def _plain_size(value: float) -> bool:
+    """True of a whole number that a person would write at an axis: of one or two digits before its zeros, or a small
+    number doubled again and again.
+
+    >>> [size for size in (16, 39, 151, 250, 301, 384, 81920) if _plain_size(size)]
+    [16, 39, 250, 384, 81920]
+    """
+    if not float(value).is_integer() or value < 1:
+        return False
+    doublings = int(value) & -int(value)
+    return int(value) // doublings < 10 or len(f"{value:.0f}".rstrip("0")) <= 2
+
+
+def _ticks(axis: Axis, places: Sequence[float]) -> None:
+    axis.set_major_locator(FixedLocator(list(places)))
+    axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
-def round_values(low: float, high: float, *, most: int = 7) -> list[float]:
-    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, or even steps."""
+def round_values(low: float, high: float, *, most: int = 5) -> list[float]:
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, fewer, or even steps.
+
+    >>> round_values(8, 250), round_values(0.7, 400), round_values(42, 130)
+    ([10.0, 20.0, 50.0, 100.0, 200.0], [1.0, 10.0, 100.0], [60.0, 80.0, 100.0, 120.0])
+    """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 3), (1, 2, 5)):
+    for digits in ((1, 2, 5), (1, 3), (1,)):
         inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
-        if 4 <= len(inside) <= most:
+        if 3 <= len(inside) <= most:
             return inside
     for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
         inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -356,13 +376,7 @@ def _with_titles(text: str, gid: str, titles: Sequence[str]) -> str:
     start = text.find(f'<g id="{gid}">')
     if start < 0:
         return text
-    end, depth = start, 0
-    for match in re.finditer(r"<g\b|</g>", text[start:]):
-        depth += 1 if match[0] == "<g" else -1
-        if depth == 0:
-            end = start + match.end()
-            break
-    each = iter(titles)
+    end, each = text.index('<g id="', start + 1), iter(titles)  # of the next artist: no group inside has an id
     group = re.sub(
         r"<use\b([^>]*)/>",
         lambda match: f"<use{match[1]}><title>{escape(next(each, ''))}</title></use>",

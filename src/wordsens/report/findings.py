@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -36,7 +36,8 @@ def run_findings(run: Run) -> list[Finding]:
         first = run.failed[0].error or "no reason given"
         count, total = len(run.failed), len(run.records)
         sentence = f"{count:,} of {total:,} measurements failed, and no number here stands for them. The first: {first}"
-        findings.append(Finding(f"{count:,}", sentence, "Counted; every one is listed in the tables.", ()))
+        number = f"{count:,} of {total:,}"
+        findings.append(Finding(number, sentence, "Counted; every one is listed in the tables.", ()))
     return findings
 
 
@@ -51,7 +52,7 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
     if summary is None:
         values = [record.value for record in part.done]
         sentence = f"{len(values):,} cells were measured; their values lie from {min(values):.3g} to {max(values):.3g}."
-        return [Finding(f"{len(values):,}", sentence, "Counted.", ())]
+        return [Finding(f"{len(values):,} cells", sentence, "Counted.", ())]
     given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
     (first, rest) = given_findings(given) if given else ((), ())
     return [*first, *summary.findings, *rest]
@@ -60,20 +61,17 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
 def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:
     """Texts that a user gave: attention beside a fully connected layer; and each map, the most sensitive first."""
     groups = sorted(grouped(records, "map").values(), key=lambda group: -median(one.value or 0.0 for one in group))
-    return list(_contrasts(records)), [_of_one(group[0]) if len(group) == 1 else _of_many(group) for group in groups]
+    return _contrast(records), list(map(_of_map, groups))
 
 
-def _contrasts(records: Sequence[Record]) -> Iterator[Finding]:
-    """The most and the least sensitive family on one text and one d, where it is one text."""
-    texts = grouped(records, lambda record: record.columns.get("text_content"), "d")
-    if len(texts) != 1:
-        return
-    (group,) = texts.values()
-    if (beside := contrast([(one.map, one.value or 0.0) for one in group])) is not None:
-        searched = "every word searched" if all(map(_whole, group)) else "of some maps only a sample of words searched"
-        sentence = f"{beside.sentence.removesuffix('.')}, in the given text of {group[0].n} words."
-        known = f"Attained, on one text, d = {group[0].d}; {searched}."
-        yield replace(beside, sentence=sentence, known=known)
+def _contrast(records: Sequence[Record]) -> list[Finding]:
+    """Attention beside a fully connected layer, text by text; none where a text lacks either, or they differ in d."""
+    texts = grouped(records, lambda record: record.columns.get("text_content")).values()
+    beside = contrast([[(one.map, one.value or 0.0) for one in group] for group in texts])
+    if beside is None or len({record.d for record in records}) > 1:
+        return []
+    searched = "every word searched" if all(map(_whole, records)) else "of some maps only a sample of words searched"
+    return [replace(beside, known=f"Lower bounds on both sides, d = {records[0].d}; {searched}.")]
 
 
 def _whole(record: Record) -> bool:
@@ -86,50 +84,39 @@ def word_of(record: Record) -> str:
     return next((word for word, rows in whole if record.word in rows), record.token or f"#{record.word}")
 
 
-def _of_one(record: Record) -> Finding:
-    value = record.value or 0.0
-    subject = "The word" if _whole(record) else f"Of the {record.words} words searched (of {record.n}) the one"
-    sentence = (
-        f"{subject} that moves {plain_name(record.map)} most is “{word_of(record)}”: by {times(value)} times the size "
-        f"of the output."
-    )
-    known = f"In a text of {record.n} words; {'every word' if _whole(record) else f'{record.words} words'} searched"
+def _of_map(records: Sequence[Record]) -> Finding:
+    """One map: on a text the word that moves it most; over several the median, and the most sensitive text."""
+    ordered = sorted(records, key=lambda record: record.value or 0.0)
+    least, most = ordered[0], ordered[-1]
+    number = f"{times(median(record.value or 0.0 for record in records))} times"
+    which = "word" if all(map(_whole, records)) else "of the words searched"
+    moves = f"ne {which} moves {plain_name(most.map)} by {number} the size of its output"
     surety = [ATTAINED]
-    if record.upper is not None:
-        sure = "certified" if record.rigor == CERTIFIED else record.rigor
-        known += f"; {'no word' if _whole(record) else 'none of these words'} can move it by more than "
-        known += f"{times(record.upper)} ({sure})"
-        surety += [SURE] if record.rigor == CERTIFIED else []
-    if record.predicted is not None:
-        known += f"; predicted for {record.predicted_of}: {times(record.predicted)}"
-        known += "" if record.predicted_in_range else " (not compared with measurements at such sizes)"
-        surety.append(PREDICTED)
-    return Finding(f"{times(value)}×", sentence, f"{known}.", tuple(surety))
-
-
-def _of_many(records: Sequence[Record]) -> Finding:
-    values = sorted(record.value or 0.0 for record in records)
-    middle = median(values)
-    which = "most sensitive word" if all(map(_whole, records)) else "most sensitive of the words searched"
-    sentence = (
-        f"Over {len(records)} texts, the {which} moves {plain_name(records[0].map)} by {times(middle)} times the size "
-        f"of its output in the median text; by {times(values[0])} in the least and {times(values[-1])} in the most "
-        "sensitive."
-    )
-    known = "Each true number is at least this"
-    surety = [ATTAINED]
+    if len(records) == 1:
+        sentence = f"O{moves}: “{word_of(most)}”."
+        known = f"At least this; {most.words} of {most.n} words searched"
+    else:
+        sentence = f"In the median of {len(records)} texts o{moves}; most of all “{word_of(most)}” in {most.source}, "
+        sentence += f"by {times(most.value or 0.0)}."
+        known = f"Each true number is at least this; {times(least.value or 0.0)} in the least sensitive text"
     uppers = [record.upper for record in records if record.upper is not None]
     if len(uppers) == len(records):
-        sure = "certified" if all(record.rigor == CERTIFIED for record in records) else str(records[0].rigor)
-        known += f"; upper bounds have the median {times(median(uppers))} ({sure})"
+        sure = "certified" if all(record.rigor == CERTIFIED for record in records) else str(most.rigor)
+        known += (
+            f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} {times(median(uppers))} ({sure})"
+        )
         surety += [SURE] if sure == "certified" else []
+    if len(records) == 1 and most.predicted is not None:
+        known += f"; predicted for {most.predicted_of}: {times(most.predicted)}"
+        known += "" if most.predicted_in_range else " (not compared with measurements at such sizes)"
+        surety.append(PREDICTED)
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]
         sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
         known += f"; exponent: {law.how}"
         surety += [INTERVAL]
-    return Finding(f"{times(middle)}×", sentence, f"{known}.", tuple(surety))
+    return Finding(number, sentence, f"{known}.", tuple(surety))
 
 
 def _trend(records: Sequence[Record]) -> Trend | None:
@@ -172,14 +159,16 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
     parts = sum(square**2 / (point.draws - 1) for square, point in zip(squares, (a, b), strict=True))
     error = student(sum(squares) ** 2 / parts) * math.sqrt(sum(squares)) if parts else 0.0
     if gap == 0:
-        verdict = "they are equal"
+        verdict = number = "equal"
     elif abs(gap) <= error:
-        verdict = f"no difference can be told ({gap:+.2g} ± {error:.2g})"
+        number = f"{gap:+.2g} ± {error:.2g}"
+        verdict = f"no difference can be told ({number})"
     else:
-        verdict = f"{second} is {'higher' if gap > 0 else 'lower'} by {abs(gap):.2g} ± {error:.2g}"
+        number = f"{abs(gap):.2g} ± {error:.2g}"
+        verdict = f"{second} is {'higher' if gap > 0 else 'lower'} by {number}"
     sentence = (
-        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: {times(a.mean)} in {first}, {times(b.mean)} in "
-        f"{second}; {verdict}."
+        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is {times(a.mean)} in {first}, {times(b.mean)} "
+        f"in {second}; {verdict}."
     )
     known = f"Means of {a.draws} and {b.draws} draws; ±: 95 % interval of the difference, Student's t."
-    return Finding(f"{gap:+.2g}", sentence, known, (ATTAINED, INTERVAL))
+    return Finding(number, sentence, known, (ATTAINED, INTERVAL))

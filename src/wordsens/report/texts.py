@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +70,8 @@ class ShownText:
 
 
 def text_sections(runs: Sequence[Run]) -> list[Section]:
-    """The texts of every run whose records hold words: given ones first, attention first, all words searched.
+    """The texts of every run whose records hold words: given ones first, the most sensitive of them always; a text
+    under all its maps, attention first.
 
     A text of which few words were searched is left out where another was searched whole.
     """
@@ -83,25 +85,38 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
     known = [pair for pair in known if _whole(pair[1])] or known
     known = [pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")] or known
     known.sort(key=lambda pair: _order(pair[1]))
-    texts = []
+    texts: dict[tuple[Any, ...], list[ShownText]] = {}
     for run, record in known:
         text = _audited(record) if record.experiment == "audit" else _measured(record)
         if text.words:
-            texts.append(replace(text, title=f"{run.name}: {text.title}") if len(runs) > 1 else text)
-    texts = [text for text in texts if text.absolute] or texts  # on one scale; a removal's is another
-    top = max((word.value for text in texts for word in text.words), default=0.0)
+            text = replace(text, title=f"{run.name}: {text.title}") if len(runs) > 1 else text
+            kind = record.columns.get("text")
+            texts.setdefault((kind, run.name, text.source or record.cell), []).append(text)
+    # On one scale; a removal's is another.
+    texts = {key: group for key, group in texts.items() if any(text.absolute for text in group)} or texts
+    if not texts:
+        return []
+    first = next(iter(texts))[0]
+    most = max((key for key in texts if key[0] == first), key=lambda key: max(map(_most_sensitive, texts[key])))
+    listed = list(texts)[:TEXTS]
+    if most not in listed:
+        listed[-1] = most
+    top = max(map(_most_sensitive, (text for group in texts.values() for text in group)))
     parts: list[Any] = []
     left = WORDS
-    for text in texts[:TEXTS]:
+    for text in (text for key in sorted(listed, key=lambda key: key != most) for text in texts[key]):
         if left > 0:
             text = _cut(text, left)
             left -= len(text.words)
             parts += [_words(text, top, legend=not parts), _table(text, top)]
-    if not parts:
-        return []
-    note = f"{len(parts) // 2} of {len(known):,} texts. " if len(known) > len(parts) // 2 else ""
+    note = f"{len(listed)} of {len(texts):,} texts. " if len(texts) > len(listed) else ""
+    note += "The most sensitive text first. " if len(texts) > 1 else ""
     note += "One scale of colours for all: white is 0. Point at a word for its numbers."
     return [Section("Texts", tuple(parts), note)]
+
+
+def _most_sensitive(text: ShownText) -> float:
+    return max(word.value for word in text.words)
 
 
 def _whole(record: Any) -> bool:
@@ -109,15 +124,15 @@ def _whole(record: Any) -> bool:
 
 
 def _order(record: Any) -> tuple[Any, ...]:
-    """Given texts before those of experiments, real before made-up ones; some fifty words; one text under all maps,
-    attention first."""
+    """Given texts before those of experiments, real before made-up ones; some fifty words; in the order of their names
+    (text 2 before text 10), under all maps, attention first."""
     try:
         family = map_entry(base_name(record.map)).family
     except InputError:
         family = ""
     kind, n = record.columns.get("text", "given"), record.columns.get("n") or 50
     length = 0.0 if kind == "given" else abs(math.log(n / 50))
-    source = record.columns.get("source") or ""
+    source = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", record.columns.get("source") or "")]
     return kind != "given", kind != "reviews", length, source, family != "attention", record.columns.get("map") != "raf"
 
 
@@ -193,7 +208,7 @@ def _audited(record: Any) -> ShownText:
     note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
     if audited.words_lost:
         note += f" {audited.words_lost:,} words after these were cut off unread."
-    return ShownText(record.map or record.model, record.source, tuple(pieces), note=note.strip())
+    return ShownText(record.model, record.source, tuple(pieces), note=note.strip())
 
 
 def _measured(record: Any) -> ShownText:
@@ -239,7 +254,8 @@ def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[ShownWord
                 yield record.content[end:start]
                 yield word(text, rows)
                 end = start + len(text)
-        yield record.content[end:]
+        rest = record.content[end:]
+        yield " …" if any(map(str.isalnum, rest)) else rest
 
 
 def _moves(tokens: Sequence[str], row: float, change: float, before: float | None, after: float | None) -> str:

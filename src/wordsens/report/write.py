@@ -7,7 +7,7 @@ from typing import Any
 from wordsens.display.content import Display, Findings, Picture, Section
 from wordsens.display.page import html_page, markdown
 from wordsens.errors import InputError
-from wordsens.maps.registry import map_title
+from wordsens.maps.registry import MAPS, base_name, plain_name
 from wordsens.plotting import of_experiment
 from wordsens.plotting.records import along_axes
 from wordsens.plotting.style import picture
@@ -37,15 +37,20 @@ def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
     return Display((), tuple(parts))
 
 
+_FAMILIES = {"dense": "fully connected layers", "attention": "attention"}
+
+
 def heading(runs: Sequence[Run]) -> str:
-    """What was measured, in words: the models or maps, and the runs' names."""
+    """What was measured, in words: the models or maps; of several runs also their names."""
     named: dict[str, None] = {}
     for record in (record for run in runs for record in run.records if record.done):
         model = record.columns.get("model")
-        name = map_title(str(record.columns.get("map") or record.experiment))
-        named[str(model) if model else name.partition(",")[0]] = None
-    listed = ", ".join(list(named)[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")
-    return f"How far one word moves {listed or 'a model'}, {' and '.join(run.name for run in runs)}"
+        name = str(model or record.columns.get("map") or record.experiment)
+        family = "" if model or base_name(name) not in MAPS else MAPS[base_name(name)].family
+        named[_FAMILIES.get(family) or plain_name(name)] = None
+    *others, last = [*list(named)[:3], *([f"{len(named) - 3} more"] if len(named) > 3 else [])] or ["a model"]
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"How far one word moves {listed}" + (f": {' beside '.join(run.name for run in runs)}" * (len(runs) > 1))
 
 
 def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:

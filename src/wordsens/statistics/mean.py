@@ -88,6 +88,28 @@ def mean_interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - reach, mean + reach)
 
 
+def bounded_interval(mean: float, error: float, members: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    """A 95 % interval for the mean of numbers in [a, b], inside [a, b] whatever the error.
+
+    Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many members as would
+    give a share that standard error, p (1 - p) (b - a)^2 / error^2 (Korn and Graubard 1998); of numbers without
+    scatter, which tell no error, as many as there are.
+
+    >>> [round(end, 3) for end in bounded_interval(0.75, 0.13, 12, (0.0, 1.0))]
+    [0.423, 0.925]
+    >>> bounded_interval(0.0, 0.0, 12, (0.0, 1.0))[0]
+    0.0
+    """
+    low, high = bounds
+    share = (mean - low) / (high - low)
+    scatter = share * (1 - share)
+    effective = scatter * ((high - low) / error) ** 2 if error > 0 and scatter > 0 else float(members)
+    square = student(members - 1) ** 2 / effective
+    middle, reach = (share + square / 2) / (1 + square), math.sqrt(square * (scatter + square / 4)) / (1 + square)
+    first, last = max(0.0, middle - reach), min(1.0, middle + reach)  # rounding may be beyond 0 and 1
+    return low + (high - low) * first, low + (high - low) * last
+
+
 def student(freedom: float, level: float = LEVEL) -> float:
     """Half the width of an interval in standard errors, of 95 % unless a level is given: the quantile of Student's law
     with so many degrees of freedom.

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import IntervalEstimate, auc_interval, in_blocks, placements
-from wordsens.statistics.mean import LEAST, Mean, mean_interval, student
+from wordsens.statistics.mean import LEAST, Mean, bounded_interval, mean_interval
 
 TOGETHER = "all together"
 """The name of the area of all first samples as one."""
@@ -125,9 +125,9 @@ def paired_areas(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed) -> d
     """For every sample of `firsts` its `auc` against `second`, before and after, with the change and all together.
 
     p is twice the smaller of the p-values of `paired_drops` in the two directions. The interval of one change is
-    Student's with the variance of DeLong et al. (1988), var(v) / m + var(u) / n, v_i and u_j being the members'
-    shares in the change. Where all areas stay at 0 or 1 the shares have no variance, and the limits are those of the
-    areas themselves.
+    `bounded_interval` in [-1, 1] with the variance of DeLong et al. (1988), var(v) / m + var(u) / n, v_i and u_j being
+    the members' shares in the change. Where all areas stay at 0 or 1 the shares have no variance, and the limits are
+    those of a difference of two independent areas (Newcombe 1998), which lie in [-1, 1] too.
     """
     falls = paired_drops(firsts, second, seed=seed)
     turned = {name: (after, before) for name, (before, after) in firsts.items()}
@@ -154,9 +154,11 @@ def _change(first: Sides, second: Sides, *, seed: Seed) -> IntervalEstimate:
     variance = sum(float(part.var(ddof=1)) / len(part) for part in (shares, others) if len(part) > 1)
     if variance == 0:
         before, after = (auc_interval(first[side], second[side], seed=seed) for side in (0, 1))
-        return IntervalEstimate(value, value - (before.high - before.low), value + (after.high - after.low))
-    reach = student(max(1, min(len(shares), len(others)) - 1)) * math.sqrt(variance)
-    return IntervalEstimate(value, max(-1.0, value - reach), min(1.0, value + reach))
+        down = math.hypot(after.value - after.low, before.high - before.value)
+        up = math.hypot(after.high - after.value, before.value - before.low)
+        return IntervalEstimate(value, value - down, value + up)
+    members = max(2, min(len(shares), len(others)))
+    return IntervalEstimate(value, *bounded_interval(value, math.sqrt(variance), members, (-1.0, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -173,15 +175,16 @@ def paired_means(
     differences: Float[np.ndarray, "rows texts"],
     margins: Float[np.ndarray, " rows"],
     bounds: list[Bounds | None],
+    steps: Float[np.ndarray, " rows"] | None = None,
     *,
     seed: Seed,
     draws: int = DRAWS,
 ) -> list[PairedMean]:
     """The mean of every row, NaN standing for a text without a difference, with a joint test of |mean| <= margin.
 
-    The interval is Student's over texts. Where differences are rare events or come in steps, `bounds` are the least and
-    the greatest that one more text may have: the lower limit is that with such a text at the least, the upper with one
-    at the greatest. A row of equal numbers would otherwise have no width.
+    The interval is Student's over texts; of differences that have `bounds`, as those of shares and ranks, it is
+    `bounded_interval`, which never leaves them. Where they come in steps and are mostly 0, the lower limit is that with
+    one more text a step below 0, the upper with one a step above; a row of zeros would otherwise tell no error.
 
     The test: let m be the number in [-margin, margin] that is nearest to the row's mean, and u_t = d_t - m. The row's
     statistic is T = |sum_t u_t| / sqrt(sum_t u_t^2). A draw flips the signs of whole texts, the same for all rows, and
@@ -199,17 +202,25 @@ def paired_means(
     beyond = means - np.clip(means, -margins, margins)
     left = np.where(present, differences - (means - beyond)[:, None], 0.0)
     p = _joint_p(left, np.abs(beyond) * counts, seed=seed, draws=draws)
+    steps = np.zeros(len(means)) if steps is None else steps
     return [
-        PairedMean(float(mean), *_limits(row[here], bound), float(chance))
-        for row, here, mean, bound, chance in zip(differences, present, means, bounds, p, strict=True)
+        PairedMean(float(mean), *_limits(row[here], bound, step), float(chance))
+        for row, here, mean, bound, step, chance in zip(differences, present, means, bounds, steps, p, strict=True)
     ]
 
 
-def _limits(values: Float[np.ndarray, " m"], bounds: Bounds | None) -> tuple[float | None, float | None]:
+def _limits(values: Numbers, bounds: Bounds | None, step: float) -> tuple[float | None, float | None]:
     if len(values) < LEAST:
         return None, None
-    least, greatest = ([], []) if bounds is None else ([bounds[0]], [bounds[1]])
-    return mean_interval([*values, *least]).low, mean_interval([*values, *greatest]).high
+    if bounds is None:
+        interval = mean_interval(values.tolist())
+        return interval.low, interval.high
+    ends = []
+    for side, more in enumerate((-step, step)):
+        known = np.append(values, more) if step else values
+        error = float(known.std(ddof=1)) / math.sqrt(len(known))
+        ends.append(bounded_interval(float(known.mean()), error, len(known), bounds)[side])
+    return ends[0], ends[1]
 
 
 def _joint_p(

@@ -180,7 +180,7 @@ def summarize(records: Sequence[Record]) -> Summary:
                 f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in the row of "
                 f"“{names[most]}”, {moved[most]:.1%}."
             )
-        findings.append(finding(f"{share:.1%}", sentence, _KNOWN, share, [record], ()))
+        findings.append(finding(f"{share:.1%}" if changed else "the same", sentence, _KNOWN, share, [record], ()))
         if prompts is not None:
             before, after = prompts.probabilities.tolist()
             change = after[0] - before[0]
@@ -191,7 +191,7 @@ def summarize(records: Sequence[Record]) -> Summary:
             sentence = (
                 f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({pair.model})."
             )
-            findings.append(finding(f"{change:+.2g}", sentence, _KNOWN, change, [record], ()))
+            findings.append(finding(f"{times(before[0])} to {times(after[0])}", sentence, _KNOWN, change, [record], ()))
     note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
     return Summary(tuple(tables), note, tuple(findings))
 

@@ -144,7 +144,7 @@ def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
         f"{map_title(first[0].map)}, {first[0].n} words: from mean cosine {first[0].cosine:.2g} to "
         f"{last[0].cosine:.2g} {does}."
     )
-    return [finding(f"×{change.mean:.2g}", sentence, mean_over_draws(change), change, [*first, *last])]
+    return [finding(f"factor {change}", sentence, mean_over_draws(change), change, [*first, *last])]
 
 
 def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Finding]:
@@ -165,7 +165,7 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Fi
                 f"({expected:.3g} ± {error:.2g}): the rest of the Gram matrix counts."
             )
             known = f"{mean_over_draws(value)} The other is interpolated."
-            return [finding(f"{value.mean:.2g}", sentence, known, value, [*records, *few, *many])]
+            return [finding(f"S = {value}", sentence, known, value, [*records, *few, *many])]
     return []
 
 

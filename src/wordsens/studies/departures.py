@@ -521,7 +521,7 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
         )
         known = _draws(Estimate.of([one.value for one in defined.by_size[last]]))
         records = [record for one in (defined, published) for group in one.by_size.values() for record in group]
-        claims.append(finding(f"{law.exponent:.2f}", sentence, known, law.exponent, records))
+        claims.append(finding(str(_exponent(law)), sentence, known, law.exponent, records))
     if (strongest := _strongest(name, groups)) is not None:
         protocol, change, last = strongest
         beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
@@ -530,7 +530,7 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
             f"beside “{beside}” at n = {last}."
         )
         records = groups[name, protocol].by_size[last]
-        claims.append(finding(f"×{change.mean:.2g}", sentence, _draws(change), change, records))
+        claims.append(finding(f"factor {change}", sentence, _draws(change), change, records))
     if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
         gamma = estimate(published.errors, "gamma")
         reach = student(min(err.draws, least.draws) - 1, SURE)  # not a number, and nothing told, for one draw
@@ -540,7 +540,7 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
                 "with gamma below 0.5."
             )
             records = [*published.errors, *defined.errors]
-            claims.append(finding(f"{err.mean:.2g}", sentence, _draws(err), err, records))
+            claims.append(finding(f"Err is {err}", sentence, _draws(err), err, records))
     return claims
 
 

@@ -188,7 +188,7 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
     crossings = [crossing for crossing in _crossings(counts) if crossing is not None]
     if min(counts) == 1 and first.interval[0] >= NOTICED:
         sentence = f"{subject} notices a single word: it moves the features by {first} times their norm."
-        claims.append(finding(f"{first.mean:.2g}×", sentence, mean_over_draws(first), first, counts[1]))
+        claims.append(finding(f"{first} times", sentence, mean_over_draws(first), first, counts[1]))
     elif crossings and len(crossings) == first.draws:
         at = Estimate.of(crossings)
         sentence = (
@@ -196,21 +196,22 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
             f"a single one moves it by {first}."
         )
         known = mean_over_draws(at) + " Interpolated between the numbers tried."
-        claims.append(finding(f"{at.mean:.0f}", sentence, known, at, records))
+        claims.append(finding(f"{at} words", sentence, known, at, records))
     unseen = [k for k, part in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in part)]
     if unseen:
-        sentence = f"No {max(unseen)} of its words, chosen and moved however one likes, move {subject} by {NOTICED:g}."
+        number = f"{max(unseen)} words" if max(unseen) > 1 else "no single word"
+        sentence = f"No choice of {number}, moved however one likes, moves {subject} by {NOTICED:g}."
         if max(unseen) == 1:
-            sentence = f"No single word moves {subject} by {NOTICED:g}."
+            sentence = f"Certainly {number} moves {subject} by {NOTICED:g}."
         known = "Upper bounds, each with probability 1 - 1e-9 over the weights."
-        claims.append(finding(f"{max(unseen)}", sentence, known, max(unseen), counts[max(unseen)]))
+        claims.append(finding(number, sentence, known, max(unseen), counts[max(unseen)]))
     few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
     if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
         law = fit_power_law([k for k, _ in few], [value for _, value in few])
         exponent = with_error(law.exponent, law.standard_error)
         sentence = f"{subject}: up to half of the words, S grows with their number k as k^b, b = {exponent}."
         known = f"Least squares over {len(few)} values."
-        claims.append(finding(f"k^{law.exponent:.2f}", sentence, known, law.exponent, records))
+        claims.append(finding(f"b = {exponent}", sentence, known, law.exponent, records))
     return claims
 
 
@@ -235,12 +236,10 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
 def _several_words(records: Sequence[Record]) -> dict[str, Any]:
     """S against the number of words that move at once, a panel a kind of text and n."""
     from wordsens.plotting.records import Panel, curves_of, grid
-    from wordsens.plotting.style import BARS, series_styles
+    from wordsens.plotting.style import BARS, styles_of
 
     ordered = never_falling(records)
-    maps = [map_title(name) for (name,) in grouped(as_records(records), "map")]
-    keys = [(map_title(name), name) for (name,) in grouped(as_records(records), "map")]
-    styles = dict(zip(maps, series_styles(keys), strict=True))
+    styles = styles_of({map_title(name): name for (name,) in grouped(as_records(records), "map")})
     drawn = []
     for (text, n), part in grouped(ordered, "text", "n").items():
         guides: dict[str, list[tuple[float, float]]] = {

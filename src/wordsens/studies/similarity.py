@@ -414,7 +414,7 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
         how = f"more by {size}" if low > 0 else f"less by {size}" if high < 0 else "no change beyond its scatter"
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
     known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
-    yield finding(f"{end.mean:.2f}", f"{sentence}.", known, end, [*few, *many])
+    yield finding(str(end), f"{sentence}.", known, end, [*few, *many])
 
 
 def _beside_a_coin(value: Estimate) -> str:
@@ -462,7 +462,7 @@ def _check(check: Sequence[Record]) -> Iterator[Finding]:
     between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
     sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
     mean, known = fmean(means.values()), "Means over draws; 95 % intervals over the pairs."
-    yield finding(f"{mean:.2f}", sentence, known, mean, check)
+    yield finding(between.partition(" (")[0], sentence, known, mean, check)
 
 
 def _between(means: dict[str, float]) -> str:
@@ -471,11 +471,15 @@ def _between(means: dict[str, float]) -> str:
 
 
 def _similarity(records: Sequence[Record]) -> dict[str, Any]:
-    """AUC and S against the length, AUC against S, and the pairs of check."""
+    """AUC and S against the length, AUC against S, and the pairs of check; of a model its first, middle and last layer,
+    which a figure can tell apart."""
     from wordsens.plotting.records import Panel, Points, curves_of, grid
-    from wordsens.plotting.style import BARS, series_styles
+    from wordsens.plotting.style import BARS, styles_of
 
-    swaps, check = of_pairs(records, SWAPS), of_pairs(records, CHECK)
+    layers = sorted({one.model_layer for one in records if learned(one)})
+    ends = {None, *layers[:1], *layers[len(layers) // 2 :][:1], *layers[-1:]}
+    drawn = [one for one in records if one.model_layer in ends]
+    swaps, check = of_pairs(drawn, SWAPS), of_pairs(drawn, CHECK)
     searched = [one for one in swaps if one.sensitivity is not None]
     whole = (-0.03, 1.03)
 
@@ -487,14 +491,14 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
         first, last = (first / 2, 2 * last) if first == last else (first, last)
         return {"a coin": [(first, 0.5), (last, 0.5)]}
 
-    titles = {features_title(one): None if learned(one) else one.map for one in (*swaps, *check)}
-    styles = dict(zip(titles, series_styles(list(titles.items())), strict=True))
+    styles = styles_of({features_title(one): None if learned(one) else one.map for one in (*swaps, *check)})
     along_n, against_s, of_check = [], [], []
     for (text, layers), group in grouped(swaps, "text", learned).items():
-        title = f"{maps(layers)}, {text_title(text)}"
+        title = f"{maps(layers).capitalize()}, {text_title(text)}"
         guides = coin(one.n for one in group)
-        along_n.append(Panel(f"AUC: {title}", curves_of(group, features_title, "n"), guides, limits=whole))
-        along_n.append(Panel(f"S: {title}", curves_of(group, features_title, "n", "sensitivity")))
+        along_n.append(Panel(title, curves_of(group, features_title, "n"), guides, limits=whole, label="AUC"))
+        s_of_n = curves_of(group, features_title, "n", "sensitivity")
+        along_n.append(Panel(title, s_of_n, label="word sensitivity S"))
     for (text, layers), group in grouped(searched, "text", learned).items():
         curves: dict[str, Points] = defaultdict(list)
         for (name, _), part in grouped(group, features_title, "n").items():

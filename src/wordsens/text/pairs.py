@@ -55,13 +55,21 @@ class Pair:
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The words of either text that the other has not, in its place.
+        """The words of either text that the other has not, in its place; of words that changed places, those.
 
         >>> Pair("antonym", "How do I enable it?", "How do I disable it?", False).changed
         ('enable', 'disable')
+        >>> Pair("role", "The train from Vienna to Prague", "The train from Prague to Vienna", False).changed
+        ('Vienna ... Prague', 'Prague ... Vienna')
         """
         first, second = self.first.split(), self.second.split()
-        steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+        if sorted(word.strip(".,;:?!").lower() for word in first) == sorted(
+            word.strip(".,;:?!").lower() for word in second
+        ):
+            pairs = enumerate(zip(first, second, strict=True))
+            steps = [("replace", at, at + 1, at, at + 1) for at, (word, other) in pairs if word != other]
+        else:
+            steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
         shown = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
         here, there = (" ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1))
         return here.strip(".,;:?!"), there.strip(".,;:?!")

@@ -29,6 +29,10 @@ export default {
       this.save();
       this.$emit("value", this.current);
     },
+    async read(event) {
+      const [file] = event.target.files;
+      if (file) this.$emit("value", (await file.text()).slice(0, this.most));
+    },
     enter(event) {
       if (event.shiftKey) return;
       event.preventDefault();
@@ -43,6 +47,7 @@ export default {
       <select v-else-if="kind === 'select'" :id="name" :value="current" @change="change($event.target.value)">
         <option v-for="[key, shown] in options" :key="key" :value="key">{{ shown }}</option>
       </select>
+      <input v-else-if="kind === 'file'" :id="name" type="file" accept=".csv,.tsv,.jsonl,.ndjson,.txt" @change="read">
       <input v-else :id="name" :type="kind" :value="current" :min="least" :max="most" :step="step"
         :aria-valuetext="kind === 'range' ? current + (unit || '') : null" @input="change($event.target.value)" @keydown.enter="enter">
       <p v-if="hint" class="hint" :id="name + '-hint'">{{ hint }}</p>

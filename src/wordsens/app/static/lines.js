@@ -11,6 +11,9 @@ export default {
     last() {
       return this.frames.length - 1;
     },
+    percent() {
+      return `${Math.round((100 * this.step) / this.last)}%`;
+    },
     panels() {
       const now = { title: this.title, words: this.words, weights: this.frames[this.step] };
       return [this.before, now].map((one) => ({ ...one, height: ROW * one.words.length + 8, lines: this.lines(one.weights) }));
@@ -36,7 +39,6 @@ export default {
     },
     go(step) {
       this.step = Number(step);
-      this.$emit("step", this.step);
     },
     lines(weights) {
       const found = weights.flatMap((row, from) => row.map((weight, to) => ({ weight, from, to })));
@@ -48,8 +50,9 @@ export default {
   template: `
     <div class="lines">
       <div class="control" v-if="last > 0">
-        <label :for="slider + '-push'">{{ slider }}<output :for="slider + '-push'">{{ Math.round((100 * step) / last) }}%</output></label>
-        <input type="range" class="push" :id="slider + '-push'" min="0" :max="last" step="1" :value="step" @input="go($event.target.value)">
+        <label :for="slider + '-push'">{{ slider }}<output :for="slider + '-push'">{{ percent }}</output></label>
+        <input type="range" class="push" :id="slider + '-push'" min="0" :max="last" step="1" :value="step"
+          :aria-valuetext="percent" @input="go($event.target.value)">
       </div>
       <div class="panels" :class="{ both: last === 0 }">
         <figure v-for="(panel, side) in panels" :key="side">

@@ -9,6 +9,11 @@ export default {
     },
   },
   methods: {
+    // 1 for the word with the largest value, towards 0 for the last one.
+    rank(word) {
+      const values = this.pieces.filter((piece) => typeof piece !== "string").map((piece) => piece.value);
+      return 1 - values.filter((value) => value > word.value).length / values.length;
+    },
     move(event) {
       const words = [...this.$el.querySelectorAll(".w")];
       const ahead = this.direction === "rtl" ? -1 : 1;
@@ -23,7 +28,7 @@ export default {
     <p class="heat" :dir="direction" role="group" :aria-label="label" @keydown="move"
       ><template v-for="(piece, at) in pieces" :key="at"
       ><span v-if="typeof piece !== 'string'" :class="['w', 's' + piece.level, { here: piece.row === here, unknown: piece.unknown }]"
-        role="button" :aria-pressed="piece.row === here" :tabindex="piece.row === stop ? 0 : -1" :title="piece.value.toFixed(2)"
+        role="button" :aria-pressed="piece.row === here" :tabindex="piece.row === stop ? 0 : -1" :title="piece.value.toFixed(2)" :style="{ '--rank': rank(piece) }"
         @click="$emit('pick', piece.row)" @focus="$emit('pick', piece.row)">{{ piece.text }}</span
       ><template v-else>{{ piece }}</template></template></p>`,
 };

@@ -7,16 +7,16 @@ from typing import Any
 import torch
 
 from wordsens.app.request import MeasureRequest
-from wordsens.app.tasks.measure import export, measure, word_detail
-from wordsens.app.tasks.models import attention, check, explain
-from wordsens.app.tasks.paper import learning, lengths, strength, theorem, trained
+from wordsens.app.tasks.measure import measure, word_detail
+from wordsens.app.tasks.models import attention, check, two_texts
+from wordsens.app.tasks.paper import learning, lengths, theorem
 from wordsens.app.worker import Parts
 from wordsens.maps.transformer.features import loaded_model
 
 TASKS: Mapping[str, Callable[..., Any]] = {
     task.__name__: task
     for task in (
-        measure, word_detail, export, attention, check, explain, strength, lengths, theorem, learning, trained,
+        measure, word_detail, attention, check, two_texts, lengths, theorem, learning,
     )
 }  # fmt: skip
 
@@ -32,5 +32,5 @@ def warm_up(models: Sequence[str]) -> None:
     for model in reversed(models):
         loaded_model(model, torch.float32, "cpu")
     request = asdict(MeasureRequest(text="one two three", map="raf"))
-    answer = measure(Parts(), request)
+    answer = measure(Parts(), request)["raf"]
     word_detail(Parts(), request, 0, answer["witnesses"][0])

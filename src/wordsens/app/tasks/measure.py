@@ -1,14 +1,8 @@
-"""One text under one map: a first look, the measurement, one word in detail, and files to download."""
+"""One text under one map, and one of its words in detail."""
 
-import io
-import json
 import math
-import tempfile
-import time
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,30 +13,25 @@ from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.registry import MODEL, build_map, map_entry, map_title
+from wordsens.maps.registry import MODEL, build_map
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
-from wordsens.plotting import words as words_figure
-from wordsens.report.write import write_report
-from wordsens.search.plan import SearchPlan
-from wordsens.sensitivity.one_word import word_sensitivity
+from wordsens.search.objective import Progress
+from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import on_demand, sampled_words
 from wordsens.sensitivity.swaps import ShortlistPlan, best_swaps
-from wordsens.sensitivity.witness_effect import witness_effect
-from wordsens.sweeps.measurement import SensitivityCell, columns_of_result
-from wordsens.sweeps.store import Record, Store, record_of, write_tables
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix
-
-FIRST_LOOK = SearchPlan("quick", starts=1, steps=1)
-"""A handful of evaluations a word: enough to rank most words."""
-
-FIRST_SECONDS, PART_SECONDS = 1.5, 0.25
-"""The longest that a first look takes, and about the time between two of its parts."""
+from wordsens.text.vocabulary import Vocabulary
+from wordsens.theory.prediction import predict
 
 SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
 """Of a trained model: a fifth of the usual evaluations, for an answer while the reader waits."""
+
+FARTHEST = 12
+"""Entries of the vocabulary that are tried where each is a query that is remembered: random features know a change by
+its distance."""
 
 SHARES = tuple(at / 10 for at in range(11))
 """Shares of a perturbation at which attention is drawn."""
@@ -54,16 +43,21 @@ UNKNOWN = ("[UNK]", "<unk>")
 """Tokens that stand for whatever a vocabulary does not have."""
 
 
-def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, Any]:
-    """Measure the text of the request; parts have the first look's words, or the share that is done."""
-    config, started = MeasureRequest(**request), datetime.now(UTC).isoformat(timespec="seconds")
+def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The text of the request under each of its maps, by their names; parts have the share that is done."""
+    singles = MeasureRequest(**request).single
+
+    def report(at: int) -> Progress:
+        return lambda done, total: context.progress(done + at * total, total * len(singles))
+
+    return {single.map: _measured(single, report(at)) for at, single in enumerate(singles)}
+
+
+def _measured(config: MeasureRequest, progress: Progress) -> dict[str, Any]:
     phi, text = build(config)
     chosen, radius = sampled_words(phi, len(text), config.seed), _radius(config, text)
-    # A map that is sampled on demand would remember the queries of a first look: that has one of its own.
-    _first_look(context, config, build(config)[0] if on_demand(phi) else phi, text, chosen, radius)
-    result = word_sensitivity(phi, text, chosen, radius, config.seed, search=config.search, progress=context.progress)
-    columns = columns_of_result(phi, text, result, usual_radius=radius is None)
-    record = record_of(_cell(config, text, chosen, radius), "done", columns, started=started, seconds=result.seconds)
+    result = word_sensitivity(phi, text, chosen, radius, config.seed, search=config.search, progress=progress)
+    predicted = predict(phi, text, words=len(result.words)) if radius is None else None
     rows, values = result.words.tolist(), result.per_word.tolist()
     uppers = [None] * len(rows) if result.upper_per_word is None else result.upper_per_word.tolist()
     return {
@@ -71,11 +65,9 @@ def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, Any]:
         "value": result.value,
         "row": result.word,
         "upper": result.upper,
-        "predicted": record.predicted if record.predicted_in_range else None,
+        "predicted": predicted.value if predicted is not None and predicted.in_range else None,
         "radius": radius,
-        "chosen": chosen,
         "notes": list(result.notes),
-        "record": record.columns,
         "witnesses": dict(zip(rows, result.perturbations.tolist(), strict=True)),
     }
 
@@ -96,38 +88,6 @@ def _radius(config: MeasureRequest, text: TextMatrix) -> float | None:
         return None
     length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
     return float(f"{config.share * (length if config.map == MODEL else math.sqrt(text.rows.shape[1])):.4g}")
-
-
-def _cell(config: MeasureRequest, text: TextMatrix, words: list[int] | None, radius: float | None) -> SensitivityCell:
-    """The cell that `wordsens measure --out` would write for it."""
-    entry, (n, d) = map_entry(config.map), text.rows.shape
-    given: dict[str, Any] = {"kind": "given", "content": config.text, "source": text.source}
-    if entry.family != "transformer":
-        given |= {"encoder": "minilm", "layer": 0}
-    keys = {"map": config.map, "n": n, "d": d, "text": given, "dtype": entry.dtype, "seed": config.seed}
-    keys |= {"radius": radius, "search": config.search, "words": "all" if words is None else {"indices": words}}
-    return SensitivityCell.parse(keys | {key: config.map_options[key] for key in entry.options})
-
-
-def _first_look(
-    context: TaskContext,
-    config: MeasureRequest,
-    phi: FeatureMap,
-    text: TextMatrix,
-    chosen: list[int] | None,
-    radius: float | None,
-) -> None:
-    """Colour words a few at a time with what a few steps attain, for FIRST_SECONDS at most: of a long text, some."""
-    words, values, together = list(range(len(text))) if chosen is None else chosen, {}, 1
-    until = time.monotonic() + FIRST_SECONDS
-    while len(values) < len(words) and time.monotonic() < until:
-        began, part = time.monotonic(), words[len(values) : len(values) + together]
-        result = word_sensitivity(
-            phi, text, part, radius, config.seed, search=FIRST_LOOK, certificate=False, progress=context.tick
-        )
-        values |= {row: (value, None) for row, value in zip(part, result.per_word.tolist(), strict=True)}
-        context.send({**shown_text(config.text, text, values), "first_look": len(values) / len(words)})
-        together *= 2 if time.monotonic() - began < PART_SECONDS else 1
 
 
 def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float, float | None]]) -> dict[str, Any]:
@@ -159,23 +119,29 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
 
 
 def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness: list[float]) -> dict[str, Any]:
-    """The word in that row of the text, part by part; the answer is the last part."""
+    """The word in that row of the text, part by part; the answer is the last part: a real word in its place.
+
+    Of a map that is sampled on demand, the best of the FARTHEST entries of the vocabulary, and, as it reads texts of
+    one length alone, a row of zeros for the deletion.
+    """
     phi, text = build(MeasureRequest(**request))
-    if on_demand(phi):
-        return {}
-    delta = torch.tensor(witness, dtype=torch.float64)
-    effect = witness_effect(phi, text, torch.tensor([row]), delta.unsqueeze(0))
-    moved = (
-        [] if effect is None else [[text.word(each.row), each.change, each.before, each.after] for each in effect[0]]
-    )
-    context.send({"moved": moved, "lines": attention_lines(phi, text, row, delta)})
-    context.send({"removal": row_removal(phi, text, row)})
+    lazy, delta = on_demand(phi), torch.tensor(witness, dtype=torch.float64)
+    context.send({"lines": attention_lines(phi, text, row, delta)})
+    removal, rows = row_removal(phi, text, row), phi.accept(text.rows)
+    emptied = removal is None
+    if emptied:
+        removal = float(attained(phi, rows, torch.tensor([[row]]), -rows[row].view(1, 1, -1)))
+    context.send({"removal": removal, "emptied": emptied})
     if isinstance(phi, TransformerFeatures):
         swaps = best_swaps(phi, text, [row], vocabulary=phi.vocabulary(), search=SWAPS, progress=context.tick)
     else:
         vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
+        if lazy:
+            entries = vocabulary.rows(torch.arange(len(vocabulary)), torch.tensor([row]))[:, 0].double()
+            far = (entries - text.rows[row]).norm(dim=1).topk(FARTHEST).indices
+            vocabulary = Vocabulary.of_rows([vocabulary.tokens[entry] for entry in far.tolist()], entries[far])
         swaps = best_swaps(phi, text, [row], vocabulary=vocabulary, progress=context.tick)
-    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0], "swap_exact": swaps.exact}
+    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0], "swap_exact": swaps.exact and not lazy}
 
 
 def attention_lines(phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor) -> dict[str, Any] | None:
@@ -223,25 +189,3 @@ def token_name(token: str) -> str:
 def rounded(table: torch.Tensor) -> Any:
     """A table as nested lists of numbers with three decimals."""
     return (table.double() * 1000).round().div(1000).tolist()
-
-
-def export(context: TaskContext, records: list[dict[str, Any]], form: str, arguments: list[str]) -> bytes:
-    """The file: `form` is report (HTML) or records (Parquet) of all records, or figure (PNG) of the first."""
-    context.tick()
-    measured = [Record(record) for record in records]
-    if form == "figure":
-        record, file = measured[0], io.BytesIO()
-        tokens, values = json.loads(str(record.tokens)), record.per_word or ()
-        names = [tokens[row] for row in record.searched or range(len(values))]
-        figure = words_figure(names, values, upper=record.upper_per_word, title=map_title(record.map))
-        figure.savefig(file, format="png", dpi=200)
-        return file.getvalue()
-    with tempfile.TemporaryDirectory(prefix="wordsens-") as place:
-        folder = Path(place) / "measured"
-        if form == "records":
-            return write_tables(measured, Path(place), "records").read_bytes()
-        with Store(folder) as store:
-            for record in measured:
-                store.write(record)
-            store.add_command(arguments)
-        return write_report(folder, Path(place) / "report.html").read_bytes()

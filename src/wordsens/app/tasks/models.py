@@ -1,46 +1,51 @@
-"""A trained model: its attention on two sentences, a check of its cosines, and a score explained by its words."""
+"""A trained model: its attention on two sentences, the cosine of two texts by its words, and its cosines of pairs."""
 
-from dataclasses import replace
+import csv
+import io
+import json
 from typing import Any
 
-import numpy as np
 import torch
 
 from wordsens.app.tasks.measure import rounded, token_name
 from wordsens.app.worker import TaskContext
+from wordsens.display.content import Display, Words
 from wordsens.display.page import html_part
 from wordsens.errors import InputError
-from wordsens.evaluation.check import evaluate
-from wordsens.evaluation.explain import explain as explanation_of
-from wordsens.evaluation.similarities import choose_pairs, gives_cosines, readable, similarities, similarity_name
-from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.evaluation.check import KEEP
+from wordsens.evaluation.explain import explain
+from wordsens.evaluation.guard import guard
+from wordsens.evaluation.similarities import (
+    choose_pairs,
+    gives_cosines,
+    kept_threshold,
+    readable,
+    similarities,
+    similarity_name,
+)
+from wordsens.findings.check import around
+from wordsens.findings.explain import dividing_words
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
-from wordsens.text.embedding import embed
+from wordsens.text.pairs import Pair
+from wordsens.text.whole_words import lettered_spans
 
-BIN, BINS = 0.02, 40
 SAME = 5e-4
 """Attention that moves less than this share is the same."""
 
 
 def attention(
-    context: TaskContext, model: str | None, first: str, second: str, layer: int, head: int | None
+    context: TaskContext, model: str, first: str, second: str, layer: int, head: int | None
 ) -> dict[str, Any]:
-    """Figure 1 for any two sentences: the weights of a layer and head; `model` None for random attention, which has one
-    of each."""
-    if model is None:
-        texts = embed([first, second])
-        phi: Any = RandomAttentionFeatures(texts[0].rows.shape[1], seed=0)
-        pair, layers, heads = attention_pair(phi, texts[0], texts[1]), 1, 1
-    else:
-        phi = loaded_model(model, torch.float32, "cpu")
-        layers = phi.attention_layers
-        if not 1 <= layer <= layers:
-            raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")
-        compare = attention_pair if first == second else comparable_pair  # which refuses texts that read the same
-        pair = compare(phi, first, second, layer=layer, head=head)
-        heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
+    """Figure 1 for any two texts: the weights of a layer and head."""
+    phi = loaded_model(model, torch.float32, "cpu")
+    layers = phi.attention_layers
+    if not 1 <= layer <= layers:
+        raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")
+    compare = attention_pair if first == second else comparable_pair  # which refuses texts that read the same
+    pair = compare(phi, first, second, layer=layer, head=head)
+    heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
     context.tick()
     moved = None if pair.difference is None else pair.difference.abs().sum(dim=1) / 2
     share = None if moved is None else float(moved.mean())
@@ -55,37 +60,68 @@ def attention(
     }
 
 
-def check(context: TaskContext, model: str, length: str) -> dict[str, Any]:
-    """The check of a model by its name on the pairs that the package brings: the worst kind on top."""
+def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict[str, Any]:
+    """The similarity of two texts and the guard's verdict, which are a part; and, where a text has two words or more,
+    the word that keeps them apart, the words in colour, and all numbers."""
     loaded = load(model)
-    chosen, notes = choose_pairs(None)
-    pairs, unread = readable(loaded, [pair for pair in chosen if length in ("all", pair.length)])
+    value = float(similarities(loaded, [Pair("", first, second, same=False)])[0])
+    judgement = guard(first, second)
+    answer: dict[str, Any] = {
+        "score": similarity_name(loaded),
+        "value": value,
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "apart": None,
+        "words": "",
+        "numbers": "",
+    }
+    context.send({"answer": answer})
+    if max(len(list(lettered_spans(text))) for text in (first, second)) < 2:
+        return answer
+    explained = explain(loaded, first, second, tries=2, progress=context.progress)
+    display = explained.display()
+    coloured = tuple(part for part in display.parts if isinstance(part, Words))
+    rest = tuple(part for part in display.parts if not isinstance(part, Words))
+    rise = explained.dividing.rise if explained.dividing else 0.0
+    answer["apart"] = {"words": dividing_words(explained), "rise": rise}
+    return answer | {"words": html_part(Display((), coloured)), "numbers": html_part(Display(display.answer, rest))}
+
+
+def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, Any]:
+    """The similarities that a model gives to opposites and near-duplicates: the package's of that length, or `own`.
+
+    A row: the similarity, the kind, whether both mean the same, whether the guard calls them different, the texts.
+    """
+    loaded = load(model)
+    chosen, notes = choose_pairs(_rows(own) if own.strip() else None)
+    offered = [pair for pair in chosen if own.strip() or length in ("all", pair.length)]
+    pairs, unread = readable(loaded, [pair for pair in offered if pair.near or not pair.same])
     values = similarities(loaded, pairs, progress=context.progress)
-    result = evaluate(loaded, pairs, values, notes=[*notes, *unread])
-    result = replace(result, kinds=dict(sorted(result.kinds.items(), key=lambda kind: -kind[1].false_hits)))
-    cosines, start = gives_cosines(loaded), np.floor(values.min() / BIN) * BIN
-    edges = np.arange(start, 1 + BIN, BIN) if cosines else np.histogram_bin_edges(values, BINS)
+    near = values[[pair.near for pair in pairs]]
+    if not 0 < len(near) < len(pairs):
+        raise InputError("too few of these pairs are read by the model; give shorter texts")
+    rows = []
+    for value, pair in zip(values.tolist(), pairs, strict=True):
+        different = guard(pair.first, pair.second).verdict == "different"
+        texts = around(pair.first, pair.second), around(pair.second, pair.first)
+        rows.append([round(value, 5), pair.kind, pair.near, different, *texts])
     return {
-        "html": html_part(result.display()),
-        "threshold": result.threshold,
-        "similarity": similarity_name(loaded),
-        "most": 1 if cosines else None,
-        "values": {
-            name: _histogram(values[members], edges)
-            for name, members in (("opposites", result.measured.opposite), ("the same meaning", result.measured.near))
-        },
+        "score": similarity_name(loaded),
+        "cosines": gives_cosines(loaded),
+        "threshold": kept_threshold(near, KEEP),
+        "rows": rows,
+        "notes": [*notes, *unread],
     }
 
 
-def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
-    """The share of the values in each bin, at the bins' middles."""
-    counts, _ = np.histogram(values, edges)
-    middles = (edges[:-1] + edges[1:]) / 2
-    points = [[round(float(at), 4), count / len(values)] for at, count in zip(middles, counts.tolist(), strict=True)]
-    return {"count": len(values), "points": points}
-
-
-def explain(context: TaskContext, model: str, text: str, other: str) -> dict[str, Any]:
-    """A score, or a text's vector, by its words."""
-    explained = explanation_of(model, text, other.strip() or None, tries=2, progress=context.progress)
-    return {"html": html_part(explained.display())}
+def _rows(content: str) -> list[dict[str, Any]]:
+    """The pairs of a pasted table with a line of names, or of JSON lines; without a column `kind` all are "yours"."""
+    if content.lstrip().startswith("{"):
+        try:
+            rows = [json.loads(line) for line in content.splitlines() if line.strip()]
+        except ValueError as error:
+            raise InputError(f"the pairs are no JSON lines: {error}; write one object a line") from error
+    else:
+        names = content.lstrip().partition("\n")[0]
+        rows = list(csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count)))
+    return [{"kind": "yours", **row} for row in rows]

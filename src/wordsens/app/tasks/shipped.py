@@ -5,14 +5,15 @@ They are the answers of the same tasks with the page's own settings and seed 0, 
 
 import json
 import sys
+from collections import defaultdict
 from dataclasses import asdict
 from typing import Any
 
 import torch
 
-from wordsens.app.request import EXAMPLES, OPPOSITES, MeasureRequest
+from wordsens.app.request import EXAMPLES, PAIRS, MeasureRequest
 from wordsens.app.tasks.measure import measure, word_detail
-from wordsens.app.tasks.models import check, explain
+from wordsens.app.tasks.models import check, two_texts
 from wordsens.app.worker import Parts
 from wordsens.files import packaged_files
 from wordsens.text.pairs import LENGTHS
@@ -21,20 +22,21 @@ MODEL = "minilm"
 
 
 def shipped_results() -> dict[str, Any]:
-    """The comparison of attention with a fully connected layer, a check and an explanation."""
+    """Two texts, a check, and the comparison of attention with a fully connected layer with all its words' details."""
     torch.set_num_threads(1)
-    comparison: dict[str, Any] = {}
-    for request in MeasureRequest(text=next(iter(EXAMPLES.values()))).single:
-        answer, context = measure(Parts(), asdict(request)), Parts()
-        detail = word_detail(context, asdict(request), answer["row"], answer["witnesses"][answer["row"]])
-        for part in context.parts:
-            detail |= part
-        small = {name: value for name, value in answer.items() if name not in ("record", "witnesses")}
-        comparison[request.map] = {**small, "detail": detail}
+    request = MeasureRequest(text=next(iter(EXAMPLES.values())))
+    comparison, known = measure(Parts(), asdict(request)), defaultdict(dict)
+    for single in request.single:
+        for row, witness in comparison[single.map].pop("witnesses").items():
+            context = Parts()
+            last = word_detail(context, asdict(single), row, witness)
+            known[row][single.map] = {name: value for part in (*context.parts, last) for name, value in part.items()}
+    first, second = next(iter(PAIRS.values()))
     return {
+        "two_texts": {"model": MODEL, "first": first, "second": second} | two_texts(Parts(), MODEL, first, second),
+        "check": {"model": MODEL, "length": LENGTHS[0], "own": "", **check(Parts(), MODEL, LENGTHS[0], "")},
         "comparison": comparison,
-        "check": {"model": MODEL, **check(Parts(), MODEL, LENGTHS[0])},
-        "explain": {"model": MODEL, **explain(Parts(), MODEL, *OPPOSITES)},
+        "known": known,
     }
 
 

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordsens.plotting.records import Figures, Panel, Points, curves_of, grid
-from wordsens.plotting.style import (
-    BARS,
-    Style,
-    styles_of,
-)
+from wordsens.plotting.style import BARS, Style, styles_of
 from wordsens.statistics.mean import Estimate
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.studies.control.summary import (
@@ -30,7 +26,9 @@ def control_figures(records: Sequence[Record]) -> Figures:
     plain = [one for one in uncontrolled(records) if one.task != "texts"]
     plain = plain if len({one.n for one in plain}) > 1 else []
     sizes = [one.n for one in plain]
-    styles = styles_of(map(network_title, [*uncontrolled(records), *held(records), *stacked(records)]))
+    styles = styles_of(
+        {network_title(one): _map(one) for one in [*uncontrolled(records), *held(records), *stacked(records)]}
+    )
     accuracy, s_of_n = [], []
     for (task,), group in grouped(plain, "task").items():
         chance = {"chance": [(float(min(sizes)), 0.5), (float(max(sizes)), 0.5)]}
@@ -38,7 +36,8 @@ def control_figures(records: Sequence[Record]) -> Figures:
         accuracy.append(Panel(_task_title(task), curves, chance, limits=(0.4, 1.03)))
         if task == "majority":
             robust = curves_of(group, network_title, "n", "robust")
-            accuracy.append(Panel(f"{_task_title(task)}: right while a word moves", robust, limits=(-0.03, 1.03)))
+            title = f"{_task_title(task)}: right while a word moves"
+            accuracy.append(Panel(title, robust, limits=(-0.03, 1.03), label="share that stays right"))
         s_of_n.append(Panel(_task_title(task), curves_of(group, network_title, "n", "sensitivity")))
     targeted = held(records)
     targets = [one.target or 0.0 for one in targeted]
@@ -107,6 +106,11 @@ def control_figures(records: Sequence[Record]) -> Figures:
     }
 
 
+def _map(record: Record) -> str:
+    """The map whose layer the network has: their colours are one."""
+    return {"dense": "rf", "softmax": "raf"}.get(record.layer, f"{record.layer}-raf")
+
+
 def _task_title(task: str) -> str:
     return TASK_TITLES[task].capitalize()
 
@@ -166,7 +170,7 @@ def _along_training(records: Sequence[Record]) -> tuple[list[Panel], list[Panel]
         by_name = sorted(grouped(groups[task, n], name).items())
         curves = {key: points for (key,), part in by_name if (points := _steps(part, "along_sensitivity"))}
         of_s.append(Panel(f"{_task_title(task)}, {n} words", curves))
-    return quality, of_s, styles_of(sorted(map(name, trained)))
+    return quality, of_s, styles_of({name(one): _map(one) for one in sorted(trained, key=name)})
 
 
 def _steps(records: Sequence[Record], column: str) -> Points:

@@ -213,7 +213,7 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Finding]:
         return
     beside = f"S, beside it, is {_mean(few, 'sensitivity')} and {_mean(many, 'sensitivity')}."
     sentence = f"{subject}: accuracy {sentence}; {beside}"
-    yield finding(f"{after.mean:.2g}", sentence, _paired(change), after, [*few, *many])
+    yield finding(str(after), sentence, _paired(change), after, [*few, *many])
 
 
 def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Finding]:
@@ -233,7 +233,7 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
         )
         known = "Spearman's; 95 % bootstrap interval over draws. S by full search."
         records = [record for group in targets.values() for record in group]
-        yield replace(finding(f"{value:.2f}", sentence, known, value, records), interval=(low, high))
+        yield replace(finding(f"rank correlation {value:.2f}", sentence, known, value, records), interval=(low, high))
     for (target,), group in targets.items():
         yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
@@ -247,7 +247,7 @@ def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> I
             was = fmean(getattr(one, column) for one in plain if one.draw in draws)
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
             sentence = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
-            yield finding(f"{gain.mean:+.2g}", sentence, _paired(gain), gain, [*records, *plain])
+            yield finding(f"{size} of accuracy", sentence, _paired(gain), gain, [*records, *plain])
 
 
 def _controls(place: str, controls: Groups) -> Iterator[Finding]:
@@ -256,15 +256,16 @@ def _controls(place: str, controls: Groups) -> Iterator[Finding]:
         subject, change = f"{place}: {control_title(group[0])}", ratio(group, plain, "sensitivity")
         if change is not None and (sign := _sign(change, 1.0)):
             sentence = f"{subject} {'raises' if sign > 0 else 'lowers'} S, by the factor {change}."
-            yield finding(f"×{change.mean:.2g}", sentence, _paired(change), change, [*group, *plain])
+            yield finding(f"factor {change}", sentence, _paired(change), change, [*group, *plain])
         elif change is not None:
             untold.append(f"{control_title(group[0])} ({change})")
         yield from _cost(subject, group, plain)
     if untold:
-        sentence = f"{place}: whether S changes, the draws do not tell of {'; '.join(untold)}."
+        number = f"{len(untold)} control{'s' * (len(untold) > 1)}"
+        sentence = f"{place}: of {number} the draws do not tell whether S changes: {'; '.join(untold)}."
         known = "In brackets: the factor of S, paired over draws; its interval holds 1."
         records = [record for group in controls.values() for record in group]
-        yield finding(str(len(untold)), sentence, known, len(untold), records)
+        yield finding(number, sentence, known, len(untold), records)
 
 
 def _layers(subject: str, records: Sequence[Record]) -> Iterator[Finding]:
@@ -275,7 +276,7 @@ def _layers(subject: str, records: Sequence[Record]) -> Iterator[Finding]:
             f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor {factor}, from {first} "
             f"to {last}."
         )
-        yield finding(f"×{factor.mean:.3g}", sentence, _paired(factor), factor, records)
+        yield finding(f"factor {factor}", sentence, _paired(factor), factor, records)
 
 
 _ALONG_TITLES = {
@@ -306,4 +307,4 @@ def _along(place: str, controls: Groups) -> Iterator[Finding]:
             else:
                 sentence = f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
                 sentence += f"training: {now} in place of {before}."
-            yield finding(f"{change.mean:+.2g}", f"{place}: {sentence}", _paired(change), change, [*group, *plain])
+            yield finding(str(now), f"{place}: {sentence}", _paired(change), change, [*group, *plain])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordsens.plotting.records import Panel, curves_of, grid
-from wordsens.plotting.style import BARS, styles_of
+from wordsens.plotting.style import BARS, series_styles, styles_of
 from wordsens.studies.depth.summary import in_context, texts_of
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.store import Record
@@ -29,7 +29,10 @@ def _by_layer(title: str, records: Sequence[Record], column: str, label: str) ->
     for (texts, n), part in grouped(records, texts_of, "n").items():
         curves = curves_of(part, "series", "at_layer", column)
         drawn.append(Panel(f"{texts.capitalize()}, {n} words", curves))
-    styles = styles_of(record.series for record in records)
+    names = list(dict.fromkeys(record.series for record in records))
+    # A layer of attention alone is RAF, and has its colour.
+    keys = [(name, "raf" if name == "attention alone" else None) for name in names]
+    styles = dict(zip(names, series_styles(keys), strict=True))
     return grid(title, drawn, styles, ("layer", label), logarithmic=(False, True), caption=BARS)
 
 

@@ -33,15 +33,14 @@ ARCHITECTURES: tuple[dict[str, Any], ...] = (
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "d": 64, "n": (10, 40), "layers": (1, 2, 4, 12), "draws": 5, "search": "quick", "context": (0, 20, 80),
-        "trained": (10, 20),
+        "d": 32, "n": (10, 30), "layers": (1, 3, 12), "draws": 5, "context": (0, 20, 80), "trained": (10, 20),
     },
     "laptop": {
-        "d": 192, "n": (10, 40, 160), "layers": (1, 2, 3, 4, 6, 8, 12), "draws": 5, "search": "quick",
+        "d": 192, "n": (10, 40, 160), "layers": (1, 2, 3, 4, 6, 8, 12), "draws": 5,
         "context": (0, 20, 80, 200), "trained": (10, 40, 160),
     },
     "full": {
-        "d": 384, "n": (10, 40, 160), "layers": tuple(range(1, 13)), "draws": 10, "search": "normal",
+        "d": 384, "n": (10, 40, 160), "layers": tuple(range(1, 13)), "draws": 10,
         "context": (0, 20, 80, 200), "trained": (10, 40, 160),
     },
 }  # fmt: skip
@@ -66,7 +65,7 @@ def preset(
         InputError: no such model or column; no text has enough words.
     """
     sizes = PRESETS[scale]
-    common = {"dtype": "float32", "search": sizes["search"], "draw": list(range(sizes["draws"]))}
+    common = {"dtype": "float32", "draw": list(range(sizes["draws"]))}
     width = min(sizes["d"], load_encoder(source.encoder).dimension)
     grids: list[dict[str, Any]] = []
     real = [n for n in sizes["n"] if texts_at_least(source, n, seed=seed, most=1)]
@@ -110,6 +109,7 @@ def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any],
             continue
         grid = {**common, "map": "model", "model": model, "model_layer": layers, "text": text}
         grid |= {"n": lengths[-1:] if quick else lengths, "d": phi.stack.dimension}
+        grid |= {"search": "quick"} if quick else {}
         grids.append(grid)
         if not quick or kind is source:
             grids.append({**grid, "random_weights": True, "model_layer": [last] if quick else layers})

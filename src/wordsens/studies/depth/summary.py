@@ -8,13 +8,25 @@ from typing import Any
 from wordsens.display.content import Finding, Table
 from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.statistics.power_law import centred, least_squares_slope
-from wordsens.sweeps.experiment import Column, Summary, estimate, finding, grouped, ratio, table, text_title
+from wordsens.sweeps.experiment import (
+    Column,
+    Summary,
+    estimate,
+    finding,
+    grouped,
+    ratio,
+    table,
+    text_title,
+    value_of,
+)  # fmt: skip
 from wordsens.sweeps.store import Record
 
 _MEASURES: dict[str, Column] = {
-    "S": "value", "average": "average", "predicted average": "predicted", "small radius": "small_radius",
-    "removal": "removal",
+    "S": "value", "average": "average", "small radius": "small_radius", "removal": "removal",
 }  # fmt: skip
+_CURVE: dict[str, Column] = {"layers of": "series", "texts": lambda record: texts_of(record), "n": "n", "d": "d"}
+_BY_LAYER: dict[str, Column] = {**_CURVE, "layer": "at_layer"}
+_AROUND: dict[str, Column] = {**_CURVE, "words in front": "front", "behind": "behind"}
 
 
 def summarize(records: Sequence[Record]) -> Summary:
@@ -22,28 +34,26 @@ def summarize(records: Sequence[Record]) -> Summary:
     plain = [record for record in records if not in_context(record)]
     random = [record for record in plain if record.model is None]
     trained = [record for record in plain if record.model is not None]
-    keys: dict[str, Column] = {"layers of": "series", "texts": texts_of, "n": "n", "d": "d"}
-    by_layer = {**keys, "layer": "at_layer"}
     tables = [
-        _growth(random + trained),
-        table("Random transformers, every layer", random, by_layer, _MEASURES),
+        _growth("Random transformers: S of one word over the layers", random, "value"),
+        _growth("Trained model: S of one word over the layers", trained, "value"),
+        _growth("Random transformers: the average case over the layers", random, "average"),
+        table("Random transformers, every layer", random, _BY_LAYER, _MEASURES | {"predicted": "predicted"}),
+        table("Trained model, every layer", trained, _BY_LAYER, _MEASURES),
         table(
-            "Trained model, every layer", trained, by_layer,
-            {name: column for name, column in _MEASURES.items() if name != "predicted average"},
+            "Words in front and behind",
+            [record for record in records if in_context(record)],
+            _AROUND,
+            {name: _MEASURES[name] for name in ("S", "average")},
         ),
-        table(
-            "Words in front and behind", [record for record in records if in_context(record)],
-            {"map": "series", "texts": texts_of, "n": "n", "words in front": "front", "words behind": "behind"},
-            {"S": "value", "average": "average"},
-        ),
-    ]  # fmt: skip
+    ]
     return Summary(
         tuple(rows for rows in tables if rows.rows),
-        "S of one word, a lower bound; average: random Deltas. Means over draws, ± one standard error.",
+        "S of one word, a lower bound. Means over draws, ± one standard error; exponents b of S ~ layer^b with 95 % "
+        "intervals over draws.",
         (*_over_layers(random), *_training(trained), *_predictions(random), *_contexts(records)),
-        "Small radius: the Jacobian's norm times the radius over the features' norm. "
-        "Exponents: the mean over draws of the slope of log S on log layer, with Student's 95 % interval over draws. "
-        "Predicted average: the law as d grows. Removal: the change of the other rows when the word is left out.",
+        "Average: random Deltas; predicted: its law as d grows. Small radius: the Jacobian's norm times the radius, "
+        "over the features' norm. Removal: the change of the other rows when the word is left out.",
     )
 
 
@@ -79,17 +89,17 @@ def _logs(values: Iterable[float]) -> Any:
     return np.log(np.array(list(values), dtype=np.float64))
 
 
-def _growth(records: Sequence[Record]) -> Table:
-    """A row a curve: S behind its first and last layer, the exponents of S and of the average case."""
-    headings = ("layers of", "texts", "n", "d", "layers", "S, first", "S, last", "exponent (95 % CI)", "of the average")
+def _growth(title: str, records: Sequence[Record], column: str) -> Table:
+    """A row a curve: the measure behind its first and last layer, and its exponent."""
     rows = []
-    for (series, texts, n, d), curve in settings(records).items():
-        ends = _ends(curve)
-        first, last = (group[0].at_layer for group in ends)
-        values = [estimate(group) for group in ends]
-        exponents = [_with_interval(exponent(curve, column)) for column in ("value", "average")]
-        rows.append((series, texts, n, d, f"{first}-{last}", *values, *exponents))
-    return Table("S of one word over the layers", headings, tuple(rows))
+    for curve in settings(records).values():
+        first, last = _ends(curve)
+        if (slope := exponent(curve, column)) is None:
+            continue
+        keys = [value_of(curve[0], key) for key in _CURVE.values()]
+        layers = f"{first[0].at_layer}-{last[0].at_layer}"
+        rows.append((*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope)))
+    return Table(title, (*_CURVE, "layers", "first", "last", "exponent (95 % CI)"), tuple(rows))
 
 
 def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
@@ -99,43 +109,46 @@ def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     return first, last
 
 
-def _with_interval(slope: Estimate | None) -> str | None:
-    if slope is None or slope.draws < LEAST:
+def _with_interval(slope: Estimate) -> str | None:
+    if slope.draws < LEAST:
         return None
     low, high = slope.interval
     return f"{slope.mean:.2f} ({low:.2f}, {high:.2f})"
 
 
 def _over_layers(records: Sequence[Record]) -> list[Finding]:
-    """For each architecture on how many kinds and lengths of text S grows or falls over the layers, with the factors;
-    then the same of the average case."""
+    """The architectures by what S does over the layers on the kinds and lengths of text; then the average case's."""
     claims = []
     for column, name, surety in (
         ("value", "S of one word", ("attained", "95 % interval")),
-        ("average", "The average case, a random move,", ("95 % interval",)),
+        ("average", "the average case, a random move,", ("95 % interval",)),
     ):
-        parts, growing, layers = [], 0, (0, 0)
+        outcomes: dict[str, list[str]] = {}
+        ends, settings_of_all = ("", ""), 0
         for (series,), of_series in grouped(records, "series").items():
             slopes, factors = [], []
             for curve in settings(of_series).values():
                 first, last = _ends(curve)
-                layers = first[0].at_layer, last[0].at_layer
                 slope, change = exponent(curve, column), ratio(last, first, column)
                 if slope is not None and change is not None and slope.draws >= LEAST:
                     slopes.append(slope.interval)
                     factors.append(change.mean)
-            if not slopes:
-                continue
-            up, down = sum(low > 0 for low, _ in slopes), sum(high < 0 for _, high in slopes)
-            growing += up == len(slopes)
-            counts = [f"grows in {up}" * (up > 0), f"falls in {down}" * (down > 0)]
-            does = " and ".join(filter(None, counts)) or "shows no trend in any"
-            span = f"×{min(factors):.2g} to ×{max(factors):.2g}"
-            parts.append(f"{series}: {does} of {len(slopes)} ({span})")
-        if parts:
-            sentence = f"{name} from layer {layers[0]} to {layers[1]}, by kind and length of text: {'; '.join(parts)}."
-            known = "Counted by the 95 % interval of the exponent over draws; in brackets the factors, last over first."
-            claims.append(finding(f"{growing} of {len(parts)}", sentence, known, growing, records, surety))
+                    ends = first[0].at_layer, last[0].at_layer
+            if slopes:
+                count, settings_of_all = len(slopes), max(settings_of_all, len(slopes))
+                grows, falls = sum(low > 0 for low, _ in slopes), sum(high < 0 for _, high in slopes)
+                does = [f"grows in {grows} of {count}"] * bool(grows) + [f"falls in {falls} of {count}"] * bool(falls)
+                outcome = " and ".join(does) or "shows no trend"
+                outcomes.setdefault(outcome, []).append(f"{series} (×{min(factors):.2g} to ×{max(factors):.2g})")
+        if outcomes:
+            parts = [f"it {outcome} with {', '.join(members)}" for outcome, members in outcomes.items()]
+            sentence = (
+                f"{name[0].upper()}{name[1:]} from layer {ends[0]} to {ends[1]}, on {settings_of_all} kinds and "
+                f"lengths of text: {'; '.join(parts)}."
+            )
+            known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
+            factor = f"{len(outcomes.get(f'grows in {settings_of_all} of {settings_of_all}', []))} grow"
+            claims.append(finding(factor, sentence, known, settings_of_all, records, surety))
     return claims
 
 
@@ -155,9 +168,10 @@ def _training(records: Sequence[Record]) -> list[Finding]:
                 ratios.append(change.mean)
                 parts.append(f"{texts} of {n} rows {values[0]} against {values[1]}")
         if parts:
+            factors = " to ".join(dict.fromkeys(f"{factor:.2g}" for factor in (min(ratios), max(ratios))))
             sentence = (
-                f"Behind its last layer one word moves {model} by {min(ratios):.2g} to {max(ratios):.2g} times as much "
-                f"as the same architecture with random weights: {'; '.join(parts)}."
+                f"Behind its last layer one word moves {model} {factors} times as much as the same architecture with "
+                f"random weights: {'; '.join(parts)}."
             )
             known = "Attained; means over draws, ± one standard error. The ball's radius is the word's own length."
             claims.append(finding(f"×{fmean(ratios):.2g}", sentence, known, fmean(ratios), of_model, ("attained",)))

@@ -149,9 +149,11 @@ def _about(series: Sequence[GeneralizationSeries]) -> Finding:
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. "
         f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact binomial."
     )
-    least = min(one.noticed or 0.0 for one in series)
+    largest = [group[-1] for group in grouped(series, "text", "n", "training").values()]
+    fewest = min(largest, key=lambda one: one.noticed or 0.0)
+    number = f"{fewest.hits(NOTICED)} of {len(fewest.errors)} texts"
     cells = [cell for one in series for cell in one.cells]
-    return finding(f"{least:.0%}", f"{sentence}{'; '.join(parts)}.", known, least, cells)
+    return finding(number, f"{sentence}{'; '.join(parts)}.", known, fewest.noticed or 0.0, cells)
 
 
 def _shares(series: Sequence[GeneralizationSeries]) -> str:
@@ -185,12 +187,12 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Finding:
         obeyed += [name] if high < 0.5 else []
         broken += [name] if low > 0.5 else []
     sentence = (
-        f"Theory leaves fully connected random features no error below (2 − {LIMIT:g})² = {THEOREM:.2f} there, in the "
-        "limit of wide layers and many words: they do not notice the change."
+        f"Theory leaves fully connected random features an error of at least {THEOREM:.2f}, (2 − {LIMIT:g})², "
+        "there, in the limit of wide layers and many words: they do not notice the change."
     )
     sentence += f" In most samples this is kept by {'; '.join(obeyed)}." if obeyed else ""
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
     if left := len(rows) - len(obeyed) - len(broken):
         sentence += f" Of {left} of the {len(rows)} rows the samples tell neither."
     known, cells = "Predicted: Theorems 4 and 5, a limit.", [cell for one in rows for cell in one.cells]
-    return finding(f"{THEOREM:.2f}", sentence, known, THEOREM, cells, ("predicted", "95 % interval"))
+    return finding(f"at least {THEOREM:.2f}", sentence, known, THEOREM, cells, ("predicted", "95 % interval"))

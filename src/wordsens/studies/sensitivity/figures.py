@@ -48,8 +48,8 @@ _DASHES = (0, (4, 2))
 _TALLEST_BAND = 2.0
 """A series whose upper bounds go farther beyond everything else has no band: it would press the curves flat."""
 
-_ALL_WORDS, _MIDDLE_WORDS, _BRACKET = 0.09, 0.14, 0.2
-"""The strength of a band: of every word, of the middle half of the words, and up to the upper bound."""
+_ALL_WORDS, _MIDDLE_WORDS, _BRACKET, _HATCH = 0.12, 0.28, 0.16, "////"
+"""The strength of a band: every word, the middle half of the words, and up to the upper bound, which is hatched."""
 
 _SAME_LAW = 0.02
 
@@ -116,7 +116,7 @@ def sensitivity_figure(
     axes[0].set_ylabel("word sensitivity S (attained)")
     if title:
         figure.suptitle(title)
-    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Shaded: up to the upper bound."
+    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Hatched: up to the upper bound."
     return figure
 
 
@@ -204,6 +204,8 @@ def _draw(
         bounded = [(point.n, point.mean, point.upper) for point in points if point.upper is not None]
         sizes, means, uppers = (list(column) for column in zip(*bounded, strict=True))
         panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5)
+        lines = {"facecolor": "none", "edgecolor": colour, "linewidth": 0, "hatch": _HATCH}
+        panel.fill_between(sizes, means, uppers, **lines, zorder=0.5)  # an SVG gives lines and ground one opacity
     if len(theory) > 1:
         panel.plot(*zip(*theory, strict=True), color=colour, linestyle=_DASHES, zorder=1)
     beyond = [(point.n, point.predicted) for point in points if point.predicted and not point.in_range]
@@ -234,13 +236,11 @@ def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) 
         labels.append(label)
 
     if detail and any(one.all_words and point.words for one in series for point in one.points):
-        entry(
-            (Patch(alpha=_ALL_WORDS, **grey), Patch(alpha=0.3, **grey)),
-            "below: every word, and the middle half of them",
-        )
+        entry(Patch(alpha=0.2, **grey), "light: every word")
+        entry(Patch(alpha=0.6, **grey), "darker: the middle half of the words")
     if len(bounded) > len(beyond):
         what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
-        entry(Patch(alpha=0.3, **grey), f"band: up to the {what}")
+        entry(Patch(facecolor="none", edgecolor=GUIDE, linewidth=0, hatch=2 * _HATCH), f"hatched: up to the {what}")
     if predicted:
         entry(Line2D([], [], color=GUIDE, linestyle=_DASHES), "theory at these n and d, no bound")
     if not all(one.in_range for one in predicted):

@@ -81,7 +81,7 @@ def _about(series: Sequence[Series]) -> Finding:
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
     cells = [cell for one in series for cell in one.cells]
     return finding(
-        f"{times(point.mean)}×", minus(f"{sentence}."), _known(first) + others, point.mean, cells, _kinds(first)
+        f"{times(point.mean)} times", minus(f"{sentence}."), _known(first) + others, point.mean, cells, _kinds(first)
     )
 
 
@@ -155,14 +155,14 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
         factor = more.mean / less.mean
         cells = (*attention.cells, *other.cells)
-        return [finding(f"{times(factor)}×", sentence + elsewhere, f"{known}.", factor, cells, kinds)]
+        return [finding(f"{times(factor)} times", sentence + elsewhere, f"{known}.", factor, cells, kinds)]
     return []
 
 
 def _relu_against_softmax(series: Sequence[Series]) -> list[Finding]:
     """The difference of the exponents on like texts."""
     softmax = {(one.text, one.d, one.varied): one.fit for one in series if one.map == "raf" and one.fit is not None}
-    gaps, largest, cells = [], 0.0, []
+    gaps, largest, number, cells = [], 0.0, "no faster", []
     for one in series:
         other = softmax.get((one.text, one.d, one.varied))
         if one.map != "relu-raf" or one.fit is None or other is None:
@@ -172,8 +172,10 @@ def _relu_against_softmax(series: Sequence[Series]) -> list[Finding]:
         reach = student(min(other.freedom, one.fit.freedom)) * error
         how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
         gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
+        if gap > max(reach, largest):
+            number = f"{gap:.2f} ± {error:.2f}"
         largest = max(largest, gap)
         cells += one.cells
     sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."
     known = "± one standard error of least squares."
-    return [finding(f"{largest:.2f}", sentence, known, largest, cells)] if gaps else []
+    return [finding(number, sentence, known, largest, cells)] if gaps else []
