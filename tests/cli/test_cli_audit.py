@@ -181,6 +181,34 @@ def test_an_endpoint_is_audited_and_one_that_hangs_is_left(wordsens, asked):
         assert "did not answer within 0.5 s" in run.err
 
 
+def test_an_endpoint_that_fails_late_leaves_what_was_finished(wordsens, asked):
+    arguments, out = asked
+    audit = [*arguments[2:], "--quiet"]
+
+    class Late:
+        """Well for so many requests, then broken."""
+
+        def __init__(self, well):
+            self.well = well
+
+        def __call__(self, texts):
+            self.well -= 1
+            return good(texts) if self.well >= 0 else {"data": good(texts)["data"][1:]}
+
+    with serving(good) as (url, script):
+        wordsens("audit", "--endpoint", url, *audit, "--out", str(out.parent / "whole"), "--json")
+        whole = len(script.asked)
+    late = Late(whole - 1)
+    with serving(late) as (url, script):
+        run = wordsens("audit", "--endpoint", url, *audit)
+        assert (run.code, len(run.err.splitlines())) == (1, 1)
+        assert "gave no embeddings" in run.err
+        late.well, before = whole, len(script.asked)
+        run = wordsens("audit", "--endpoint", url, *audit, "--resume", "--json")
+        assert (run.code, json.loads(run.out)["texts"]) == (0, 3)
+        assert len(script.asked) - before < whole
+
+
 def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
     arguments, out = asked
     wordsens(*arguments)

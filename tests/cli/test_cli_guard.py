@@ -27,6 +27,18 @@ def test_one_pair(wordsens):
     assert (run.code, run.out) == (0, "different\tantonym: enable / disable\n")
 
 
+def test_what_a_cache_should_do_is_said_beside_the_verdict(wordsens):
+    unsure = ("Add a pinch of nutmeg.", "Add a pinch of cinnamon.")
+    run = wordsens("guard", *unsure)
+    assert (run.out.split("\t")[0], "cache should miss" in run.err, "second opinion" in run.err) == (
+        "unsure",
+        True,
+        True,
+    )
+    assert "may give the answer" in wordsens("guard", *SAME).err
+    assert wordsens("guard", *unsure, "--quiet").err == wordsens("guard", *unsure, "--json").err == ""
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -19,7 +19,6 @@ from wordsens.evaluation.audit.text import (
     audit_text,
     chosen_words,
 )
-from wordsens.evaluation.texts import MOST_REPLACEMENTS, Replacements
 from wordsens.models.black_box import FunctionModel
 from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
@@ -58,8 +57,8 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
 
 
 def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
-    def offered(word):
-        return {"not": ("very", "and", "not"), "good": ("bad",)}.get(word, ())
+    def offered(text, span):
+        return {"not": ("very", "and"), "good": ("bad",)}.get(text[slice(*span)], ())
 
     found = audit_text(phi, TEXT, offered, **SHORT | {"words_per_text": 9})
     by_word = {word.word: word for word in found.measured}
@@ -162,7 +161,6 @@ def test_layers_and_heads(phi):
 
 
 REVIEW = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
-OFFERED = Replacements([REVIEW.text, "nor ever a dull book of the old kind without end"])
 
 
 def letters(texts):
@@ -170,8 +168,12 @@ def letters(texts):
 
 
 def test_removals_and_swaps_are_those_of_plain_encoding():
-    model = as_model(letters)
-    found = audit_black_box(model, REVIEW, OFFERED, max_words=9, words_per_text=4)
+    model, rng = as_model(letters), torch.Generator().manual_seed(0)
+
+    def offered(text, span):
+        return ["lamp", "never", "it"][: int(torch.randint(1, 4, (), generator=rng))]
+
+    found = audit_black_box(model, REVIEW, offered, max_words=9, words_per_text=4)
     read = "The film was not good, and nobody liked"
     assert (found.words, found.words_lost, found.negations_lost) == (9, 3, 0)
     assert {"not", "nobody"} < {word.word for word in found.measured}
@@ -185,7 +187,7 @@ def test_removals_and_swaps_are_those_of_plain_encoding():
         assert math.isnan(word.sensitivity)
         assert word.swapped_for != word.word
     assert found.value == max(word.removal for word in found.measured)
-    assert found.evaluations <= 1 + 4 * (1 + MOST_REPLACEMENTS)
+    assert found.evaluations <= 1 + 4 * (1 + 3)
 
 
 class ReadsTheEnd(FunctionModel):

@@ -51,10 +51,10 @@ def test_every_number_is_that_of_classifying_again(found):
     for word in found.words[::5]:
         text = found.texts[word.text]
         at = int(moderation([text])[0].argmax())
-        for value, to, changed in (
-            (word.removal, word.removed_to, without(text, (word.start, word.stop))),
-            (word.swap, word.swapped_to, with_word(text, (word.start, word.stop), word.swapped_for)),
-        ):
+        changes = [(word.removal, word.removed_to, without(text, (word.start, word.stop)))]
+        if word.swapped_for is not None:
+            changes += [(word.swap, word.swapped_to, with_word(text, (word.start, word.stop), word.swapped_for))]
+        for value, to, changed in changes:
             again = moderation([changed])[0]
             assert value == pytest.approx(float(again[at] - moderation([text])[0, at]))
             assert to == (None if int(again.argmax()) == at else ("fine", "rude")[int(again.argmax())])

@@ -1,5 +1,6 @@
 """Endpoints: what is sent, what comes back, and every way in which a server can fail."""
 
+import logging
 import socket
 import time
 
@@ -127,3 +128,41 @@ def test_a_wrong_answer_is_told_in_one_line(answer, message):
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, InputError)
+
+
+def test_a_number_that_is_none_is_told_with_its_text():
+    """JSON knows no NaN, but many servers write it."""
+
+    def one_is_nan(texts):
+        answer = good(texts)
+        answer["data"][1]["embedding"][0] = float("nan")
+        return answer
+
+    with serving(good, good, good, one_is_nan) as (url, _):
+        model = as_model(Endpoint(url=url))
+        with pytest.raises(EndpointError, match=r"not finite for the text 'The door is not open.'; its answer must be"):
+            model.encode(TEXTS)
+
+
+def test_every_second_request_refused_is_answered_and_the_waiting_is_said(caplog):
+    limited = [(429, b"", {}), good]
+    with serving(*limited * 8) as (url, _), caplog.at_level(logging.WARNING, "wordsens"):
+        endpoint = Endpoint(url=url, backoff=0.01)
+        for _ in range(8):
+            assert endpoint.vectors(TEXTS) == [vector(text) for text in TEXTS]
+    said = [record.getMessage() for record in caplog.records]
+    assert [message.partition("(")[2] for message in said] == [
+        "wait 1, 0.01 s in all)", "wait 2, 0.02 s in all)", "wait 4, 0.04 s in all)", "wait 8, 0.08 s in all)",
+    ]  # fmt: skip
+    assert all("answered 429 Too Many Requests; asking again in 0.01 s" in message for message in said)
+
+
+def test_a_limit_that_does_not_end_and_a_wait_that_is_too_long_are_one_line():
+    with serving((429, b"", {})) as (url, script):
+        with pytest.raises(EndpointError, match=r"answered 429 Too Many Requests, 3 times$"):
+            asked(url, retries=2)
+        assert len(script.asked) == 3
+    with serving((429, b"", {"Retry-After": "600"})) as (url, script):
+        with pytest.raises(EndpointError, match=r"429 Too Many Requests; no time is left of 5 s$"):
+            asked(url)
+        assert (len(script.asked), asked.seconds < 2) == (1, True)

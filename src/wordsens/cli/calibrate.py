@@ -37,7 +37,7 @@ class CalibrateOptions(ModelOptions, OutputOptions):
         self.require_files("html")
 
 
-@takes(CalibrateOptions)
+@takes(CalibrateOptions, first=("pairs", "budget", "guard", "distance", "html"))
 def calibrate(options: CalibrateOptions) -> None:
     """Find the threshold that keeps a budget of false hits, and what it costs. Exit code 3 where there is none.
 

@@ -116,7 +116,7 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         self.require_files("write_pairs", "save_baseline", "junit", "markdown", "csv_file", "html")
 
 
-@takes(CheckOptions)
+@takes(CheckOptions, first=("threshold", "texts", "pairs", "guard", "requirements"))
 def check(options: CheckOptions) -> None:
     """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit code 3 when it fails.
 

@@ -92,7 +92,7 @@ class CompareOptions(TextOptions, CommandOptions):
         self.require_files("junit", "out", "html")
 
 
-@takes(CompareOptions)
+@takes(CompareOptions, first=("texts", "pairs", "threshold", "requirements", "html"))
 def compare(options: CompareOptions) -> None:
     """Find what differs between two models, or one before and after a change, on your own texts. A gate for CI.
 

@@ -57,7 +57,7 @@ class ExplainOptions(ModelOptions, CommandOptions):
         self.require_files("html")
 
 
-@takes(ExplainOptions)
+@takes(ExplainOptions, first=("classes", "target", "tries", "leaders", "html"))
 def explain(options: ExplainOptions) -> None:
     """Find the words that carry the score of two texts, a class, or an embedding.
 

@@ -16,7 +16,7 @@ class FlipsOptions(TextOptions, CommandOptions):
 
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="A name or folder of a classifier.", show_default=False),
+        typer.Argument(metavar="MODEL", help="A name or folder of a classifier.", show_default=False),
     ] = None
     encode: Annotated[
         str | None, unset("module:function, from a list of texts to an array (texts, classes); instead of MODEL.")
@@ -39,7 +39,7 @@ class FlipsOptions(TextOptions, CommandOptions):
             require_count("max_words", self.max_words)
 
 
-@takes(FlipsOptions)
+@takes(FlipsOptions, first=("texts", "text_column", "limit", "labels", "requirements"))
 def flips(options: FlipsOptions) -> None:
     """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
 

@@ -32,7 +32,7 @@ class GuardOptions:
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIRST SECOND]",
+            metavar="FIRST SECOND",
             help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and second.",
             show_default=False,
         ),
@@ -76,7 +76,7 @@ class GuardOptions:
             raise InputError("`--rewrite` needs two files: the original and the rewritten text")
 
 
-@takes(GuardOptions)
+@takes(GuardOptions, first=("pairs", "out", "require_same", "rewrite", "as_json"))
 def guard(options: GuardOptions) -> None:
     """May two near-duplicates be treated as the same? For semantic caches and memories, by rules, without a model.
 
@@ -96,13 +96,17 @@ def guard(options: GuardOptions) -> None:
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
             unread += 1
-            line = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
-        else:
-            judgement = judge(*pair)
-            others += judgement.verdict != "same"
-            line = printable(f"{judgement.verdict}\t{judgement.reason}")
-            line = json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line
-        _print(line, flush=not options.texts)
+            error = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
+            _print(error, flush=True)
+            continue
+        judgement = judge(*pair)
+        others += judgement.verdict != "same"
+        line = printable(f"{judgement.verdict}\t{judgement.reason}")
+        _print(json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line, flush=True)
+        if options.texts and not (options.as_json or options.quiet):
+            from wordsens.findings.guard import ADVICE
+
+            notice(ADVICE[judgement.verdict])
     if unread:
         raise InputError(
             f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"

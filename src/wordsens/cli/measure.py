@@ -93,8 +93,8 @@ class MeasureOptions:
     swaps: Annotated[
         bool,
         _search(
-            "Also the real word that moves the map most in the place of each searched word, of the encoder's "
-            "vocabulary.",
+            "Also the word of the encoder's vocabulary that moves the map most in the place of each searched word, "
+            "whether or not a writer would put it there.",
             "--swaps",
         ),
     ] = False
@@ -195,13 +195,13 @@ class MeasureOptions:
         return checked_options(**own, **{name: getattr(self, name) for name in names})
 
 
-@takes(MeasureOptions)
+@takes(MeasureOptions, first=("maps", "texts", "radius", "swaps", "out"))
 def measure(options: MeasureOptions) -> None:
     """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
 
-    S = sup over the word i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
-
-    Each number is a lower bound of the sup, attained by a perturbation.
+    S is how far the features move, over their length, when a word's vector moves by at most the radius in the worst
+    direction that was found: 0.5 is half their length. It is a lower bound; with --verbose an upper bound stands beside
+    it.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """

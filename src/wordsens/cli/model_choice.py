@@ -1,5 +1,6 @@
 """What the commands about a model share: the model, the texts, the seed and the output that they are given."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         require_count("threads", self.threads)
+        logging.getLogger("wordsens").setLevel(logging.ERROR if self.quiet else logging.WARNING)
 
     def require_files(self, *names: str) -> None:
         """InputError where one of these options names no file in a folder that exists."""
@@ -126,7 +128,7 @@ class ModelOptions:
         InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with another of them.
     """
 
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=_NAME, show_default=False)] = None
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_NAME, show_default=False)] = None
     encode: Annotated[str | None, unset(_ENCODE, panel=MODEL)] = None
     endpoint: Annotated[str | None, unset(_ENDPOINT, "--endpoint", panel=MODEL)] = None
     endpoint_model: Annotated[str | None, unset("The model's name on the endpoint.", panel=MODEL)] = None

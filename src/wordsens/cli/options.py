@@ -1,18 +1,24 @@
 """Options that several commands share, and commands whose options are the fields of a dataclass."""
 
+import copy
 import functools
 import gc
 import inspect
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
+from typer.models import ArgumentInfo
 
 from wordsens.maps.registry import OPTIONS
 from wordsens.signatures import keywords_of
 
 Options = TypeVar("Options")
+
+FURTHER = "Further options"
+"""The panel of options without one, in a command that names those that people use first."""
 
 
 def option(text: str, *names: str, panel: str | None = None, default: bool = True) -> Any:
@@ -53,11 +59,14 @@ def _cpu_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+def takes(
+    options: type[Options], *, first: Sequence[str] = ()
+) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
 
     The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can
-    be refused before anything heavy is loaded. A field `threads` is the number of CPU threads that the command uses.
+    be refused before anything heavy is loaded. A field `threads` is the number of CPU threads that the command uses. In
+    its help the options named `first`, those that people use first, stand alone in the first panel.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
@@ -78,6 +87,14 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
     for kind, *info in (get_args(parameter.annotation) for parameter in parameters):
         if kind is bool and info[0].metavar is None:
             info[0].metavar = ""  # else help shows "<bool>" beside a flag
+    if first:
+        parameters = [_in_panel(parameter, first) for parameter in parameters]
+        parameters.sort(
+            key=lambda parameter: (
+                parameter.name not in first,
+                get_args(parameter.annotation)[1].rich_help_panel == FURTHER,
+            )
+        )
 
     def made(function: Callable[[Options], None]) -> Callable[..., None]:
         @functools.wraps(function)
@@ -91,7 +108,19 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
 
         command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        # Line breaks within a paragraph are those of this file, not those of a screen.
+        command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(function.__doc__ or ""))
         del command.__wrapped__
         return command
 
     return made
+
+
+def _in_panel(parameter: inspect.Parameter, first: Sequence[str]) -> inspect.Parameter:
+    """The parameter in the first panel of the help if it is named, else in its own, or else in the last."""
+    kind, info = get_args(parameter.annotation)
+    if isinstance(info, ArgumentInfo):
+        return parameter
+    info = copy.copy(info)
+    info.rich_help_panel = None if parameter.name in first else info.rich_help_panel or FURTHER
+    return parameter.replace(annotation=Annotated[kind, info])

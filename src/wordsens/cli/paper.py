@@ -138,7 +138,7 @@ class PaperOptions(PlaceOptions):
         return words[: words.index("attention") + 1] if "attention" in words else words
 
 
-@takes(PaperOptions)
+@takes(PaperOptions, first=("scale", "texts", "out", "workers", "seed"))
 def paper(options: PaperOptions) -> None:
     """The paper's experiments on real and Gaussian texts: records, figures and tables.
 

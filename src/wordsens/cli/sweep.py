@@ -29,7 +29,7 @@ _LISTED = 6
 Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A YAML file, or the folder of a run.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
+    typer.Argument(metavar="KEY=VALUE", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
 ]
 Out = Annotated[str | None, option("The sweep's folder; default: the sweep's name.")]
 

@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wordsens.cli.columns import columns_on_screen
 from wordsens.display.content import LEVELS, Display, Findings, Marked, Section, Shade, Strong, Table, Words, plain
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
@@ -79,8 +80,8 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """The console for progress and notices."""
-    return _Screen(stderr=True, soft_wrap=True)
+    """The console for progress and notices: a notice is one line in a file, and wraps between words on a terminal."""
+    return _Screen(stderr=True, soft_wrap=sys.stderr is None or not sys.stderr.isatty())
 
 
 def notice(message: str) -> None:
@@ -106,17 +107,6 @@ def _style(shade: Shade) -> str:
     """The style of a shade, in the colours of the pages."""
     ramp = _FALLS if shade.falls else _RISES
     return f"{ramp[shade.level * len(ramp) // LEVELS]}{' bold' * shade.decides}"
-
-
-def table(*columns: tuple[str, str]) -> Grid:
-    """An empty table with (heading, justification) columns, closer together on a narrow screen: words wrap, numbers at
-    the right do not."""
-    gap = 2 if stdout().width >= 100 else 1
-    empty = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    for heading, side in columns:
-        number = side == "right"
-        empty.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold")
-    return empty
 
 
 def duration(seconds: float) -> str:
@@ -162,13 +152,8 @@ def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
     if quiet or not console.is_terminal:
         yield Reporter(total, what, bar=None, plain=not quiet)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
+    counted = TextColumn("{task.fields[count]} {task.fields[left]}")
+    with Progress(TextColumn("{task.description}"), BarColumn(), counted, console=console, transient=True) as bar:
         yield Reporter(total, what, bar=bar, plain=False)
 
 
@@ -203,23 +188,31 @@ def _print_part(part: Any, *, verbose: bool) -> None:
     elif isinstance(part, Words):
         pieces = [piece if isinstance(piece, str) else (piece.text, _style(piece)) for piece in part.pieces]
         console.print(Text.assemble(*([f"{part.title}: "] if part.title else []), *pieces))
-        if part.legend is not None:
+        if part.legend is not None and console.color_system is not None and not console.no_color:
             console.print(Text(f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.", style="dim"))
     elif isinstance(part, Table) and part.rows and (verbose or not part.folded):
         _print_table(part, whole=verbose and part.folded)
 
 
 def _print_table(data: Table, *, whole: bool) -> None:
+    """Lines break between words. What is wider than the screen goes on below, behind the columns that name a row."""
     console = stdout()
     console.print()
     if data.title:
         console.print(Text(data.title, style="bold"))
-    sides = ["right" if data.is_number(place) else "left" for place in range(len(data.headings))]
-    drawn = table(*zip(data.headings, sides, strict=True))
-    rows = data.rows if whole else data.rows[: data.most]
-    for row in rows:
-        drawn.add_row(*map(_cell, row))
-    console.print(drawn)
+    rows = [list(map(_cell, row)) for row in (data.rows if whole else data.rows[: data.most])]
+    columns = [[cell.plain for cell in column] for column in zip(map(Text, data.headings), *rows, strict=True)]
+    numbers, gap = [data.is_number(place) for place in range(len(columns))], 2 if console.width >= 100 else 1
+    for number, part in enumerate(columns_on_screen(columns, numbers, screen=console.width, gap=gap)):
+        if number:
+            console.print()
+        drawn = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+        for place, width in part.items():
+            side = "right" if numbers[place] else "left"
+            drawn.add_column(data.headings[place], justify=side, width=width, overflow="fold")
+        for row in rows:
+            drawn.add_row(*(row[place] for place in part))
+        console.print(drawn)
     if len(rows) < len(data.rows):
         console.print(Text(f"{len(rows)} of {len(data.rows)} are shown."))
     if data.note:

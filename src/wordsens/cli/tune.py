@@ -43,7 +43,7 @@ class TuneOptions(TextOptions, CommandOptions):
             require_count("limit", self.limit)
 
 
-@takes(TuneOptions)
+@takes(TuneOptions, first=("texts", "pairs", "steps", "lora", "device"))
 def tune(options: TuneOptions) -> None:
     """Train a model so that a meaning which one word turns around shows in its embeddings; judged on held-out pairs.
 

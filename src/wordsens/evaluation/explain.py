@@ -10,15 +10,15 @@ from torch.nn.functional import normalize
 from wordsens.display.content import Display
 from wordsens.display.page import html_fragment
 from wordsens.errors import InputError, require_count
+from wordsens.evaluation.substitutes import substitutes
 from wordsens.evaluation.text_scores import TextScore, gradient, score_of
-from wordsens.evaluation.texts import Progress, Replacements, encoded, fits
+from wordsens.evaluation.texts import Progress, encoded
 from wordsens.looks import answer_of, display_of
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.seeds import Seed
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.shipped_data import shipped_reviews
 from wordsens.text.whole_words import Span, lettered_spans, with_word, without, words_at
 
 LISTED = 8
@@ -41,7 +41,7 @@ class WordEffect:
         removal: the score without the word, less the score: one change, by encoding the text again; None, as all other
             numbers, of a word past what the model reads.
         swap, swapped_for: the largest change of the score by one of `tried` words that a writer could have put there,
-            and that word; None where none was tried, as of all words but the leading ones.
+            and that word; None where none was tried: no word is listed for it, or it is none of the leading ones.
         tried: other words that were tried.
         lowers, raises: the farthest that the score was found to fall and to rise when the word's rows move by up to
             their own length: a lower bound each of what a vector in the word's place can do; None without gradients,
@@ -193,11 +193,11 @@ def explain(
         text: the text.
         other: the text that it is compared with.
         target: the class; None for the likeliest.
-        tries: other words tried in the place of each: its counterpart of the other text, listed opposites, then the
-            model's nearest words of the same kind and ending; of a black box random ones.
+        tries: at most so many of its `substitutes`, words that a writer could put there, are tried in its place; a word
+            that has none has no swap.
         leaders: how many words of each text are exchanged and moved as vectors.
         vectors: whether each of them is also moved as a vector, where the model has gradients.
-        seed: of the random words.
+        seed: of the search of a map that takes rows.
         progress: called with (evaluations done, evaluations at most).
 
     Raises:
@@ -238,10 +238,11 @@ def explain(
         for number, change in zip(numbers, _changes(score, side, changed, count), strict=True):
             words[number] = replace(words[number], removal=change)
     pairs = _pair_effects(score, words, measured)
+    unlisted: list[str] = []
     for side, numbers in enumerate(measured):
         leading = sorted(numbers, key=lambda number: -abs(words[number].removal or 0))[:leaders]
         if leading and tries:
-            _swap(score, side, words, leading, tries, seed, count)
+            unlisted += _swap(score, side, words, leading, tries, count)
         if leading and vectors:
             note = _move(score, side, words, leading, count)
             notes += [note] if note and note not in notes else []
@@ -250,6 +251,9 @@ def explain(
                 f"only the {len(leading)} of {len(numbers)} words of {_named(score, side)} whose removal moves the "
                 f"score most were exchanged or moved as vectors; for all of them pass leaders={len(numbers)}"
             )
+    if unlisted:
+        named = ", ".join(dict.fromkeys(f"'{word}'" for word in unlisted))
+        notes.append(f"No swap: no word is listed that a writer could put in the place of {named}.")
     progress(total, total)  # a word with fewer candidates than `tries`, or a model without gradients, needs fewer
     return Explanation(score.model, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes))
 
@@ -318,31 +322,19 @@ def _pair_effects(
 
 
 def _swap(
-    score: TextScore,
-    side: int,
-    words: list[WordEffect],
-    leading: Sequence[int],
-    tries: int,
-    seed: Seed,
-    progress: Progress,
-) -> None:
-    """Into `words` the farthest swap of each leading word of that text."""
+    score: TextScore, side: int, words: list[WordEffect], leading: Sequence[int], tries: int, progress: Progress
+) -> list[str]:
+    """Into `words` the farthest swap of each leading word of that text; returned are those without substitutes."""
     text = score.texts[side]
-    of_text = {word.word.lower() for word in words if word.side == side}
-    offered = Replacements([*score.texts, *(review.text for review in shipped_reviews())], seed=seed, phi=score.map())
-    tried = []
-    for word in (words[number] for number in leading):
-        counterpart = word.counterpart or ""
-        put_first = counterpart and counterpart.lower() not in of_text and fits(word.word, counterpart)
-        others = dict.fromkeys([*([counterpart] if put_first else []), *offered(word.word)])
-        tried.append(list(others)[:tries])
     spans = [words[number].span for number in leading]
+    tried = [substitutes(text, span)[:tries] for span in spans]
     changed = [with_word(text, span, other) for span, others in zip(spans, tried, strict=True) for other in others]
     changes = iter(_changes(score, side, changed, progress))
     for number, others in zip(leading, tried, strict=True):
         if others:
             change, other = max(((next(changes), other) for other in others), key=lambda swap: abs(swap[0]))
             words[number] = replace(words[number], swap=change, swapped_for=other, tried=len(others))
+    return [words[number].word for number, others in zip(leading, tried, strict=True) if not others]
 
 
 def _move(

@@ -13,8 +13,9 @@ from torch.nn.functional import normalize
 
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
+from wordsens.evaluation.substitutes import substitutes
 from wordsens.evaluation.text_scores import gradient
-from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Replacements, choose_words, encoded
+from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
@@ -193,11 +194,10 @@ def label_flips(
         texts: the texts, each measured once; words past what the model reads are left out.
         labels: the classes' names; None: the model's own.
         words_per_text: words of a text that are measured: negations first, others at random.
-        tries: other words tried in the place of each: listed opposites, then the model's nearest words of its kind; of
-            a function random ones.
+        tries: at most so many of a word's `substitutes`, words that a writer could put there, are tried in its place.
         radius_texts: texts whose words are also moved as vectors, the first ones; 0 for none.
         requirements: such as "toxic.removal <= .1" or "all.removal <= .2"; those that are not met are `failures`.
-        seed: of the words and of the swaps.
+        seed: of the words, and of the search that moves them.
 
     Raises:
         InputError: no such model, a regression, or no text of two words.
@@ -216,7 +216,7 @@ def label_flips(
     if classifier.kind == REGRESSION:
         raise InputError(f"{classifier.name} is a regression: it gives a number and no label; use explain")
     chosen, notes = _chosen(classifier, require_texts(texts), words_per_text, seed)
-    words = _measured(classifier, chosen, tries, seed)
+    words = _measured(classifier, chosen, tries)
     if classifier.phi is not None:
         radii = [radius for each in chosen[:radius_texts] for radius in flip_radii(classifier, each.text, each.spans)]
         words[: len(radii)] = [replace(word, radius=radius) for word, radius in zip(words, radii, strict=False)]
@@ -253,11 +253,10 @@ def _chosen(
     return chosen, notes
 
 
-def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int, seed: Seed) -> list[FlipWord]:
+def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int) -> list[FlipWord]:
     """Every word's removal and best swap."""
-    offered = Replacements((each.text for each in chosen), seed=seed, phi=classifier.phi if tries else None)
     # Each text is followed by the text without each of its words, and then with each of the words tried.
-    tried = [[offered(word, tries) if tries else () for word in each.words] for each in chosen]
+    tried = [[substitutes(each.text, span)[:tries] for span in each.spans] for each in chosen]
     variants: list[str] = []
     for each, others in zip(chosen, tried, strict=True):
         swaps = [

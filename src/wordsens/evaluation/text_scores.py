@@ -59,13 +59,6 @@ class TextScore(ABC):
             InputError: a model without gradients.
         """
 
-    def map(self) -> TransformerFeatures | None:
-        """The map of `function`; None where there is none."""
-        try:
-            return self.function(0)[0]
-        except InputError:
-            return None
-
 
 def score_of(model: Any, text: str, other: str | None, target: int | None) -> TextScore:
     """The score that a model gives one or two texts; InputError for what it cannot be asked."""

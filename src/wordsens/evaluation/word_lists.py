@@ -28,7 +28,8 @@ MOVING_VERBS = ("convert", "migrate", "switch", "move", "upgrade", "change", "tr
 """Verbs whose "A to B" has a direction."""
 
 
-def _lines(name: str) -> list[str]:
+def lines_of(name: str) -> list[str]:
+    """The lines of a file of the folder `words`, without comments."""
     content = packaged_text(f"evaluation/words/{name}")
     return [line.strip() for line in content.splitlines() if line.strip() and not line.startswith("#")]
 
@@ -36,7 +37,7 @@ def _lines(name: str) -> list[str]:
 @cache
 def _of_near_misses() -> dict[str, list[tuple[str, str]]]:
     """The pairs of each heading of near_misses.txt."""
-    by_heading = re.split(r"(\w+):", " ".join(_lines("near_misses.txt")))[1:]
+    by_heading = re.split(r"(\w+):", " ".join(lines_of("near_misses.txt")))[1:]
     pairs = {}
     for heading, listed in zip(by_heading[::2], by_heading[1::2], strict=True):
         pairs[heading] = [(one, other) for one, other in (pair.strip().split("/") for pair in listed.split(","))]
@@ -87,7 +88,7 @@ def groups(listed: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
 @cache
 def antonyms() -> Table:
     """The antonyms of the near misses, and those of antonyms.txt."""
-    further = groups(pair.split() for pair in " ".join(_lines("antonyms.txt")).split(","))
+    further = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
     first = {word: (other,) for word, other in ANTONYMS.items()}
     return {word: tuple(dict.fromkeys((*first.get(word, ()), *further.get(word, ())))) for word in {**first, **further}}
 
@@ -95,7 +96,7 @@ def antonyms() -> Table:
 @cache
 def synonyms() -> Table:
     """The groups of synonyms.txt."""
-    return groups(line.split(", ") for line in _lines("synonyms.txt"))
+    return groups(line.split(", ") for line in lines_of("synonyms.txt"))
 
 
 @cache

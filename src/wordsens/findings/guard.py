@@ -3,11 +3,19 @@
 from wordsens.display.content import Display, Table
 from wordsens.evaluation.guard.bulk import GuardedPairs
 
+ADVICE = {
+    "same": "a cache may give the answer of either text to the other",
+    "different": "a cache should miss: the texts ask for different answers",
+    "unsure": "a cache should miss, or ask for a higher cosine or a second opinion: no rule explains the difference",
+}
+"""What a cache should do at each verdict."""
+
 
 def answer(guarded: GuardedPairs) -> tuple[str, ...]:
-    """How many pairs have each verdict."""
+    """How many pairs have each verdict, and what to do where the guard is unsure."""
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in guarded.counts.items())
-    return (f"{len(guarded):,} pair{'s' * (len(guarded) != 1)}: {counts}.",)
+    total = f"{len(guarded):,} pair{'s' * (len(guarded) != 1)}: {counts}."
+    return (total, f"Unsure: {ADVICE['unsure']}.") if guarded.counts["unsure"] else (total,)
 
 
 def display(guarded: GuardedPairs) -> Display:

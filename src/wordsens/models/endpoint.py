@@ -1,11 +1,12 @@
 """Embeddings endpoints: texts sent over HTTP in the common /v1/embeddings form, vectors back."""
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -24,6 +25,7 @@ from wordsens.models.black_box import FunctionModel
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
 
+_LOG = logging.getLogger(__name__)
 _PATH = "/embeddings"
 # Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in trouble.
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -54,6 +56,9 @@ class Endpoint:
         retries: how often a batch is asked for again after a passing failure.
         backoff: seconds before the first retry, doubled for each further one; a longer Retry-After is obeyed.
 
+    It logs that it waits, and for what: at the first wait, the second, the fourth, the eighth and so on, which makes a
+    few lines of a server that limits the rate all along.
+
     Raises:
         InputError: a URL, timeout or count that cannot be.
         MissingExtraError: httpx2 is not installed.
@@ -65,6 +70,7 @@ class Endpoint:
     timeout: float = 60.0
     retries: int = 4
     backoff: float = 0.5
+    _waits: list[float] = field(default_factory=list[float], init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -114,6 +120,10 @@ class Endpoint:
                     raise EndpointError(f"{self.name} {failure}, {attempt + 1} times") from None
                 if time.monotonic() + wait >= deadline:
                     raise EndpointError(f"{self.name} {failure}; no time is left of {self.timeout:g} s") from None
+                self._waits.append(wait)
+                if len(self._waits).bit_count() == 1:
+                    so_far = f"wait {len(self._waits)}, {sum(self._waits):.3g} s in all"
+                    _LOG.warning("%s %s; asking again in %.3g s (%s)", self.name, failure, wait, so_far)
                 time.sleep(wait)
             except ValueError as error:
                 raise EndpointError(f"{self.name} gave no embeddings: {error}") from error

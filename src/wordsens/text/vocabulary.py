@@ -1,7 +1,8 @@
 """Entries of a vocabulary, and the row that each would have at each place of a text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -42,6 +43,26 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def only(self, tokens: Iterable[str]) -> "Vocabulary | None":
+        """The entries with these names, such as the `substitutes` of a word; None where there is none.
+
+        >>> import torch
+        >>> words = Vocabulary.of_rows(["film", "play", "runs"], torch.eye(3)).only(["play", "novel"])
+        >>> words.tokens, words.rows(torch.tensor([0]), torch.tensor([2])).tolist()
+        (('play',), [[[0.0, 1.0, 0.0]]])
+        """
+        wanted = set(tokens)
+        chosen = [entry for entry, token in enumerate(self.tokens) if token in wanted]
+        if not chosen:
+            return None
+        every = torch.tensor(chosen)
+        return Vocabulary(
+            [self.tokens[entry] for entry in chosen],
+            lambda entries, at: self.rows(every.to(entries.device)[entries], at),
+            name=self.name,
+            outliers=[place for place, entry in enumerate(chosen) if entry in self.outliers],
+        )
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.name!r}, {len(self)} entries)"

@@ -4,14 +4,14 @@ import hashlib
 import json
 import math
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, audit_black_box, audit_text
-from wordsens.evaluation.texts import Replacements
+from wordsens.evaluation.substitutes import substitutes
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
 from wordsens.models.endpoint import Endpoint
@@ -22,7 +22,6 @@ from wordsens.sweeps.spec import Cell, ModelName, Strict
 from wordsens.sweeps.store import Record, json_text
 from wordsens.text.document import Document
 from wordsens.text.model_files import model_digest
-from wordsens.text.shipped_data import shipped_reviews
 
 OUTPUTS = ("embedding", "probabilities")
 DEFAULT_MAX_WORDS = 126
@@ -140,7 +139,7 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
     removal. Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON.
     """
     phi, document = audited_model(cell), Document(cell.text.content, cell.text.label, cell.text.source)
-    offered = Replacements([document.text, *_shipped_texts()], seed=cell.seed) if cell.swaps else None
+    offered = substitutes if cell.swaps else None
     effort = {"max_words": cell.max_words, "words_per_text": cell.words_per_text, "seed": cell.seed}
     if isinstance(phi, TransformerFeatures):
         search = replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None
@@ -231,11 +230,6 @@ def _require_content(model: str, revision: str | None, content: str) -> None:
             f"the files of the model {model!r} are not those that the audit began with; start it again, or put them "
             "back"
         )
-
-
-@cache
-def _shipped_texts() -> tuple[str, ...]:
-    return tuple(review.text for review in shipped_reviews())
 
 
 AUDIT = Experiment(name="audit", Cell=AuditCell, measure=measure_audit)

@@ -17,7 +17,7 @@ from wordsens.search.plan import Search, SearchPlan
 from wordsens.sensitivity.removals import removal_effects
 from wordsens.sensitivity.several_words import whole_word_sensitivity
 from wordsens.text.document import Document
-from wordsens.text.english import Alternatives, kind_of
+from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.transformer_encoder import wide_offsets
 from wordsens.text.whole_words import Span, reading_words, whole_words, with_word, without, word_spans
@@ -29,6 +29,7 @@ _TOGETHER = 16
 """Changed texts of one length that are read together."""
 
 Swaps = dict[int, dict[str, Any]]
+Offered = Callable[[str, Span], Sequence[str]]
 """By a word's number `swap` and `swapped_for` of its AuditedWord."""
 
 
@@ -90,7 +91,7 @@ class AuditedText:
 def audit_text(
     phi: TransformerFeatures,
     document: Document,
-    alternatives: Alternatives | None = None,
+    offered: Offered | None = None,
     *,
     max_words: int,
     words_per_text: int,
@@ -104,7 +105,7 @@ def audit_text(
     Args:
         phi: a transformer that gives one vector a text.
         document: the text.
-        alternatives: the words that are tried in the place of one; None: no swaps.
+        offered: from a text and a place to the words that are tried there, such as `substitutes`; None: no swaps.
         max_words: tokens that the text keeps, special ones not counted.
         words_per_text: whole words that are measured: negations first, others drawn at random.
         removal: "delete" or "mask"; a mask token moves a model by itself.
@@ -124,12 +125,12 @@ def audit_text(
         sensitivities, evaluations = searched.per_word.tolist(), searched.evaluations
     removals = removal_effects(phi, document, chosen, way=removal, max_words=max_words).per_word.tolist()
     swaps: Swaps = {}
-    if alternatives is not None:
+    if offered is not None:
         # A longer word must push out no other: the text is that from the first word that is read to the last.
         start, stop = whole[0].start, whole[-1].stop
         spans = {at: (whole[at].start - start, whole[at].stop - start) for at in chosen}
         read = document.text[start:stop]
-        swaps = farthest_swaps(read, spans, alternatives, lambda texts: _changes(phi, read, texts, max_words))
+        swaps = farthest_swaps(read, spans, offered, lambda texts: _changes(phi, read, texts, max_words))
     lost = _lost(phi, document, (whole[0].start, whole[-1].stop))
     measured = [
         AuditedWord(
@@ -144,7 +145,7 @@ def audit_text(
 def audit_black_box(
     model: Model,
     document: Document,
-    alternatives: Alternatives | None = None,
+    offered: Offered | None = None,
     *,
     max_words: int,
     words_per_text: int,
@@ -158,7 +159,7 @@ def audit_black_box(
         model: gives vectors.
         document: the text; its words are counted as a reader counts them. Those that the model does not read are lost,
             as those past `max_words` are.
-        alternatives, max_words, words_per_text, seed: as of `audit_text`, words in the place of tokens.
+        offered, max_words, words_per_text, seed: as of `audit_text`, words in the place of tokens.
 
     Raises:
         InputError: fewer than two words, or the model's answer is no vector a text.
@@ -184,7 +185,7 @@ def audit_black_box(
         return relative(model.encode(texts))
 
     removals = relative(rows[1:])
-    swaps = {} if alternatives is None else farthest_swaps(text, spans_of, alternatives, changes)
+    swaps = {} if offered is None else farthest_swaps(text, spans_of, offered, changes)
     lost = [document.text[start:stop] for start, stop in every if (start, stop) not in spans]
     last = len(words) - 1
     measured = [
@@ -218,22 +219,21 @@ def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> li
 def farthest_swaps(
     text: str,
     spans: Mapping[int, Span],
-    alternatives: Alternatives,
+    offered: Offered,
     changes: Callable[[Sequence[str]], Sequence[float]],
 ) -> Swaps:
-    """For each named word the change by the farthest of its alternatives, and which that is; none without any.
+    """For each named word the change by the farthest of the words offered for it, and which that is; none without any.
 
     Args:
         text: of the words.
         spans: where each word starts and ends.
-        alternatives: from a word to those that are tried.
+        offered: from the text and a place to the words that are tried there.
         changes: the relative change that each changed text makes, all of them asked for at once.
     """
-    words = {at: text[slice(*span)] for at, span in spans.items()}
-    offered = [(at, other) for at, word in words.items() for other in alternatives(word) if other != word]
+    tried = [(at, other) for at, span in spans.items() for other in offered(text, span)]
     farthest: dict[int, tuple[float, str]] = {}
-    measured = changes([with_word(text, spans[at], other) for at, other in offered]) if offered else []
-    for (at, other), change in zip(offered, measured, strict=True):
+    measured = changes([with_word(text, spans[at], other) for at, other in tried]) if tried else []
+    for (at, other), change in zip(tried, measured, strict=True):
         farthest[at] = max(farthest.get(at, (-1.0, "")), (change, other))
     return {at: {"swap": change, "swapped_for": other} for at, (change, other) in farthest.items()}
 
