@@ -33,6 +33,7 @@ def test_words_without_a_meaning_or_a_list_have_none(word):
 def test_the_word_before_tells_nouns_from_verbs():
     assert "film" in offered("I read the book.", "book")
     assert offered("I book the room.", "book") == ()
+    assert "novel" in offered("I like this film.", "film")
     assert "refused" in offered("She promised it.", "promised")
     assert offered("The love of art", "love") == ()
     assert offered("We love art", "love") == ("hate",)

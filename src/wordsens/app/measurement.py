@@ -238,16 +238,19 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
     """What a real word in the place of that one does, and its deletion; "" until it is known of every map."""
     if not all("swap" in details.get(name, {}) for name in answers):
         return ""
-    word, sentences = word_in(answers, row), []
+    word, sentences, listed = word_in(answers, row), [], True
     for name in answers:
         detail = details[name]
-        value, real = number(detail["swap"]), f"“{detail['swapped_for']}”"
-        known = f"at most {value} ({real})" if detail["swap_exact"] else f"{value} ({real}, the farthest tried)"
-        deletion = f"{'a row of zeros' if detail['emptied'] else 'deleting it'} by {number(detail['removal'])}"
         output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(name, "the output")
-        subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
-        sentences.append(f"{subject} {output} by {known}, {deletion}")
-    return f"{'; '.join(sentences)}."
+        gone, by = "a row of zeros" if detail["emptied"] else "deleting it", number(detail["removal"])
+        if listed := detail["swap"] is not None:
+            subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
+            known = f"at most {number(detail['swap'])} (“{detail['swapped_for']}”)"
+            sentences.append(f"{subject} {output} by {known}, {gone} by {by}")
+        else:
+            sentences.append(f"{gone} moves {output} by {by}")
+    none = "" if listed else f"No word is listed that a writer could put for “{word}”: "
+    return f"{none}{'; '.join(sentences)}."
 
 
 def claim(answer: dict[str, Any]) -> str:
@@ -282,9 +285,8 @@ def card(answers: Answers, row: int, detail: Answers) -> str:
     parts = [f"<h3><bdi>{escape(next(iter(words.values()))['text'])}</bdi></h3>"]
     for name, word in words.items():
         known = detail.get(name, {})
-        best = "best real word" if known.get("swap_exact") else "best tried"
         bars = [("vector pushed", word["value"], word["upper"])]
-        bars += [(f"{best}: “{known['swapped_for']}”", known["swap"], None)] if "swap" in known else []
+        bars += [(f"best real word: “{known['swapped_for']}”", known["swap"], None)] if known.get("swap") else []
         bars += (
             [("a row of zeros" if known.get("emptied") else "deleted", known["removal"], None)]
             if "removal" in known

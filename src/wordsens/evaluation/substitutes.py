@@ -60,7 +60,7 @@ def _excluded(part: str, previous: str) -> bool:
     """True where a word of that part and form cannot stand behind that word."""
     linking = previous in _LINKING.split()
     if part in ("base", "third"):
-        return previous in _BEFORE_NOUNS.split() or (linking and part == "base")
+        return previous in _BEFORE_NOUNS.split() or (part == "base" and (linking or previous in ("this", "that")))
     bare = part in ("singular", "mass") and previous in _BEFORE_VERBS.split()
     return bare or (part == "singular" and linking)
 

@@ -11,6 +11,7 @@ from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
 from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
+from wordsens.evaluation.substitutes import substitutes
 from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map
@@ -18,20 +19,15 @@ from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.search.objective import Progress
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.removals import row_removal
-from wordsens.sensitivity.several_texts import on_demand, sampled_words
-from wordsens.sensitivity.swaps import ShortlistPlan, best_swaps
+from wordsens.sensitivity.several_texts import sampled_words
+from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text.document import Document
 from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.vocabulary import Vocabulary
 from wordsens.theory.prediction import predict
 
-SWAPS = ShortlistPlan(anchors=12, rounds=3, verified=40, promoted=4)
-"""Of a trained model: a fifth of the usual evaluations, for an answer while the reader waits."""
-
-FARTHEST = 12
-"""Entries of the vocabulary that are tried where each is a query that is remembered: random features know a change by
-its distance."""
+TRIED = 12
+"""Words that are tried in the place of one: a map that is sampled on demand remembers each."""
 
 SHARES = tuple(at / 10 for at in range(11))
 """Shares of a perturbation at which attention is drawn."""
@@ -119,29 +115,31 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
 
 
 def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness: list[float]) -> dict[str, Any]:
-    """The word in that row of the text, part by part; the answer is the last part: a real word in its place.
+    """The word in that row of the text, part by part; the answer is the last part: the farthest of the words that a
+    writer could put there, None where there is none.
 
-    Of a map that is sampled on demand, the best of the FARTHEST entries of the vocabulary, and, as it reads texts of
-    one length alone, a row of zeros for the deletion.
+    A map that is sampled on demand reads texts of one length alone: it has a row of zeros for the deletion.
     """
-    phi, text = build(MeasureRequest(**request))
-    lazy, delta = on_demand(phi), torch.tensor(witness, dtype=torch.float64)
+    config = MeasureRequest(**request)
+    phi, text = build(config)
+    delta = torch.tensor(witness, dtype=torch.float64)
     context.send({"lines": attention_lines(phi, text, row, delta)})
     removal, rows = row_removal(phi, text, row), phi.accept(text.rows)
     emptied = removal is None
     if emptied:
         removal = float(attained(phi, rows, torch.tensor([[row]]), -rows[row].view(1, 1, -1)))
     context.send({"removal": removal, "emptied": emptied})
+    word = next((word for word in text.whole_words or () if word.rows == (row,)), None)
+    others = () if word is None else substitutes(config.text, (word.start, word.stop))[:TRIED]
     if isinstance(phi, TransformerFeatures):
-        swaps = best_swaps(phi, text, [row], vocabulary=phi.vocabulary(), search=SWAPS, progress=context.tick)
+        vocabulary = phi.vocabulary()
     else:
         vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
-        if lazy:
-            entries = vocabulary.rows(torch.arange(len(vocabulary)), torch.tensor([row]))[:, 0].double()
-            far = (entries - text.rows[row]).norm(dim=1).topk(FARTHEST).indices
-            vocabulary = Vocabulary.of_rows([vocabulary.tokens[entry] for entry in far.tolist()], entries[far])
-        swaps = best_swaps(phi, text, [row], vocabulary=vocabulary, progress=context.tick)
-    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0], "swap_exact": swaps.exact and not lazy}
+    listed = vocabulary.only(name for other in others for name in (other, other.lower()))
+    if listed is None:
+        return {"swap": None, "swapped_for": None}
+    swaps = best_swaps(phi, text, [row], vocabulary=listed, search="scan", progress=context.tick)
+    return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0]}
 
 
 def attention_lines(phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor) -> dict[str, Any] | None:
