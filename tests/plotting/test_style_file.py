@@ -74,7 +74,7 @@ def test_no_two_swatches_are_alike(make_record):
 def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
     place = MAP_NAMES.index(name)
     assert styles_of({"another": None, "this": name})["this"] == (*STYLES[place], False)
-    assert COLOURS[name] == f"var(--c{place})"
+    assert COLOURS[name][0] == f"var(--c{place})"
 
 
 def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
