@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
         (["paper", "--scale", "quik"], "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?"),
         (
             ["paper", "sensitivty"],
-            "must be one of sensitivity, generalization, attention, departures, correlations, several-words, "
+            "must be one of sensitivity, generalization, attention, departures, correlations, several-words, depth, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
         (["paper", "--out", "empty.txt"], "--out (='empty.txt') cannot be used as a folder for results"),
