@@ -101,7 +101,7 @@ def test_ones_own_text_is_measured_on_enter_and_the_old_result_stays_until_then(
     assert page.stale() == ""
     assert [len(page.words(reader)) for reader in (0, 1)] == [8, 8]
     claims = page.all_said(".claim")
-    assert all(one.startswith("Most sensitive of all 8 words: “") and "Proved" in one for one in claims)
+    assert all(one.startswith("Highest found of all 8 words: “") and "Proved" in one for one in claims)
     for line in ("deleted", "a row of zeros"):
         until(lambda line=line: line in page.card(), line)
     page.browser.find(".w.here")[0].click()
@@ -141,7 +141,7 @@ def test_settings_are_in_the_address_and_come_back(page):
 def test_a_pinned_result_stays_and_claims_name_what_was_searched(page):
     page.open("/why?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice.")
     page.done()
-    assert page.all_said(".claim")[0].startswith("Most sensitive of the 4 searched of 17 words: “")
+    assert page.all_said(".claim")[0].startswith("Highest found of the 4 searched of 17 words: “")
     page.press("pin-result")
     until(lambda: page.all_said(".result h2") == [f"Pinned: {page.headline()}"])
     page.write("   ")

@@ -245,7 +245,7 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
         gone, by = "a row of zeros" if detail["emptied"] else "deleting it", number(detail["removal"])
         if listed := detail["swap"] is not None:
             subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
-            known = f"at most {number(detail['swap'])} (“{detail['swapped_for']}”)"
+            known = f"{number(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a writer could put there)"
             sentences.append(f"{subject} {output} by {known}, {gone} by {by}")
         else:
             sentences.append(f"{gone} moves {output} by {by}")
@@ -258,7 +258,7 @@ def claim(answer: dict[str, Any]) -> str:
     words, total = searched(answer), answer["words"]
     name = next((word["text"] for word in words if word["row"] == answer["row"]), "")
     of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
-    parts = [f"Most sensitive of {of}: “{name}”."]
+    parts = [f"Highest found of {of}: “{name}”."]
     if answer["upper"] is not None:
         parts.append(f"Proved: no push of a word moves the output by more than {number(answer['upper'])} times.")
     if answer["predicted"] is not None:

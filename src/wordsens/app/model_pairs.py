@@ -181,7 +181,7 @@ class ModelPairs:
         refused, lost = (sum(row.refused for row in rows) for rows in (wrong, right))
         if not wrong:
             return f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for pairs like yours."
-        guarded = f"refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
+        guarded = f"refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones here"
         if 2 * refused >= len(wrong):
             return (
                 f"put the guard behind the threshold (wordsens guard): it {guarded}. Then “wordsens calibrate "

@@ -174,9 +174,9 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
     elif advice.length is None and advice.high is not None and advice.low is None:
         number = advice.high
         sentence = (
-            f"Even passages of {number} {advice.unit} lose a {advice.kind}: with it and without it their cosine stays "
-            f"over {advice.threshold:g}. Decide such cases by a reranker or a classifier; only single short sentences "
-            "could keep it."
+            f"Passages of {number} {advice.unit}, the shortest tried, lose a {advice.kind}: with it and without it "
+            f"their cosine stays over {advice.threshold:g}. Decide such cases by a reranker or a classifier; "
+            "`wordsens check` measures single sentences."
         )
     elif advice.length is None and advice.low is not None:
         number = advice.low
@@ -272,8 +272,9 @@ def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     if lost:
         cut = sum(text.words_lost > 0 for text in texts)
         sentence = (
-            f"{lost:,} words were never read, {negations:,} negation{'' if negations == 1 else 's'} among them: {cut} "
-            f"of {len(texts)} texts are longer than what is read. Raise --max-words, or cut the texts."
+            f"{lost:,} words were not read by this audit, {negations:,} negation{'' if negations == 1 else 's'} among "
+            f"them: {cut} of {len(texts)} texts are longer than its limit. Raise --max-words as far as the model "
+            "reads; cut longer texts."
         )
         yield Finding(f"{lost:,} words", sentence, "Counted.", (), float(lost))
 
@@ -300,8 +301,7 @@ def _reach(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     if intervals is not None:
         sentence = (
             f"Moved freely within its own length, one word's vector moves the output by {percent(_mean(sample))} of "
-            f"its size on average ({_ends(intervals[0])}). Odd tokens can do that too: clean the texts of signs and "
-            "code that nobody wrote."
+            f"its size on average ({_ends(intervals[0])}). Real words do less: no token need lie that way."
         )
         surety = ("attained", *INTERVAL)
         number = percent(_mean(sample))

@@ -90,7 +90,10 @@ def _of_map(records: Sequence[Record]) -> Finding:
     least, most = ordered[0], ordered[-1]
     number = f"{times(median(record.value or 0.0 for record in records))} times"
     which = "word" if all(map(_whole, records)) else "of the words searched"
-    moves = f"ne {which} moves {plain_name(most.map)} by {number} the size of its output"
+    moves = (
+        f"ne {which}, its vector pushed within its ball, can move {plain_name(most.map)} by {number} the size of its "
+    )
+    moves += "output"
     surety = [ATTAINED]
     if len(records) == 1:
         sentence = f"O{moves}: “{word_of(most)}”."
