@@ -178,7 +178,7 @@ def test_claims_name_the_words_that_were_searched(make_record):
     )
     assert found.known.startswith("At least this; 4 of 17 words searched")
     _, (found,) = given_findings([record.replace(words=17)])
-    assert found.sentence.startswith("One word moves")
+    assert found.sentence.startswith("One word, its vector pushed")
 
 
 def test_only_maps_of_one_d_are_compared(make_record):
