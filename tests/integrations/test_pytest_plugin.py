@@ -41,7 +41,7 @@ def test_a_requirement_that_is_met_passes(suite):
             assert len(CALLS) == before
         """
     )
-    suite.runpytest_inprocess().assert_outcomes(passed=2)
+    suite.runpytest_subprocess().assert_outcomes(passed=2)
 
 
 def test_one_that_is_not_met_fails_and_shows_the_pairs(suite):
@@ -53,7 +53,7 @@ def test_one_that_is_not_met_fails_and_shows_the_pairs(suite):
             wordsens_assert(letters, "switch.false_hits <= .1", pairs=PAIRS, threshold=.5)
         """
     )
-    run = suite.runpytest_inprocess()
+    run = suite.runpytest_subprocess()
     run.assert_outcomes(failed=1)
     run.stdout.fnmatch_lines(
         [
@@ -74,7 +74,7 @@ def test_a_wrong_requirement_is_one_line(suite):
             wordsens_assert(letters, "switch is fine", pairs=PAIRS)
         """
     )
-    run = suite.runpytest_inprocess()
+    run = suite.runpytest_subprocess()
     run.assert_outcomes(failed=1)
     run.stdout.fnmatch_lines(["`requirements` (='switch is fine') cannot be read*"])
     run.stdout.no_fnmatch_line("*Traceback*")
