@@ -1,6 +1,7 @@
 """The depth study: cells by definition, the grids, and what its records say."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -47,6 +48,7 @@ def test_every_layer_moves_the_same_word_of_the_same_text():
     assert len({columns["moved"] for columns in layers}) == 1
     assert all(torch.equal(columns["arrays"]["rows"], layers[0]["arrays"]["rows"]) for columns in layers)
     assert [columns["at_layer"] for columns in layers] == [1, 2, 4]
+    assert measure_depth(DepthCell.parse({**SMALL, "map": "raf"}))["at_layer"] == 1
 
 
 def test_the_last_row_of_a_causal_map_does_not_feel_a_word_it_cannot_see():
@@ -128,12 +130,12 @@ def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_said():
     assert slope.mean == pytest.approx(0.5)
     assert slope.draws == 5
     noise = [0.9, -1.1, 0.2, 1.3, -1.2]
-    flat = [record(layer, draw, layer ** noise[draw], "no norm") for draw in range(5) for layer in (1, 2, 4)]
+    flat = [record(layer, draw, layer ** noise[draw], "residual") for draw in range(5) for layer in (1, 2, 4)]
     summary = summarize([*growing, *flat])
     first = summary.findings[0].sentence
     assert "grows in 1 of 2 architectures" in first
     assert "pre-norm (×2 to ×2)" in first
-    assert "no trend on any in no norm" in first
+    assert re.search(r"in residual \(×[\d.]+ to ×[\d.]+\) it shows no trend", first)
     assert summary.findings[0].number in first
     assert summary.findings[-1].value == pytest.approx(0.1)  # the law's error, 0.11 against 0.1
     rows = summary.to_pandas()

@@ -49,7 +49,7 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
         where = f" in the median of {len(texts)} texts; {_short(min(ratios))} to {_short(max(ratios))} times in each."
     number = f"{_short(median(ratios))} times"
     sentence = f"One word can move attention {number} as far as a fully connected layer{where}"
-    return Finding(number, sentence, "Lower bounds, on one text.", value=median(ratios))
+    return Finding(number, sentence, "Lower bounds.", value=median(ratios))
 
 
 def _listed(values: Sequence[tuple[str, float]]) -> str:

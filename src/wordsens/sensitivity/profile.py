@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.certificates.certify import certificate_for
-from wordsens.errors import InputError, require_count
+from wordsens.errors import InputError
 from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
@@ -31,7 +31,9 @@ SHARES = (0.01, 0.1)
 """Of the radius, at which the upper bounds are compared, beside the whole of it."""
 
 LOWER, EXACT, MEAN = "lower bound", "exact", "mean"
-_LONGEST_BLOCK = 3
+_LONGEST_BLOCK, _DRAWS = 3, 4
+"""Of substitution: neighbouring words of a block, and random rows drawn for each."""
+
 _AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
 """Searched words, and random Deltas of each, over which the average case is taken."""
 
@@ -45,7 +47,6 @@ def sensitivity_profile(
     *,
     search: Search = "normal",
     alternatives: Float[Tensor, "m d"] | None = None,
-    draws: int = 4,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> SensitivityProfile:
@@ -61,7 +62,6 @@ def sensitivity_profile(
     Args:
         phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution is of all words.
         alternatives: rows that may stand in the place of any word; None: the text's other rows.
-        draws: random rows a block of words, four at least (`substitution_sensitivity`).
         memory_budget: bytes for intermediate results.
 
     Raises:
@@ -71,11 +71,10 @@ def sensitivity_profile(
     >>> [(row.name, round(row.value, 3), row.kind) for row in profile.measures[:3]]        # 2 sqrt(4) / ‖2 X‖ = 1
     [('sup S', 1.0, 'lower bound'), ('average case', 1.0, 'mean'), ('small-radius limit', 1.0, 'exact')]
     """
-    require_count("draws", draws, least=4)
     phi, text = as_feature_map(phi), as_text(X)
     chosen = {"search": search, "memory_budget": memory_budget, "progress": progress}
     sensitivity = word_sensitivity(phi, text, words, radius, seed, **chosen)
-    return profile_of(phi, text, sensitivity, alternatives=alternatives, draws=draws, memory_budget=memory_budget)
+    return profile_of(phi, text, sensitivity, alternatives=alternatives, memory_budget=memory_budget)
 
 
 @restores_state
@@ -85,7 +84,6 @@ def profile_of(
     sensitivity: Sensitivity,
     *,
     alternatives: Float[Tensor, "m d"] | None = None,
-    draws: int = 4,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> SensitivityProfile:
     """`sensitivity_profile` of a text whose word sensitivity is known."""
@@ -106,7 +104,7 @@ def profile_of(
         Measure("average case", average, MEAN, radius, "random words, Deltas"),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
         *_lipschitz(phi, rows, words, reach, local=True),
-        *_substitution(phi, rows, alternatives, seed, draws, memory_budget),
+        *_substitution(phi, rows, alternatives, seed, memory_budget),
         *_shape(phi, rows),
     ]
     bounds = []
@@ -172,7 +170,6 @@ def _substitution(
     rows: Float[Tensor, "n d"],
     alternatives: Float[Tensor, "m d"] | None,
     seed: int,
-    draws: int,
     memory_budget: int,
 ) -> list[Measure]:
     """Substitution in a text whose words are the numbers of rows; [] where the features would not fit the budget."""
@@ -182,7 +179,7 @@ def _substitution(
         raise InputError(f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at least 1")
     table = torch.cat([rows, others])
     numbers = [str(row) for row in range(len(table))]
-    if 16 * draws * _LONGEST_BLOCK * n * phi(rows).numel() > memory_budget:
+    if 16 * _DRAWS * _LONGEST_BLOCK * n * phi(rows).numel() > memory_budget:
         return []
 
     def features(texts: list[str]) -> Tensor:
@@ -197,7 +194,7 @@ def _substitution(
         [" ".join(numbers[:n])],
         offered,
         seed,
-        draws=draws,
+        draws=_DRAWS,
         enumerated=256,
         longest_block=_LONGEST_BLOCK,
         most_words=n,

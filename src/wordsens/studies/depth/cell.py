@@ -26,7 +26,8 @@ _PATHS = 8
 
 
 class DepthCell(MapCell, frozen=True):
-    """One word of one text behind one layer: of a random transformer the last, `depth`; of a model `model_layer`.
+    """One word of one text behind one layer: of a random transformer the last, `depth`; of a model `model_layer`; of
+    attention the only one.
 
     Attributes:
         random_weights: of a model: its architecture with random weights, on the trained model's rows.
@@ -59,13 +60,13 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
     word, predicted = _moving_word(cell, text), None
     if cell.random_weights:
         phi = phi.with_random_weights(cell.seed_of("map"))
-    series = series_title(cell, phi)
-    if isinstance(phi, RandomTransformer) and not cell.last_row:
-        layers = average_by_layer(phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS)
-        predicted = float(layers[-1])
-    name = phi.name
+    name, series = phi.name, series_title(cell, phi)
+    layer = phi.layer if cell.reads_texts_itself else getattr(phi, "depth", 1)
     if cell.last_row:
         phi = _last_row(phi)
+    elif isinstance(phi, RandomTransformer):
+        by_layer = average_by_layer(phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS)
+        predicted = float(by_layer[-1])
     measured = word_sensitivity(
         phi, text, [word], cell.radius, cell.seed_of("search"), search=cell.search_plan, certificate=False
     )
@@ -74,7 +75,7 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
         "map": name,
         "series": series,
         "model": cell.model if cell.reads_texts_itself else None,
-        "at_layer": cell.model_layer if cell.reads_texts_itself else getattr(phi, "depth", cell.depth),
+        "at_layer": layer,
         "source": text.source,
         "moved": word,
         "token": text.word(word),
@@ -93,16 +94,14 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
 
 def series_title(cell: DepthCell, phi: FeatureMap) -> str:
     """The name of the curve that the cell is a point of."""
+    if cell.reads_texts_itself:
+        return cell.model + " with random weights" * cell.random_weights
     if not isinstance(phi, RandomTransformer):
-        return (
-            cell.model + " with random weights" * cell.random_weights
-            if cell.reads_texts_itself
-            else map_title(phi.name)
-        )
+        return map_title(phi.name)
     if not (phi.residual or phi.norm or phi.mlp):
         parts = ["attention with values" if phi.has_values else "attention alone"]
     else:
-        parts = ["" if phi.residual else "no residual", f"{phi.norm}-norm" if phi.norm else "no norm"]
+        parts = ["" if phi.residual else "no residual", f"{phi.norm}-norm" if phi.norm else "residual" * phi.residual]
     parts += ["MLP" * bool(phi.mlp), "causal" * phi.causal, f"{phi.heads} heads" if phi.heads > 1 else ""]
     parts += ["" if phi.score.name == "softmax" else f"{phi.score.name} scores", "last row" * cell.last_row]
     return ", ".join(part for part in parts if part)
@@ -117,7 +116,6 @@ def _moving_word(cell: DepthCell, text: TextMatrix) -> int:
 
 
 def _last_row(phi: FeatureMap) -> FeatureMap:
-    name = f"{phi.name} last row"
     return FunctionFeatures(
-        lambda texts: phi.features(texts)[..., -1, :], batched=True, name=name, dtype=phi.dtype, device=phi.device
+        lambda texts: phi.features(texts)[..., -1, :], batched=True, name=phi.name, dtype=phi.dtype, device=phi.device
     )

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.studies.depth.cell import DepthCell, measure_depth
@@ -47,8 +49,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 """`n`, `layers` of random transformers; `trained`: words of a text of the trained model; `context`: words in front or
 behind."""
 
-_CAUSAL_DEPTH = 4
-
 
 def preset(
     scale: str, source: Embedded, seed: int, labels: str | None, *, model: str = "minilm", by: str | None = None
@@ -86,7 +86,7 @@ def preset(
 
 
 def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str, by: str | None) -> Grids:
-    phi = loaded_model(model, dtype=_float32(), device="cpu")
+    phi = loaded_model(model, torch.float32, "cpu")
     kinds: list[Any] = [source]
     if by is not None:
         if not isinstance(source, DatasetText):
@@ -116,12 +116,6 @@ def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any],
     return grids, notices
 
 
-def _float32() -> Any:
-    import torch
-
-    return torch.float32
-
-
 def _context(sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapping[str, Any], d: int) -> list[Any]:
     """A word of ten, with words in front of them or behind them: under attention, and in the last row of a causal
     transformer."""
@@ -129,7 +123,7 @@ def _context(sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapp
     if not texts_at_least(source, n + longest, seed=seed, most=1):
         return []
     grid = {**common, "n": n, "d": d, "text": source.model_dump(mode="json")}
-    maps = ({"map": "raf"}, {"map": "transformer", "causal": True, "depth": _CAUSAL_DEPTH, "last_row": True})
+    maps = ({"map": "raf"}, {"map": "transformer", "causal": True, "depth": 4, "last_row": True})
     places = ("front", "behind")
     return [{**grid, **options, place: list(sizes["context"])} for options in maps for place in places]
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from wordsens.display.content import Finding, Table
 from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.statistics.power_law import centred, least_squares_slope
@@ -78,15 +80,9 @@ def exponent(curve: Sequence[Record], column: str = "value") -> Estimate | None:
     for draw in grouped(curve, "draw").values():
         points = [(record.at_layer, getattr(record, column)) for record in draw if getattr(record, column)]
         if len({layer for layer, _ in points}) > 1:
-            x, y = (centred(_logs(values)) for values in zip(*points, strict=True))
+            x, y = (centred(np.log(np.array(values, dtype=np.float64))) for values in zip(*points, strict=True))
             slopes.append(float(least_squares_slope(x, y)))
     return Estimate.of(slopes) if slopes else None
-
-
-def _logs(values: Iterable[float]) -> Any:
-    import numpy as np
-
-    return np.log(np.array(list(values), dtype=np.float64))
 
 
 def _growth(title: str, records: Sequence[Record], column: str) -> Table:
@@ -143,7 +139,7 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
                 everywhere.append(member)
                 continue
             does = [f"grows on {grows} of {count}"] * bool(grows) + [f"falls on {falls} of {count}"] * bool(falls)
-            elsewhere.setdefault(" and ".join(does) or "shows no trend on any", []).append(member)
+            elsewhere.setdefault(" and ".join(does) or "shows no trend", []).append(member)
         total = len(everywhere) + sum(map(len, elsewhere.values()))
         if not total:
             continue
@@ -152,7 +148,7 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
             f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} architectures on {where}"
             + (f": {', '.join(everywhere)}" if everywhere else "")
         )
-        others = [f"it {does} in {', '.join(members)}" for does, members in elsewhere.items()]
+        others = [f"in {', '.join(members)} it {does}" for does, members in elsewhere.items()]
         known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
         number, value = f"{len(everywhere)} of {total}", len(everywhere)
         claims.append(finding(number, f"{'; '.join([sentence, *others])}.", known, value, records, surety))
@@ -215,11 +211,11 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
             change = ratio([r for r in of_series if getattr(r, place) == most], without) if most and without else None
             if change is not None:
                 factors.append(change.mean)
-                parts.append(f"{series}, {most} {name}: ×{change} ({texts})")
+                parts.append(f"{series}, {most} {name} of {without[0].n}: ×{change} ({texts})")
                 used += of_series
     if not parts:
         return []
-    sentence = f"Words around the ten of which one moves change its S by these factors: {'; '.join(parts)}."
+    sentence = f"More words around those of which one moves change its S by these factors: {'; '.join(parts)}."
     known = (
         "Attained; paired draws, ± one standard error. The last row's S is of that row alone, the others' of all rows."
     )
