@@ -206,12 +206,12 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
     of_context = [record for record in records if in_context(record)]
     for (series, texts), of_series in grouped(of_context, "series", texts_of).items():
         without = [record for record in of_series if not record.front and not record.behind]
-        for place, name in (("front", "in front"), ("behind", "behind")):
+        for place, name in (("front", "in front of"), ("behind", "behind")):
             most = max(getattr(record, place) for record in of_series)
             change = ratio([r for r in of_series if getattr(r, place) == most], without) if most and without else None
             if change is not None:
                 factors.append(change.mean)
-                parts.append(f"{series}, {most} {name} of {without[0].n}: ×{change} ({texts})")
+                parts.append(f"{series}, {most} {name} {without[0].n}: ×{change} ({texts})")
                 used += of_series
     if not parts:
         return []
