@@ -40,7 +40,7 @@ def test_a_shipped_experiment_depends_on_what_it_imports(package, experiment, ch
     files = {module: package.parent.joinpath(*module.split(".")).with_suffix(".py")}
     before = source_digest(files)
     content = (package / changed).read_bytes()
-    (package / changed).write_bytes(content + b"\n")
+    (package / changed).write_bytes(content + b"\nADDED = 1\n")
     try:
         assert (source_digest(files) != before) == counts
     finally:
@@ -68,7 +68,7 @@ def test_a_file_of_ones_own_depends_on_the_files_that_it_imports(tmp_path, line,
     files = {"own.study": folder / "study.py"}
     digests = [source_digest(files)]
     for path in ("own/unused.py", "own/study.py", "own/helper.py", "own/__init__.py", "further.py"):
-        (tmp_path / path).write_text((tmp_path / path).read_text() + "\n")
+        (tmp_path / path).write_text((tmp_path / path).read_text() + "\nADDED = 1\n")
         digests.append(source_digest(files))
     assert digests[0] == digests[1]
     assert len(set(digests)) == 5
@@ -81,3 +81,25 @@ def test_installed_packages_are_not_read(tmp_path):
     before = source_digest({"study": tmp_path / "study.py"})
     (tmp_path / "numpy.py").write_text("changed = True")
     assert source_digest({"study": tmp_path / "study.py"}) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "same"),
+    [
+        (
+            '"""It."""\n\nimport numpy\n\n\ndef f(x):\n    """f."""\n    # twice\n    return """a\n\n# b""" * x\n',
+            True,
+        ),
+        ('import numpy\ndef f(x):\n    "f."; return """a\n\n# b""" * x\n', False),
+        ('import numpy\ndef f(x):\n    return """a\n\n# b""" * x\n', True),
+        ('import numpy\ndef f(x):\n    return """a\n# b""" * x\n', False),
+        ('import numpy\ndef f(x):\n    return """a\n\n""" * x\n', False),
+        ('import numpy\ndef f(x):\n    return """a\n\n# b""" * -x\n', False),
+    ],
+)
+def test_comments_docstrings_and_empty_lines_do_not_count(tmp_path, content, same):
+    path = tmp_path / "study.py"
+    path.write_text('import numpy\ndef f(x):\n    """What f gives:\n\n    twice x."""\n    return """a\n\n# b""" * x\n')
+    before = source_digest({"study": path})
+    path.write_text(content)
+    assert (source_digest({"study": path}) == before) == same

@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import resolve_name
@@ -15,7 +15,8 @@ _SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plott
 
 
 def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
-    """SHA-256 of these modules' files and of those that they import, directly or not, wherever the import stands.
+    """SHA-256 of these modules' code and of what they import, directly or not, wherever the import stands; comments
+    on lines of their own, docstrings and empty lines do not count.
 
     Of the package they are the modules that compute; of anything else those in the folder from which a module is
     imported, but not what is installed. Data files and modules that are imported by a computed name are not among them.
@@ -47,33 +48,54 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
                 if path.is_file():
                     found[name] = path
                     waiting += _imported(name, path)
-    return hashlib.sha256(b"".join(found[name].read_bytes() for name in sorted(found))).hexdigest()
+    code = (_read(path.read_bytes(), _package_of(name, path))[1] for name, path in sorted(found.items()))
+    return hashlib.sha256(b"".join(code)).hexdigest()
 
 
-@cache
+def _package_of(name: str, path: Path) -> str:
+    """The package whose names a module's relative imports start from."""
+    return name if path.stem == "__init__" else name.rpartition(".")[0]
+
+
 def _imported(name: str, path: Path) -> tuple[str, ...]:
     """The full names of what a file imports, where a name may also be one of a module's contents; a package that loads
     its modules on first use lists them in a stub."""
-    home = name if path.stem == "__init__" else name.rpartition(".")[0]
-    stub = path.with_suffix(".pyi")
-    return tuple(imported for file in (path, stub) if file.is_file() for imported in _of_file(file, home))
+    home, stub = _package_of(name, path), path.with_suffix(".pyi")
+    return tuple(other for file in (path, stub) if file.is_file() for other in _read(file.read_bytes(), home)[0])
 
 
-def _of_file(path: Path, home: str) -> Iterator[str]:
+@cache
+def _read(content: bytes, home: str) -> tuple[tuple[str, ...], bytes]:
+    """The names that a file of the package `home` imports; and its lines but for docstrings, other strings that stand
+    alone, and lines that are empty or a comment."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(content)
     except (SyntaxError, ValueError):  # a compiled module, say
-        return
+        return (), content
+    imported: list[str] = []
+    prose: list[tuple[int, int, int, int]] = []
+    within: set[int] = set()  # lines inside a string, where an empty line is part of its value
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
-            module = ".".join([*above, *([node.module] if node.module else [])])
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            name, called = node.args[0].value, getattr(node.func, "attr", getattr(node.func, "id", None))
-            if called in ("import_module", "__import__") and isinstance(name, str):
-                with suppress(ImportError):  # a relative name that leads out of the package
-                    yield resolve_name(name, home)
+        match node:
+            case ast.Import():
+                imported += (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                above = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
+                module = ".".join([*above, *([node.module] if node.module else [])])
+                imported += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                if getattr(node.func, "attr", getattr(node.func, "id", None)) in ("import_module", "__import__"):
+                    with suppress(ImportError):  # a relative name that leads out of the package
+                        imported.append(resolve_name(name, home))
+            case ast.Expr(value=ast.Constant(value=str())):
+                prose.append((node.lineno - 1, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
+            case ast.Constant() | ast.JoinedStr():
+                within.update(range(node.lineno, node.end_lineno or 0))
+    lines = [
+        line if row in within or line.strip()[:1] not in (b"", b"#") else b""
+        for row, line in enumerate(content.splitlines(keepends=True))
+    ]
+    for first, start, after, stop in sorted(prose, reverse=True):
+        rest = lines[first][:start] + lines[after - 1][stop:]
+        lines[first:after] = [rest if rest.strip() else b""]
+    return tuple(imported), b"".join(lines)
