@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 OUT ?= demo-output
 
-.PHONY: install demo test test-all check lint package bench docs lock clean help
+.PHONY: install demo test test-all check lint package numbers numbers-check docs lock clean help
 
 help:
 	@echo "make install  set up .venv with every extra"
@@ -15,7 +15,8 @@ help:
 	@echo "make test-all run the slow tests too, with every shape and type checked"
 	@echo "make check    format, lint, types, then exactly what CI runs"
 	@echo "make package  the wheel and the sdist, checked"
-	@echo "make bench    measure again, in a quarter of an hour, what docs/benchmarks.md shows, and renew the page"
+	@echo "make numbers  measure again what README, docs and pictures show and is older than its code, or NAMES='control'"
+	@echo "make numbers-check  what is older than the code that it measures"
 	@echo "make docs     the documentation site, in docs/_build (downloads 25 MB)"
 	@echo "make lock     renew requirements.lock"
 
@@ -59,8 +60,11 @@ package: $(INSTALLED)
 	.package-venv/bin/check-wheel-contents dist/*.whl
 	rm -rf .package-venv
 
-bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.page
+numbers: $(INSTALLED)
+	$(BIN)/python -m benchmarks.numbers $(NAMES)
+
+numbers-check: $(INSTALLED)
+	$(BIN)/python -m benchmarks.numbers --check
 
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt

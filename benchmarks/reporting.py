@@ -14,8 +14,6 @@ from typing import Any
 
 import torch
 
-_PAGE = ":(top,exclude)docs/benchmarks.md"
-
 
 def header(title: str) -> str:
     """The title, then when, where, on what and by which command the numbers were made."""
@@ -25,8 +23,8 @@ def header(title: str) -> str:
         "=" * len(title),
         f"command   python -m {_module()} {' '.join(sys.argv[1:])}".rstrip(),
         f"date      {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
-        f"commit    {_commit()}",
-        f"hardware  {_processor()}, {_cores()} cores, {torch.get_num_threads()} torch threads{device}",
+        f"commit    {commit()}",
+        f"hardware  {processor()}, {_cores()} cores, {torch.get_num_threads()} torch threads{device}",
         f"software  Python {platform.python_version()}, torch {torch.__version__}",
     ]
     return "\n".join(lines)
@@ -85,11 +83,11 @@ def _module() -> str:
     return "benchmarks" if path.stem == "__main__" else f"benchmarks.{path.stem}"
 
 
-def _commit() -> str:
-    """The commit, and whether anything but the page that benchmarks write differs from it."""
-    asked = ("describe", "--always"), ("status", "--porcelain", "--untracked-files=no", "--", ":/", _PAGE)
+def commit() -> str:
+    """The commit, and whether any code differs from it."""
+    asked = ("describe", "--always"), ("status", "--porcelain", "--untracked-files=no", "--", ":/src", ":/benchmarks")
     try:
-        commit, changed = (
+        described, changed = (
             subprocess.run(
                 ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
             ).stdout.strip()
@@ -97,10 +95,11 @@ def _commit() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         return "not in a git checkout"
-    return f"{commit}-dirty" if changed else commit
+    return f"{described}-dirty" if changed else described
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
