@@ -5,10 +5,10 @@
     python -m benchmarks.numbers NAME ...      measure these again, whatever they take
 
 A command runs in the repository's root; `{out}` in it is a folder of its own, which stays: a study goes on where it
-stopped. What it prints takes the place of the blocks `<!-- measured: COMMAND -->`, its pictures that of those of the same
-name. A console block of a page that begins with the command has to show what it prints, but for `...`; where it
-does not, the number stays old until the page is mended by hand. Sentences and tables are mended by hand as well: a line
-says which page to read again.
+stopped. What it prints takes the place of the blocks `<!-- measured: COMMAND -->`, its pictures that of those of the
+same name. A console block of a page that begins with the command has to show what it prints, but for `...`; where it
+does not, the number stays old until the page is mended by hand. Sentences and tables are mended by hand as well: a
+line says which page to read again.
 
 docs/numbers.md says of each by which code it was last measured, when and on what. A number is old when the code has
 changed since: modules that compute, without their comments and docstrings, and the word lists and texts that they read.
