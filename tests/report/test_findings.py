@@ -173,9 +173,7 @@ def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(
 def test_claims_name_the_words_that_were_searched(make_record):
     record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
     _, (found,) = given_findings([record])
-    assert found.sentence.startswith(
-        "One of the words searched, its vector pushed within its ball, can move attention (RAF"
-    )
+    assert found.sentence.startswith("One of the words searched, its vector pushed")
     assert found.known.startswith("At least this; 4 of 17 words searched")
     _, (found,) = given_findings([record.replace(words=17)])
     assert found.sentence.startswith("One word, its vector pushed")

@@ -74,7 +74,7 @@ def test_the_first_screen_has_five_findings_and_how_sure_they_are_on_demand(brow
     (known, *_) = browser.find("main > .findings details p")
     assert not known.is_displayed()
     browser.find("main > .findings summary")[0].click()
-    assert "certified: No change goes beyond it." in known.text
+    assert "certified: No push within the radius" in known.text
 
 
 @pytest.mark.parametrize(("scheme", "ink"), [("light", "rgb(27, 34, 41)"), ("dark", "rgb(228, 232, 238)")])

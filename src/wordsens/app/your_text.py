@@ -12,7 +12,8 @@ from wordsens.maps.registry import MODEL
 
 LEAD = (
     "Colour: how far the strongest push of a word’s vector moves the output, on one scale for every layer and model. "
-    "Click a word for what a real word in its place does, and for where attention turns."
+    "Click a word for what a real word in its place does, and for where attention turns. That a push can move a layer "
+    "says nothing about whether a trained model tells “on” from “off”: it still may not, as “Two texts” shows."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
