@@ -230,7 +230,7 @@ def _kind_table(opposites: list[Row], threshold: float) -> str:
         guarded = sum(not row.refused for row in hits)
         rows.append((kind, len(members), len(hits), guarded))
     rows.sort(key=lambda row: -row[2] / row[1])
-    return table("Something else, by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
+    return table("Pairs that mean something else, by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
 
 
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:

@@ -302,7 +302,8 @@ def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         if (intervals := mean_intervals(samples[kind], samples[other])) is not None
     }
     named = {kind: f"{kind} ({percent(_mean(sample))})" for kind, sample in samples.items()}
-    more = [f"{named[kind]} counts for more than {named[other]}" for (kind, other), low in lows.items() if low > 0]
+    above = {kind: [named[other] for other in samples if lows.get((kind, other), 0.0) > 0] for kind in samples}
+    more = [f"{named[kind]} counts for more than {' and '.join(others)}" for kind, others in above.items() if others]
     mean, order = (
         _mean(_by_text(texts, "removal")),
         f": {'; '.join(more)}; otherwise" if more else "; between the kinds",
