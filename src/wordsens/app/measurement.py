@@ -25,7 +25,7 @@ Answers = dict[str, dict[str, Any]]
 _NAMES = {"raf": "Attention", "rf": "Fully connected"}
 _STALE = "The settings have changed. Press Measure, or Enter in the text, for new numbers."
 _SCALE = (
-    "<span class='sr'>Colours: </span>Change of the output, times its size: from 0 <span class='ramp' aria-hidden='true'>"
+    "<span class='sr'>Colours: </span>Change of the output, times its size: 0 <span class='ramp' aria-hidden='true'>"
     + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
     + f"</span> to {STRONGEST:g} or more; the line under a word: its rank in the text, the longest for the first."
 )

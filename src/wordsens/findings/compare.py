@@ -109,7 +109,8 @@ def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[st
                 for row in sorted(some, key=lambda row: -abs(row.difference))[:_NAMED]
             ]
             listed += [f"and {len(some) - _NAMED} more"] * (len(some) > _NAMED)
-            yield f"{comparison.second} tells {how} opposites from others: {'; '.join(listed)}. To do: {advice}."
+            said = f"tells {how} opposites from near-duplicates: {'; '.join(listed)}"
+            yield f"{comparison.second} {said}. To do: {advice}."
 
 
 def _ranks(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
@@ -161,7 +162,7 @@ def display(comparison: Comparison) -> Display:
     parts: list[Any] = [table for part in _TITLES if (table := _part(comparison, part)).rows]
     if parts:
         note = (
-            f"{comparison.first} first, {comparison.second} second. Coloured rows hold in a test of all rows together, "
+            f"{comparison.first} first, {comparison.second} second. Bold rows hold in a test of all rows together, "
             f"beyond {comparison.tolerance:.3g}: orange is more in {comparison.second}, blue less."
         )
         parts[0] = replace(parts[0], note=note)
@@ -206,7 +207,9 @@ def _changed_texts(comparison: Comparison) -> Section:
             f"By {comparison.second}: {_short(changed.new_text, 240)}",
         ]
         if words := [f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in changed.words[:3]]:
-            parts.append(minus(f"What one word less adds to the old one's lead, by either model: {', '.join(words)}"))
+            parts.append(
+                minus(f"What the old one's lead over the new one gains without a word, in either: {', '.join(words)}")
+            )
     about = (
         "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "
         f"one): orange, without it the old one leads by more in {comparison.second}; blue, by less; underlined: "
