@@ -202,10 +202,13 @@ class Page:
                 assert [one for one in told if one[0] in ("serious", "critical")] == []
                 assert self.browser.run("return document.documentElement.scrollWidth") <= width
         assert self.browser.run(NAMELESS) == []
-        forced = {"features": [{"name": "forced-colors", "value": "active"}]}
-        self.browser.command("Emulation.setEmulatedMedia", forced)
-        for bar in self.browser.find(".bar-of i.attained"):
-            assert bar.value_of_css_property("background-color") == "rgba(0, 0, 0, 1)"
+        for scheme, ink in (("light", "rgba(0, 0, 0, 1)"), ("dark", "rgba(255, 255, 255, 1)")):
+            self.browser.resize(scheme=scheme, forced=True)
+            for bar in self.browser.find(".bar-of i.attained"):
+                assert bar.value_of_css_property("background-color") == ink
+            for mark in self.browser.find("mark"):
+                assert mark.value_of_css_property("color") == ink
+        self.browser.resize()
 
     def nothing_strange(self):
         """No message in the console, and no request that leaves the machine."""

@@ -24,7 +24,10 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     until(lambda: page.browser.find(".chart svg path"))
     two_texts, check = shipped()["two_texts"], shipped()["check"]
     assert page.headline() == f"Cosine {two_texts['value']:.3f}: a hit at your threshold 0.82."
-    assert "The guard says different (antonym: turn on / turn off). “on” and “off” keep" in page.all_said(".answer")[0]
+    assert (
+        "The guard says different (antonym: turn on / turn off). The texts differ in nothing but “on” and “off”."
+        in page.all_said(".answer")[0]
+    )
     assert page.all_said(".takeaway")[0].startswith("What to do: a cache should miss")
     assert page.said(TEXTS) == ""
     # The threshold: every sentence, the picture and the pairs follow it, whether it is dragged or typed.
@@ -32,7 +35,9 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
 
     def says(threshold):
         hits = sum(value >= threshold for value in opposites)
-        return any(f"takes {hits} of {len(opposites)} opposites for the same" in one for one in page.all_said("h2"))
+        return any(
+            f"takes {hits} of {len(opposites)} pairs that mean something else" in one for one in page.all_said("h2")
+        )
 
     assert says(0.82)
     page.write("0.9", "drag")
@@ -95,7 +100,7 @@ def test_ones_own_texts_and_pairs(page, tmp_path):
     until(lambda: page.browser.run("return document.querySelector('#own').value") == PAIRS)
     page.press("check")
     page.done(-1)
-    until(lambda: "of 2 opposites" in page.browser.find("h2")[0].text)
+    until(lambda: "of 2 pairs that mean something else" in page.browser.find("h2")[0].text)
     assert page.browser.find("h2")[0].text.startswith("At 0.82 minilm")
     page.choose("outcome", "all")
     until(lambda: "Shut the <b>red</b> door." in str(page.rows()))

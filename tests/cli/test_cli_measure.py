@@ -18,7 +18,7 @@ def test_the_example_of_the_readme(wordsens):
     answer = " ".join(run.out.split("\n\n")[0].split())
     numbers = re.fullmatch(
         r"One word can move attention (\d\.\d) times as far as a fully connected layer: RF (\d\.\d+), "
-        r"RAF \(softmax\) (\d\.\d) and ReLU-RAF (\d\.\d) times its length\.",
+        r"RAF \(softmax\) (\d\.\d) and ReLU-RAF (\d\.\d) times its size\.",
         answer,
     )
     ratio, dense, attention, _ = map(float, numbers.groups())

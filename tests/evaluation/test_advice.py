@@ -82,7 +82,7 @@ def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
     found = ws.advise_length(
         encode, ["a dull book of many pages " * 30, "the river runs " * 60], pairs, threshold=0.999
     )
-    assert (found.changes, found.kind, found.source) == (8, "negation", "given pairs, in your texts")
+    assert (found.changes, found.kind, found.source) == (8, "negation", "given sentences, put into your texts")
     assert found.length == pytest.approx(22, abs=1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
+from wordsens.display.content import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
 from wordsens.evaluation.similarities import kept_threshold, share_over, threshold_draws
@@ -225,6 +226,6 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
     shares = [row.false_hits for row in result.kinds.values()]
     assert shares == sorted(shares, reverse=True)
     assert "Worst: role (1 of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
-    kinds, *_, opposites = result.display().tables
+    kinds, *_, opposites = [part for part in result.display().parts if isinstance(part, Table)]
     assert [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)
     assert [part for text in opposites.rows[0][3:] for part in text.parts] == ["Vienna", "Prague", "Prague", "Vienna"]

@@ -1,6 +1,7 @@
 """The guard: which near-duplicates are the same, which are not, and where it says that it does not know."""
 
 import csv
+import re
 import subprocess
 import sys
 import unicodedata
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
+from wordsens.findings.guard import MEASURED
 
 _FILE = files("wordsens.text").joinpath("shipped/near_duplicates.csv").read_text(encoding="utf-8")
 with (Path(__file__).parent / "guard_pairs.csv").open(encoding="utf-8", newline="") as _file:
@@ -49,6 +51,12 @@ def test_the_same_in_other_words_is_seldom_called_different(part):
     assert len(near) >= 30
     assert near.count("different") <= 0.15 * len(near)
     assert near.count("same") >= 0.5 * len(near)
+
+
+def test_the_published_price_is_that_of_the_other_writers_pairs():
+    opposites, near = (verdicts(meaning, "another writer") for meaning in ("different", "same"))
+    published = [int(number) for number in re.findall(r"\d+", MEASURED)]
+    assert published == [len(opposites), len(near), opposites.count("different"), near.count("different")]
 
 
 @pytest.mark.parametrize("part", PARTS)

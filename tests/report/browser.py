@@ -39,10 +39,11 @@ class Browser:
         self.log("performance")
         self.driver.get(path if str(path).startswith("http") else Path(path).as_uri())
 
-    def resize(self, *, width=1280, scheme="light"):
-        """Show the page that is open at a width, in a colour scheme."""
+    def resize(self, *, width=1280, scheme="light", forced=False):
+        """Show the page that is open at a width, in a colour scheme, or in a reader's own colours."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        wanted |= {"forced-colors": "active" if forced else "none"}
         media = {"features": [{"name": name, "value": value} for name, value in wanted.items()]}
         self.command("Emulation.setDeviceMetricsOverride", size)
         self.command("Emulation.setEmulatedMedia", media)

@@ -173,12 +173,25 @@ def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(
 def test_claims_name_the_words_that_were_searched(make_record):
     record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
     _, (found,) = given_findings([record])
-    assert found.sentence.startswith(
-        "One of the words searched, its vector pushed within its ball, can move attention (RAF"
-    )
+    assert found.sentence.startswith("One of the words searched, its vector pushed")
     assert found.known.startswith("At least this; 4 of 17 words searched")
     _, (found,) = given_findings([record.replace(words=17)])
     assert found.sentence.startswith("One word, its vector pushed")
+
+
+def test_kinds_of_words_stand_in_an_order_only_where_an_interval_says_so(audit_record):
+    apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
+    assert "a content word (25 %) counts for more than a negation" in findings_of(apart)[-1].sentence
+    alike = [audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at) for at in range(6)]
+    assert "counts for more" not in findings_of(alike)[-1].sentence
+    few = findings_of([audit_record([("not", 0.5), ("film", 1.0)], tokens=9)])[-1]
+    assert few.surety == () and "difference" not in few.sentence
+
+
+def test_searches_that_did_not_end_are_said(make_record):
+    record = make_record(n=17, words=16, text="given", whole_words=None, value=0.3, converged=0.75)
+    assert "4 of 16 searches" in given_findings([record])[-1][-1].known
+    assert "searches (" not in given_findings([record.replace(converged=1.0)])[-1][-1].known
 
 
 def test_only_maps_of_one_d_are_compared(make_record):

@@ -74,7 +74,21 @@ def test_the_first_screen_has_five_findings_and_how_sure_they_are_on_demand(brow
     (known, *_) = browser.find("main > .findings details p")
     assert not known.is_displayed()
     browser.find("main > .findings summary")[0].click()
-    assert "certified: No change goes beyond it." in known.text
+    assert "certified: No push within the radius" in known.text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_readers_own_colours_a_line_is_as_thick_as_a_shade_is_deep(browser, report_of, scheme):
+    browser.open(report_of(["no", "one", "word", "weighs", "as", "much", "as"]), scheme=scheme)
+    browser.resize(scheme=scheme, forced=True)
+    words = browser.find(".heat .w")
+    levels = [int(word.get_attribute("class").split()[1][1:]) for word in words]
+    lines = [float(word.value_of_css_property("border-bottom-width").removesuffix("px")) for word in words]
+    order = sorted(range(len(words)), key=levels.__getitem__)
+    assert [lines[at] for at in order] == sorted(lines) and len(set(lines)) >= 3
+    patches = [one.value_of_css_property("border-bottom-width") for one in browser.find(".ramp i")]
+    assert len(set(patches)) == 5  # the key has every thickness
+    browser.resize()
 
 
 @pytest.mark.parametrize(("scheme", "ink"), [("light", "rgb(27, 34, 41)"), ("dark", "rgb(228, 232, 238)")])

@@ -39,6 +39,12 @@ def test_axe_finds_nothing_serious_at_any_width_and_scheme(browser, displays, tm
         serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
         assert serious == []
         assert (browser.requests(), browser.messages()) == ([], [])
+    for scheme in ("light", "dark"):  # in a reader's own colours every mark is written in the ink of its sentence
+        browser.resize(scheme=scheme, forced=True)
+        for mark in browser.find("mark"):
+            ink = mark.find_element("xpath", "..").value_of_css_property("color")
+            assert mark.value_of_css_property("color") == ink
+    browser.resize()
     assert "<b>disable" not in page
 
 

@@ -84,7 +84,7 @@ def test_one_scale_of_colours_and_bars_serves_all_texts_from_zero(tmp_path, give
     attention, bars, dense, others = parts_of(tmp_path, *records)
     assert (attention.title[:3], dense.title[:2]) == ("RAF", "RF")
     assert [[word.level for word in words_of(text)] for text in (dense, attention)] == [[0, 1], [0, 6]]
-    assert attention.legend == ("0", "4 or more", "times the output’s size, attained")
+    assert attention.legend == ("0", "4 or more", "times the output’s size, a lower bound")
     assert [table.rows[0][1].share for table in (others, bars)] == [0.1, 3.25 / 4]
 
 

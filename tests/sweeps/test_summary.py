@@ -92,7 +92,7 @@ def test_the_words_follow_the_exponents_interval(exponent, error, words, interva
     (claim,) = claims([series("raf", exponent, error=error)])
     shown = f"{exponent:.2f}".replace("-", "−")
     assert claim.sentence == (
-        "One word moves attention (RAF, softmax) by 0.5 times the size of its output, in Gaussian texts of 100 "
+        "One word moves attention (RAF, softmax) by 0.5 times its size, in Gaussian texts of 100 "
         f"words; with length it {words}, exponent {shown}."
     )
     assert f"from 10 to 100 words exponent {shown} (95 % CI {interval})" in claim.known

@@ -43,7 +43,7 @@ class AttentionFold:
         self._line.say("")
         self._sentence.text = ""
         self._lines.set_visibility(False)
-        self._grids.show("")
+        self._grids.set_content("")
 
     async def run(self) -> None:
         """Show the attention of the layer and head."""
@@ -56,7 +56,7 @@ class AttentionFold:
         self._head.change(options=_heads(answer["heads"]))
         titles = [settings["first"], settings["second"]]
         self._lines.show_pair(titles, answer["words"], answer["weights"], answer["changed"])
-        self._grids.show("".join(map(grid, titles, answer["words"], answer["weights"])))
+        self._grids.set_content("".join(map(grid, titles, answer["words"], answer["weights"])))
         self._sentence.text = attention_sentence(answer)
 
 

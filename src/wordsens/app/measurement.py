@@ -8,12 +8,12 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, ColouredWords, Lines, Markup, Site, Text, grid, number
+from wordsens.app.parts import Box, ColouredWords, Lines, Markup, Site, Text, grid
 from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
 from wordsens.app.worker import DONE, LOST, PART
-from wordsens.display.content import LEVELS, STRONGEST, colour_share
+from wordsens.display.content import LEVELS, STRONGEST, colour_share, times
 from wordsens.maps.registry import MODEL
 
 PICK_SECONDS = 0.12
@@ -25,9 +25,9 @@ Answers = dict[str, dict[str, Any]]
 _NAMES = {"raf": "Attention", "rf": "Fully connected"}
 _STALE = "The settings have changed. Press Measure, or Enter in the text, for new numbers."
 _SCALE = (
-    "<span class='sr'>Colours: </span>Change of the output, in times its size: 0 <span class='ramp' aria-hidden='true'>"
+    "<span class='sr'>Colours: </span>Change of the output, times its size: 0 <span class='ramp' aria-hidden='true'>"
     + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
-    + f"</span> {STRONGEST:g} or more; the line under a word: its rank in the text, the longest for the first."
+    + f"</span> to {STRONGEST:g} or more; the line under a word: its rank in the text, the longest for the first."
 )
 
 
@@ -144,7 +144,7 @@ class Measurement:
         """Show what is known of the word in that row."""
         self._text.point_at(row)
         detail = self._known.get(row, {})
-        self._card.show(card(self.answers, row, detail))
+        self._card.set_content(card(self.answers, row, detail))
         if row == self.best:
             self._sentences[1].text = real_words(self.answers, row, detail)
         lines = next((each["lines"] for each in detail.values() if each.get("lines")), None)
@@ -164,7 +164,7 @@ class Measurement:
                 f"words’ attention from {before:.0%} to {after:.0%}.{left}"
             )
             frames = (("Before", lines["frames"][0]), ("Pushed", lines["frames"][-1]))
-            self._grids.show("".join(grid(title, lines["words"], frame) for title, frame in frames))
+            self._grids.set_content("".join(grid(title, lines["words"], frame) for title, frame in frames))
 
     def _command(self) -> None:
         """The command that gives the same numbers."""
@@ -195,7 +195,7 @@ def _reader(request: MeasureRequest, answer: dict[str, Any], picked: Callable[[i
     name = _NAMES.get(request.map, request.name)
     with Box("section", "reader", aria_label=name):
         drawn = bar(answer["value"], answer["upper"])
-        Markup(f"<h3>{escape(name)}</h3> {drawn} <b>{number(answer['value'])}</b>", "reader-head")
+        Markup(f"<h3>{escape(name)}</h3> {drawn} <b>{times(answer['value'])}</b>", "reader-head")
         words = ColouredWords(f"The words, coloured by how far they move: {name}", picked)
         words.show(answer)
         Text("p", claim(answer), "claim")
@@ -224,7 +224,7 @@ def headline(request: MeasureRequest, answers: Answers) -> str:
     """How far one word's vector moves the output, with what the weights are and how far it is pushed."""
     share = "" if request.share == 1 else f"{request.share:g} times "
     pushed = f"one word’s vector, pushed {share}as far as it is long, moves"
-    values = [number(answer["value"]) for answer in answers.values()]
+    values = [times(answer["value"]) for answer in answers.values()]
     if request.map == BOTH:
         return (
             f"With random weights {pushed} attention’s output by {values[0]} times its size, a fully connected "
@@ -242,10 +242,10 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
     for name in answers:
         detail = details[name]
         output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(name, "the output")
-        gone, by = "a row of zeros" if detail["emptied"] else "deleting it", number(detail["removal"])
+        gone, by = "a row of zeros" if detail["emptied"] else "deleting it", times(detail["removal"])
         if listed := detail["swap"] is not None:
             subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
-            known = f"{number(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a writer could put there)"
+            known = f"{times(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a writer could put there)"
             sentences.append(f"{subject} {output} by {known}, {gone} by {by}")
         else:
             sentences.append(f"{gone} moves {output} by {by}")
@@ -260,10 +260,17 @@ def claim(answer: dict[str, Any]) -> str:
     of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
     parts = [f"Highest found of {of}: “{name}”."]
     if answer["upper"] is not None:
-        parts.append(f"Proved: no push of a word moves the output by more than {number(answer['upper'])} times.")
+        parts.append(proved(answer, answer["upper"]))
     if answer["predicted"] is not None:
-        parts.append(f"Theory predicts about {number(answer['predicted'])}.")
+        parts.append(f"Theory for large d, no bound: about {times(answer['predicted'])}.")
     return " ".join(parts)
+
+
+def proved(answer: dict[str, Any], upper: float) -> str:
+    """What the upper bound says, for which pushes, and how surely."""
+    reach = "its own length" if answer["share"] == 1 else f"{answer['share']:g} times its length"
+    most = f"moves the output by more than {times(upper)} times its size"
+    return f"Proved{answer['rigor']}: no push of a word within {reach} {most}."
 
 
 def unknown_note(answer: dict[str, Any]) -> str:
@@ -294,8 +301,8 @@ def card(answers: Answers, row: int, detail: Answers) -> str:
         )
         parts.append(f"<h4>{escape(_NAMES.get(name, 'The output moves'))}</h4>")
         for label, value, upper in bars:
-            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{number(value)}</b>"
+            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{times(value)}</b>"
             parts.append(f"<p class='reader-head'>{cells}</p>")
         if word["upper"] is not None:
-            parts.append(f"<p class='hint'>Proved: no push moves it by more than {number(word['upper'])}.</p>")
+            parts.append(f"<p class='hint'>{escape(proved(answers[name], word['upper']))}</p>")
     return "".join(parts)

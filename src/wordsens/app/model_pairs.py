@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from wordsens.app.parts import Box, Button, Chart, Field, Markup, Site, Text, curve, shipped, table
 from wordsens.app.work_line import WorkLine
 from wordsens.display.content import Marked
+from wordsens.findings.guard import CHANGES, MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
 LISTED = 12
@@ -56,6 +57,7 @@ class ModelPairs:
         self._site, self._model, self._moved = site, model, moved
         self._pair: float | None = None
         self._headline = Text("h2", aria_live="polite")
+        Text("p", f"What means something else differs by one change, such as {CHANGES}.", "hint")
         with Box("section", aria_label="Pairs of known meaning"):
             self._chart = Chart("", "", "share of the pairs")
             with Box("div", "under-chart"):
@@ -142,13 +144,13 @@ class ModelPairs:
         same = [row for row in self._rows if row.same]
         wrong, right = ([row for row in rows if row.value >= threshold] for rows in (opposites, same))
         self._headline.text = (
-            f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} opposites for the same, and "
-            f"{len(right)} of {len(same)} pairs that are the same."
+            f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} pairs that mean something else for "
+            f"the same, and keeps {len(right)} of {len(same)} pairs that mean the same."
         )
         self._draw_chart(opposites, same)
         self._next.text = f"Next: {self._next_step(wrong, right)}"
-        self._kinds.show(_kind_table(opposites, threshold))
-        self._listing.show(self._chosen_pairs())
+        self._kinds.set_content(_kind_table(opposites, threshold))
+        self._listing.set_content(self._chosen_pairs())
 
     def _draw_chart(self, opposites: list[Row], same: list[Row]) -> None:
         marks = [_mark(self.threshold, f"threshold {self.threshold:g}", "end", "solid")]
@@ -162,7 +164,7 @@ class ModelPairs:
         self._chart.draw(
             [
                 curve(
-                    f"opposites ({len(opposites)})", "opposite", self._bars(opposites), **stepped,
+                    f"something else ({len(opposites)})", "opposite", self._bars(opposites), **stepped,
                     areaStyle={"opacity": 0.3}, markLine=lines,
                 ),
                 curve(f"the same meaning ({len(same)})", "same", self._bars(same), dashed=True, **stepped),
@@ -181,15 +183,20 @@ class ModelPairs:
         refused, lost = (sum(row.refused for row in rows) for rows in (wrong, right))
         if not wrong:
             return f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for pairs like yours."
-        guarded = f"refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones here"
+        own = self._check["own"]
+        whose = "of these pairs, yours," if own else "of these pairs, which are the package’s own,"
+        guarded = (
+            f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
+        )
+        guarded += "" if own else f"; {MEASURED}"
         if 2 * refused >= len(wrong):
             return (
-                f"put the guard behind the threshold (wordsens guard): it {guarded}. Then “wordsens calibrate "
+                f"put the guard behind the threshold (wordsens guard): {guarded}. Then “wordsens calibrate "
                 f"{self.model} --pairs FILE --guard” finds the threshold for your budget of wrong hits."
             )
         return (
-            f"“wordsens tune {self.model} FOLDER --pairs FILE” trains the model to tell such pairs apart; the guard "
-            f"alone {guarded}."
+            f"“wordsens tune {self.model} FOLDER --pairs FILE” trains the model to tell such pairs apart. The guard "
+            f"reaches less: {guarded}."
         )
 
     def _chosen_pairs(self) -> str:
@@ -223,7 +230,7 @@ def _kind_table(opposites: list[Row], threshold: float) -> str:
         guarded = sum(not row.refused for row in hits)
         rows.append((kind, len(members), len(hits), guarded))
     rows.sort(key=lambda row: -row[2] / row[1])
-    return table("Opposites by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
+    return table("Pairs that mean something else, by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
 
 
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:

@@ -115,10 +115,6 @@ class Markup(ui.html, _Dressed):
         super().__init__(content, sanitize=False)
         self.dress(classes, attributes)
 
-    def show(self, content: str) -> None:
-        """Show other HTML."""
-        self.set_content(content)
-
 
 class Button(Text):
     """A button; `main` for the one that a screen is about."""
@@ -231,15 +227,6 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
         self.update()
 
 
-def number(value: float) -> str:
-    """Two decimals, of small numbers three.
-
-    >>> number(3.24996), number(0.395046), number(0.0655)
-    ('3.25', '0.40', '0.066')
-    """
-    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"
-
-
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
     """A table as HTML, in the look of reports."""
     return html_part(Display((), (Table(title, tuple(headings), tuple(map(tuple, rows)), most=len(rows)),)))
@@ -253,7 +240,6 @@ def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -
 COLOURS = {
     "raf": ("var(--c2)", "circle"),
     "rf": ("var(--c0)", "rect"),
-    "model": ("var(--c4)", "triangle"),
     "opposite": ("var(--c1)", "circle"),
     "same": ("var(--c0)", "rect"),
 }

@@ -8,21 +8,16 @@ from wordsens.app.model_pairs import ModelPairs
 from wordsens.app.parts import Box, Button, Field, Markup, Site, Text, screen, set_address, shipped
 from wordsens.app.request import PAIRS
 from wordsens.app.work_line import WorkLine
+from wordsens.findings.guard import ADVICE
 
 LEAD = (
-    "A cache may answer a question with the stored answer to another one where the cosine of the two reaches a "
-    "threshold: a hit. The guard reads the words of both, by rules, and says whether they mean the same."
+    "A cache before a language model may answer a question with the stored answer to another one where the cosine of "
+    "the two reaches a threshold: a hit. At a miss the language model is asked. The guard reads the words of both, by "
+    "rules, and says whether they mean the same."
 )
 
-ADVICE = {
-    (True, "different"): "a cache should miss: ask again, or put the guard behind the threshold.",
-    (True, "unsure"): "a cache should miss where a wrong answer costs more than asking again.",
-    (True, "same"): "a cache may answer from memory.",
-    (False, "different"): "ask again, as a cache does with a miss.",
-    (False, "unsure"): "ask again, as a cache does with a miss.",
-    (False, "same"): "a cache asks again without need; wordsens calibrate finds how low your threshold may be.",
-}
-"""What to do, by whether the cosine is a hit and by the guard's verdict."""
+MISSED = "nothing: a cache misses here, and the language model is asked"
+NEEDLESS = "a cache misses here without need; wordsens calibrate finds how low your threshold may be"
 
 
 class TwoTexts:
@@ -131,8 +126,8 @@ class TwoTexts:
     def _draw(self, result: dict[str, Any]) -> None:
         self._result = result
         self._attention.clear()
-        self._words.show(result["words"])
-        self._numbers.show(result["numbers"])
+        self._words.set_content(result["words"])
+        self._numbers.set_content(result["numbers"])
         self._more.set_visibility(bool(result["numbers"]))
         self._pairs.mark_pair(result["value"] if self._pairs.model == self._drawn["model"] else None)
         self._say()
@@ -146,19 +141,22 @@ class TwoTexts:
         )
         apart = f" {apart_sentence(result)}" if result["apart"] else ""
         self._sentences.text = f"The guard says {result['verdict']} ({result['reason']}).{apart}"
-        self._advice.text = f"What to do: {ADVICE[hit, result['verdict']]}"
+        advice = ADVICE[result["verdict"]] if hit else NEEDLESS if result["verdict"] == "same" else MISSED
+        self._advice.text = f"What to do: {advice}."
 
 
 def apart_sentence(result: dict[str, Any]) -> str:
-    """The word, or the two, without which the score is highest.
+    """The word, or the two, without which the score is highest; where nothing else differs, only that.
 
-    >>> apart_sentence({"apart": {"words": ["on", "off"], "rise": 0.13}, "score": "cosine", "value": 0.87})
-    '“on” and “off” keep the texts apart most: without both the cosine is 1.000.'
+    >>> apart_sentence({"apart": {"words": ["on", "off"], "rise": 0.13, "alone": True}, "score": "cosine"})
+    'The texts differ in nothing but “on” and “off”.'
     """
     words, rise, score = result["apart"]["words"], result["apart"]["rise"], result["score"]
     if not words:
         return f"No word keeps the texts apart: the {score} is no higher without any of them."
     named = " and ".join(f"“{word}”" for word in words)
+    if result["apart"]["alone"]:
+        return f"The texts differ in nothing but {named}."
     keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")
     return f"{named} {keep} the texts apart most: without {without} the {score} is {result['value'] + rise:.3f}."
 

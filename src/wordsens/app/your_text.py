@@ -11,8 +11,8 @@ from wordsens.errors import InputError
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "Colour: how far the strongest push of a word’s vector moves the output, on one scale for every layer and model. "
-    "Click a word for what a real word in its place does, and for where attention turns."
+    "Colour: how far a push of a word’s vector moves the output. Click a word for a real word in its place. That a "
+    "push can move a layer says nothing about whether a trained model tells “on” from “off”; it may not."
 )
 
 _SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))

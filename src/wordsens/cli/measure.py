@@ -199,7 +199,7 @@ class MeasureOptions:
 def measure(options: MeasureOptions) -> None:
     """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
 
-    S is how far the features move, over their length, when a word's vector moves by at most the radius in the worst
+    S is how far the features move, over their size, when a word's vector moves by at most the radius in the worst
     direction that was found: 0.5 is half their length. It is a lower bound; with --verbose an upper bound stands beside
     it.
 

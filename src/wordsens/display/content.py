@@ -189,8 +189,8 @@ class Finding:
 
 SURETIES = {
     "attained": "Reached by a change that was tried: a lower bound.",
-    "certified": "No change goes beyond it.",
-    "predicted": "Theory; it may err either way.",
+    "certified": "No push within the radius, by default the word's own length, goes beyond it.",
+    "predicted": "Theory for large d, and no bound: it may lie above an upper bound, or below what was attained.",
     "95 % interval": "95 of 100 such intervals hold the true number.",
 }
 """The ways in which a number can be known."""
@@ -230,11 +230,6 @@ class Display:
     failures: tuple[str, ...] = ()
     passed: str = ""
     notes: tuple[str, ...] = field(default=())
-
-    @property
-    def tables(self) -> list[Table]:
-        """Those of its parts, in order."""
-        return [part for part in self.parts if isinstance(part, Table)]
 
 
 _NUMBER = re.compile(r"^[-+\N{MINUS SIGN}~.\d\[]")

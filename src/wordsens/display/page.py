@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from wordsens.display.content import SURETIES, Code, Display, Download, Findings, Section, Table, minus, plain
+from wordsens.display.content import SURETIES, Code, Display, Findings, Section, Table, minus, plain
 from wordsens.files import packaged_text
 
 
@@ -64,7 +64,8 @@ def _environment() -> Any:
     made.filters |= {
         "plain": plain,
         "raised": raised,
-        "data_url": _data_url,
+        "minus": minus,
+        "base64": lambda text: base64.b64encode(text.encode()).decode(),
         "inline_style": _inline_style,
     }
     return made
@@ -79,10 +80,6 @@ def raised(text: str) -> Any:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"\^([\d.\N{MINUS SIGN}]*\d)", r"<sup>\1</sup>", str(escape(minus(text)))))
-
-
-def _data_url(one: Download) -> str:
-    return f"data:text/csv;base64,{base64.b64encode(one.content.encode()).decode()}"
 
 
 @cache

@@ -323,14 +323,14 @@ def _sentences(around: Surroundings, pairs: Pairs | None, most: int) -> tuple[st
         if len(negated) >= least_values():
             return "your texts", NEGATION, negated[:most]
         shipped = [Pair(each.kind, each.first, each.second, False) for each in minimal_pairs() if each.kind == NEGATION]
-        return "shipped pairs, in your texts", NEGATION, around.placed(_evenly(shipped, most))
+        return "shipped sentences, put into your texts", NEGATION, around.placed(_evenly(shipped, most))
     opposites = [pair for pair in read_pairs(pairs) if not pair.same]
     chosen = [pair for pair in opposites if pair.kind == NEGATION] or opposites
     if not chosen:
         raise InputError("`pairs` holds no opposite (same is true everywhere); give pairs whose meaning differs")
     kinds = {pair.kind for pair in chosen}
     kind = kinds.pop() if len(kinds) == 1 else "change"
-    return "given pairs, in your texts", kind, around.placed(_evenly(chosen, most))
+    return "given sentences, put into your texts", kind, around.placed(_evenly(chosen, most))
 
 
 def _evenly(pairs: list[Pair], most: int) -> list[Pair]:

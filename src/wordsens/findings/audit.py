@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,6 @@ MOST = 10
 _NAMED = 5
 """Texts that are named where more were cut, left out or failed; the JSON document names all."""
 
-_A_WORD = {
-    "negation": "a negation",
-    "function word": "a function word",
-    "content word": "a content word",
-    "number or sign": "a number or sign",
-}
-
 
 def audit_findings(
     texts: Sequence[AuditedText],
@@ -61,7 +55,6 @@ def audit_findings(
         *_lengths(summary),
         *_cut(texts),
         *_swaps(texts),
-        *_reach(texts),
         *_kinds(texts),
     ]
 
@@ -130,6 +123,10 @@ def _by_text(texts: Sequence[AuditedText], measure: str, kind: str = "", place: 
     return [[value for value in values if not math.isnan(value)] for values in every]
 
 
+def _moved(share: float) -> str:
+    return f"a distance of {percent(share)} of its size"
+
+
 def _mean(sample: Sequence[Sequence[float]]) -> float:
     values = [value for group in sample for value in group]
     return math.fsum(values) / len(values)
@@ -153,8 +150,8 @@ def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
         number = f"{percent(change.before)} to {percent(change.after)}"
         sentence = (
             f"Since the earlier audit the {change.measure} of {change.kind}s {'grew' if value > 0 else 'fell'} from "
-            f"{number} of the output's size. Look at what changed in the model before you compare its scores with "
-            "earlier ones."
+            f"{number} of the output's size, as a distance. Look at what changed in the model before you compare its "
+            "scores with earlier ones."
         )
         known = f"Change {change.difference}, 95 % over {change.texts} texts."
         interval = None if low is None or high is None else (low, high)
@@ -187,7 +184,7 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
     else:
         return
     interval = None if advice.low is None or advice.high is None else (float(advice.low), float(advice.high))
-    known = f"95 %, {advice.changes} changed sentences."
+    known = f"95 %, {advice.changes} changed sentences: {advice.source}."
     yield Finding(f"{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval)
 
 
@@ -200,8 +197,8 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     gap = f"difference {percent(mean - other)} ({_ends(intervals[2])})"
     if low <= 0 <= high:
         sentence = (
-            f"Taking out a “not” or its like moves the output by {percent(mean)} of its size, a word of content by "
-            f"{percent(other)}, as a distance; these texts do not tell which counts for more: {gap}."
+            f"Taking out a “not” or its like moves the output {_moved(mean)}, a word of content {percent(other)}; "
+            f"these texts do not tell which counts for more: {gap}."
         )
     else:
         advice = "Look at how texts are cut: a lost “not” is felt."
@@ -209,7 +206,7 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
             advice = "Do not trust a similarity to tell a statement from its opposite; `wordsens check` measures it."
         sentence = (
             f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} than taking out a word "
-            f"of content: by {percent(mean)} of its size against {percent(other)}, as a distance; {gap}. {advice}"
+            f"of content: {_moved(mean)} against {percent(other)}; {gap}. {advice}"
         )
     yield Finding(percent(mean), sentence, _bootstrap(negations, content), INTERVAL, mean, intervals[0])
 
@@ -242,8 +239,8 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         strong, weak = ("beginning", "end") if low > 0 else ("end", "beginning")
         difference = _mean(first) - _mean(last)
         sentence = (
-            f"Words at the {strong} of a text count for more: taking one out moves the output by "
-            f"{percent(_mean(first))} of its size in the first fifth and by {percent(_mean(last))} in the last "
+            f"Words at the {strong} of a text count for more: taking one out moves the output "
+            f"{_moved(_mean(first))} in the first fifth and {percent(_mean(last))} in the last "
             f"(difference {_ends((low, high))}). Do not hide what matters at the {weak}."
         )
         number = percent(_mean(first if low > 0 else last))
@@ -259,7 +256,7 @@ def _lengths(summary: AuditSummary) -> Iterator[Finding]:
         less = fit.exponent < 0
         advice = "Shorter passages tell texts apart by single words." if less else "Longer passages do no harm."
         sentence = (
-            f"In a text twice as long {_A_WORD[kind]} counts for {'less' if less else 'more'}: "
+            f"In a text twice as long a {kind} counts for {'less' if less else 'more'}: "
             f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). {advice}"
         )
         known = f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over {measures['removal'].texts} texts."
@@ -287,41 +284,34 @@ def _swaps(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     intervals = mean_intervals(sample)
     spread = f" ({_ends(intervals[0])})" if intervals else ""
     sentence = (
-        f"Another word that a writer could have meant moves the output by {percent(_mean(sample))} of its size at "
-        f"most, on average{spread}; the farthest is “{best.swapped_for}” for “{best.word}”, {percent(best.swap)}. Look "
+        f"The farthest word that a writer could have meant instead moves the output {_moved(_mean(sample))} on "
+        f"average{spread}; the farthest of all is “{best.swapped_for}” for “{best.word}”, {percent(best.swap)}. Look "
         "at these pairs in the records."
     )
     surety = ("attained", *(INTERVAL if intervals else ()))
     yield Finding(percent(best.swap), sentence, _bootstrap(sample), surety, best.swap)
 
 
-def _reach(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    sample = _by_text(texts, "sensitivity")
-    intervals = mean_intervals(sample) if any(sample) else None
-    if intervals is not None:
-        sentence = (
-            f"Moved freely within its own length, one word's vector moves the output by {percent(_mean(sample))} of "
-            f"its size on average ({_ends(intervals[0])}). Real words do less: no token need lie that way."
-        )
-        surety = ("attained", *INTERVAL)
-        number = percent(_mean(sample))
-        yield Finding(number, sentence, _bootstrap(sample), surety, _mean(sample), intervals[0])
-
-
 def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    """The mean effect of every kind of word."""
-    parts = []
-    for kind in KINDS:
-        sample = _by_text(texts, "removal", kind)
-        if any(sample):
-            intervals = mean_intervals(sample)
-            spread = f" ({_ends(intervals[0])})" if intervals else ""
-            parts.append(f"{_A_WORD[kind]} {percent(_mean(sample))}{spread}")
-    mean = _mean(_by_text(texts, "removal"))
-    number = percent(mean)
-    sentence = f"Taking out a word moves the output by {number} of its size on average: {'; '.join(parts)}."
-    known = f"In brackets: 95 % intervals, bootstrap over texts, where there are {LEAST_TEXTS} texts or more."
-    yield Finding(number, sentence, known, INTERVAL, mean)
+    """The mean effect of a word, and which kinds count for more than which others, where an interval says so."""
+    samples = {f"a {kind}": _by_text(texts, "removal", kind) for kind in KINDS}
+    samples = {kind: sample for kind, sample in samples.items() if any(sample)}
+    lows = {
+        (kind, other): intervals[2][0]
+        for kind, other in permutations(samples, 2)
+        if (intervals := mean_intervals(samples[kind], samples[other])) is not None
+    }
+    named = {kind: f"{kind} ({percent(_mean(sample))})" for kind, sample in samples.items()}
+    above = {kind: [named[other] for other in samples if lows.get((kind, other), 0.0) > 0] for kind in samples}
+    more = [f"{named[kind]} counts for more than {' and '.join(others)}" for kind, others in above.items() if others]
+    mean, order = (
+        _mean(_by_text(texts, "removal")),
+        f": {'; '.join(more)}; otherwise" if more else "; between the kinds",
+    )
+    found = f"{order} no difference was found" if lows else ""
+    sentence = f"Taking out a word moves the output {_moved(mean)} on average{found}."
+    known = f"More: so says the 95 % interval of the difference, bootstrap over {len(texts)} texts."
+    yield Finding(percent(mean), sentence, known if lows else "Counted.", INTERVAL if lows else (), mean)
 
 
 def display(audit: Audit) -> Display:

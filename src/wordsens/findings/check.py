@@ -8,6 +8,7 @@ import numpy as np
 from wordsens.display.content import Display, Marked, Strong, Table
 from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
 from wordsens.evaluation.layers import LayerRow
+from wordsens.findings.guard import CHANGES
 from wordsens.results import ResultTable
 
 COIN = 0.5
@@ -201,7 +202,7 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
     note = (
         f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} near-duplicates of "
         f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: the opposites that "
-        "do."
+        f"do, which mean something else by one change, such as {CHANGES}."
     )
     if verbose:
         note += (

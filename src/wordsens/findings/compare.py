@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from wordsens.display.content import Display, Interval, Section, Shade, Strong, Table, Words, level, minus
-from wordsens.evaluation.compare import Comparison, MatchedThreshold
+from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.difference import (
     ALL_KINDS,
     CHECK,
     NEAREST,
     NEIGHBOURS,
     RANK,
-    RECALL,
     REMOVAL,
     WORD,
     Difference,
@@ -32,7 +31,7 @@ _PARTS = {CHECK: "flipped meanings", REMOVAL: "kinds of words", WORD: "single wo
 _TITLES = {
     CHECK: "Flipped meanings: area under the curve, opposites against near-duplicates",
     REMOVAL: "Kinds of words: how far a text moves without one",
-    RANK: "Words' ranks among the words of their text",
+    RANK: "Words' ranks among the words of their text, 0 the least and 1 the most",
     WORD: "Single words: how far a text moves without it",
     NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is kept",
 }
@@ -60,16 +59,21 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         )
     else:
         yield from _no_difference(comparison)
-    if comparison.matched is not None:
-        yield _matched(comparison.matched)
+    if (matched := comparison.matched) is not None:
+        yield (
+            f"A threshold of {matched.first:.4g} with the first model is {matched.second:.4f} with the second (95 %: "
+            f"{matched.second_low:.4f} to {matched.second_high:.4f}): both keep {matched.recall:.0%} of "
+            f"near-duplicates; {matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
+        )
     yield from _meanings(comparison, [row for row in rows if row.part == CHECK])
-    yield from _words(comparison, rows)
+    for every in [row for row in rows if row.part == REMOVAL and row.name == EVERY]:
+        yield (
+            f"Without one word a text moves {'more' if every.difference > 0 else 'less'} in {comparison.second}: a "
+            f"distance of {every.second:.3f} of its size against {every.first:.3f}, {with_interval(every)}. To do: set "
+            "thresholds on cosines anew, on your own texts."
+        )
     yield from _ranks(comparison, [row for row in rows if row.part == RANK])
     yield from _neighbours(comparison, {row.name: row for row in rows if row.part == NEIGHBOURS})
-    by_part = {part: [row for row in comparison.rows if row.part == part] for part in _PARTS}
-    same = [_PARTS[part] for part, some in by_part.items() if some and all(row.excluded for row in some)]
-    if rows and same:
-        yield f"No difference beyond {comparison.tolerance:.0%} in {', '.join(same)}."
 
 
 def _no_difference(comparison: Comparison) -> Iterator[str]:
@@ -87,26 +91,10 @@ def _no_difference(comparison: Comparison) -> Iterator[str]:
     elif undecided:
         yield (
             f"No difference between {first} and {second} is certain in {where}; {undecided} of them cannot exclude one "
-            f"{beyond}."
+            f"{beyond}: give more pairs or texts."
         )
     else:
         yield f"No difference between {first} and {second} {beyond} in {where}."
-    names = {ALL_KINDS: "AUC of all kinds", EVERY: "change without a word", NEAREST: "texts with another neighbour"}
-    main = [row for row in comparison.rows if row.name in names]
-    if known := [f"{names[row.name]} {with_interval(row)}" for row in main if row.low is not None]:
-        yield f"Second less first: {'; '.join(known)}."
-    if unsure := [names[row.name] for row in main if not row.excluded]:
-        pairs = "pairs or " if main[0].name == ALL_KINDS else ""
-        yield f"Too few {pairs}texts to exclude one {beyond} in {', '.join(unsure)}: give more."
-
-
-def _matched(matched: MatchedThreshold) -> str:
-    """What to do with a threshold after the change of models."""
-    return (
-        f"A threshold of {matched.first:.4g} with the first model is {matched.second:.4f} with the second (95 %: "
-        f"{matched.second_low:.4f} to {matched.second_high:.4f}): both keep {matched.recall:.0%} of near-duplicates, "
-        f"and {matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
-    )
 
 
 def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
@@ -116,36 +104,13 @@ def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[st
     anew = "thresholds set before may now be too strict; set them anew"
     for some, how, advice in ((fewer, "fewer", keep), (more, "more", anew)):
         if some:
-            listed = _listed(
-                sorted(some, key=lambda row: -abs(row.difference)),
-                lambda row: (
-                    f"{row.name} AUC {row.first:.3f} -> {row.second:.3f}, {with_interval(row)}, {row.count} pairs"
-                ),
-            )
-            yield f"{comparison.second} tells {how} opposites from near-duplicates: {listed}. To do: {advice}."
-
-
-def _words(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
-    every = next((row for row in rows if row.part == REMOVAL and row.name == EVERY), None)
-    if every is not None:
-        yield (
-            f"Without one word a text moves {_relative(every)} in {comparison.second}: {every.second:.3f} of its "
-            f"length against {every.first:.3f}, {with_interval(every)}. To do: set thresholds on cosines anew, on your "
-            "own texts."
-        )
-    kinds = [row for row in rows if row.part == REMOVAL and row.name != EVERY]
-    # Where every word moves a text more, single words do too, and their ranks say the rest.
-    single = [row for row in rows if row.part == WORD and (every is None or every.difference * row.difference < 0)]
-    for title, some in (("By kind, place and length", kinds), ("Single words", single)):
-        if some:
-            listed = _listed(
-                sorted(some, key=lambda row: -abs(row.relative)),
-                lambda row: (
-                    f"{repr(row.name) if row.part == WORD else row.name} {_relative(row)}, {with_interval(row)}, "
-                    f"{row.count} texts"
-                ),
-            )
-            yield f"{title} (a text without them moves): {listed}."
+            listed = [
+                f"{row.name} AUC {row.first:.3f} to {row.second:.3f}, {with_interval(row)}, {row.count} pairs"
+                for row in sorted(some, key=lambda row: -abs(row.difference))[:_NAMED]
+            ]
+            listed += [f"and {len(some) - _NAMED} more"] * (len(some) > _NAMED)
+            said = f"tells {how} opposites from near-duplicates: {'; '.join(listed)}"
+            yield f"{comparison.second} {said}. To do: {advice}."
 
 
 def _ranks(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
@@ -158,22 +123,15 @@ def _ranks(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
             f"{row.first:.2f} to {row.second:.2f}, {with_interval(row)}, {row.count} texts. To do: try texts with and "
             "without it (wordsens explain)."
         )
-    if others := [row for row in ranks if not row.crosses]:
-        listed = _listed(
-            others,
-            lambda row: f"'{row.name}' {row.first:.2f} -> {row.second:.2f}, {with_interval(row)}, {row.count} texts",
-        )
-        yield f"Words that changed rank (0 the least of their text, 1 the most): {listed}."
 
 
 def _neighbours(comparison: Comparison, rows: dict[str, Difference]) -> Iterator[str]:
     if (row := rows.get(NEAREST)) is not None:
         yield (
-            f"{row.second:.1%} of {row.count} texts have another first neighbour ({row.first:.1%} between two calls of "
-            f"one model; {with_interval(row)}). To do: encode the whole corpus anew, and read the changed ones."
+            f"{row.second * row.count:.0f} of {row.count} texts have another first neighbour "
+            f"({row.first * row.count:.0f} between two calls of one model; share {with_interval(row)}). To do: encode "
+            "the whole corpus anew, and read the changed ones."
         )
-    elif (row := rows.get(RECALL)) is not None:
-        yield f"The recall of neighbours is {row.second:.3f} ({row.first:.3f} between two calls; {with_interval(row)})."
     # An example is a text that the removal of a single word turns back in one of the models.
     for changed in comparison.changed if rows else ():
         word = next((word for word in changed.words if word.back or word.away), None)
@@ -185,16 +143,6 @@ def _neighbours(comparison: Comparison, rows: dict[str, Difference]) -> Iterator
                 f"{comparison.second if word.back else comparison.first} {turned} (one change)."
             )
             return
-
-
-def _listed(rows: Sequence[Difference], said: Any) -> str:
-    more = f"; and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return "; ".join(map(said, rows[:_NAMED])) + more
-
-
-def _relative(row: Difference) -> str:
-    """The difference as a share of the first number, in words."""
-    return f"{abs(row.relative):.1%} {'more' if row.difference > 0 else 'less'}"
 
 
 def _short(text: str, most: int = 60) -> str:
@@ -214,7 +162,7 @@ def display(comparison: Comparison) -> Display:
     parts: list[Any] = [table for part in _TITLES if (table := _part(comparison, part)).rows]
     if parts:
         note = (
-            f"{comparison.first} first, {comparison.second} second. Coloured rows hold in a test of all rows together, "
+            f"{comparison.first} first, {comparison.second} second. Bold rows hold in a test of all rows together, "
             f"beyond {comparison.tolerance:.3g}: orange is more in {comparison.second}, blue less."
         )
         parts[0] = replace(parts[0], note=note)
@@ -255,11 +203,13 @@ def _changed_texts(comparison: Comparison) -> Section:
     for changed in comparison.changed[:_CHANGED]:
         parts += [
             Words("", _pieces(changed)),
-            f"{comparison.first}: was next to: {_short(changed.old_text, 240)}",
-            f"{comparison.second}: is next to: {_short(changed.new_text, 240)}",
+            f"Its first neighbour by {comparison.first}: {_short(changed.old_text, 240)}",
+            f"By {comparison.second}: {_short(changed.new_text, 240)}",
         ]
         if words := [f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in changed.words[:3]]:
-            parts.append(minus(f"Without these words the old one leads by more or less: {', '.join(words)}"))
+            parts.append(
+                minus(f"What the old one's lead over the new one gains without a word, in either: {', '.join(words)}")
+            )
     about = (
         "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "
         f"one): orange, without it the old one leads by more in {comparison.second}; blue, by less; underlined: "

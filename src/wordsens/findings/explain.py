@@ -4,6 +4,7 @@ from typing import Any
 
 from wordsens.display.content import Display, Shade, Table, Words, level, minus
 from wordsens.evaluation.explain import Explanation, WordEffect
+from wordsens.text.pairs import Pair
 
 
 def answer(explanation: Explanation) -> tuple[str, ...]:
@@ -22,7 +23,9 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
     word, dividing = explanation.dividing, dividing_words(explanation)
     if word is not None and dividing:
         without = f"{value + word.rise:.4f} (one change)"
-        if len(dividing) == 1:
+        if differ_alone(explanation):
+            sentences.append(f"The texts differ in nothing but {' and '.join(map(repr, dividing))}.")
+        elif len(dividing) == 1:
             sentences.append(f"The word that keeps the texts apart most is {named(word)}: without it it is {without}.")
         else:
             first, second = dividing
@@ -54,6 +57,12 @@ def dividing_words(explanation: Explanation) -> tuple[str, ...]:
     return (word.counterpart, word.word) if word.side else (word.word, word.counterpart)
 
 
+def differ_alone(explanation: Explanation) -> bool:
+    """True where the texts are equal without those words, by construction."""
+    changed = Pair("", *explanation.texts, same=False).changed if len(explanation.texts) == 2 else ()
+    return tuple(filter(None, changed)) == dividing_words(explanation) != ()
+
+
 def _shows(value: float | None) -> bool:
     """True where a change is not 0 in the four digits that are printed."""
     return value is not None and round(abs(value), 4) > 0
@@ -63,7 +72,9 @@ def display(explanation: Explanation) -> Display:
     """The sentences, the texts with the words coloured by what their removal does, a row a word, and pairs."""
     most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
     meaning = f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
-    meaning += "; underlined: what keeps the texts apart most" if dividing_words(explanation) else ""
+    if explanation.dividing is not None and (dividing := dividing_words(explanation)):
+        most = max(most, explanation.dividing.rise)
+        meaning += f"; underlined: what keeps the texts apart most{', both left out' * (len(dividing) == 2)}"
     last = len(explanation.texts) - 1
     coloured = [
         Words("", _pieces(explanation, side, most or 1.0), ("0", f"{most:.3g}", meaning) if side == last else None)
@@ -82,11 +93,14 @@ def display(explanation: Explanation) -> Display:
 
 def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | str, ...]:
     text, stop, pieces, dividing = explanation.texts[side], 0, [], dividing_words(explanation)
+    apart = explanation.dividing if dividing else None
     for word in (word for word in explanation.words if word.side == side):
-        share, decides = (word.removal or 0) / most, bool(dividing) and word == explanation.dividing
-        if len(dividing) == 2:
-            decides = word.word == dividing[side]
-        shade = Shade(word.word, level(abs(share)), _number(word.removal) or "", falls=share < 0, decides=decides)
+        change, decides = word.removal or 0.0, False
+        if apart is not None:
+            counterpart = len(dividing) == 2 and word.side != apart.side and word.word == apart.counterpart
+            decides = counterpart or word == apart
+            change = apart.rise if decides else change
+        shade = Shade(word.word, level(abs(change) / most), _number(change) or "", falls=change < 0, decides=decides)
         pieces += [text[stop : word.start], shade]
         stop = word.stop
     return (*pieces, text[stop:])

@@ -5,10 +5,16 @@ from wordsens.evaluation.guard.bulk import GuardedPairs
 
 ADVICE = {
     "same": "a cache may give the answer of either text to the other",
-    "different": "a cache should miss: the texts ask for different answers",
+    "different": "a cache should miss: ask the language model anew, or put the guard behind the threshold",
     "unsure": "a cache should miss, or ask for a higher cosine or a second opinion: no rule explains the difference",
 }
 """What a cache should do at each verdict."""
+
+CHANGES = "a negation, an opposite, a number, a time, a name or a role exchanged"
+"""What makes a pair mean something else, which is an opposite for short."""
+
+MEASURED = "of 150 opposites and 150 near-duplicates by a writer who saw no rule it calls 113 and 16 different"
+"""How often the guard is right, on pairs that it was not made with (docs/guard.md)."""
 
 
 def answer(guarded: GuardedPairs) -> tuple[str, ...]:

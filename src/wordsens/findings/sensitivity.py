@@ -28,7 +28,7 @@ def answer(results: Sequence[Sensitivity]) -> str:
     if (finding := contrast([values])) is not None:
         return finding.sentence
     word = f"; most of all {results[0].token!r}" if len(results) == 1 else ""
-    return f"One word can move {_listed(values)} times its length{word}."
+    return f"One word can move {_listed(values)} times its size{word}."
 
 
 def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
@@ -44,7 +44,7 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
         if "attention" not in families or not families.get("dense", 0.0) > 0:
             return None
         ratios.append(families["attention"] / families["dense"])
-    where = f": {_listed(texts[0])} times its length."
+    where = f": {_listed(texts[0])} times its size."
     if len(texts) > 1:
         where = f" in the median of {len(texts)} texts; {_short(min(ratios))} to {_short(max(ratios))} times in each."
     number = f"{_short(median(ratios))} times"
@@ -69,10 +69,8 @@ SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless all are wanted."""
 
 _DETAILS = {
-    "small_radius": "S/radius at 0 is its limit as the radius shrinks, the largest over the words: the Jacobian's "
-    "largest singular value over the features' norm. It is left out where matrices are not built.",
-    "swaps": "Real word: how far the features move when the word of the vocabulary that moves them most stands in its "
-    "place. It is left out where matrices are not built.",
+    "small_radius": "S/radius at 0 is its limit as the radius shrinks; left out where matrices are not built.",
+    "swaps": "Real word: the farthest of the vocabulary in its place; left out where matrices are not built.",
 }
 
 
@@ -205,9 +203,11 @@ def _meaning(texts: Sequence[Sequence[MeasuredMap]]) -> str:
     bounded = any(result.upper is not None for result in results)
     is_certified = bounded and all(result.rigor in (None, CERTIFIED) for result in results)
     certified = " 'At most' is certified." if is_certified else ""
+    is_predicted = any(each.predicted is not None for measured in texts for each in measured)
+    predicted = " 'Predicted' is theory for large d, and no bound." * is_predicted
     return (
-        f"S is how far the features move, over their length, when a word's vector moves by at most {size}. It is "
-        f"attained: a lower bound.{certified}"
+        f"S is how far the features move, over their size, when a word's vector moves by at most {size}. It is "
+        f"attained: a lower bound.{certified}{predicted}"
     )
 
 
@@ -226,21 +226,24 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
     notes += dict.fromkeys(note for result in results for note in result.notes)
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
-        notes.append(
-            f"{running} of {total} searches (a word under a map) did not end at a peak: --steps may give more."
-        )
+        notes.append(searches_running(running, total))
     if not verbose:
         return (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
     predicted = {_title(each): each.predicted for each in measured if each.predicted is not None}
     if predicted and len(texts) == 1:
         listed = ", ".join(f"{prediction.of} for {name}" for name, prediction in predicted.items())
-        notes.append(f"Predicted numbers are theory's, and no bounds: {listed}.")
+        notes.append(f"Predicted is {listed}.")
         outside = {name: ", ".join(prediction.outside) for name, prediction in predicted.items() if prediction.outside}
         if outside:
             listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
             notes.append(f"~ marks predictions at sizes that were not compared with measurements: {listed}.")
     notes += [line for name, line in _DETAILS.items() if any(getattr(each, name) is not None for each in measured)]
     return tuple(notes)
+
+
+def searches_running(count: int, total: int) -> str:
+    """So many searches were ended by their budget."""
+    return f"{count} of {total} searches (a word under a map) did not end at a peak: --steps may give more."
 
 
 def _number(value: float | None) -> str:

@@ -10,14 +10,33 @@ from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.explain import Explanation
 from wordsens.evaluation.flips import LabelFlips
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.findings import calibrate, check, compare, explain, flips, generalization, length, sensitivity, tune
+from wordsens.findings import calibrate, check, compare, explain, flips, length, sensitivity, tune
+from wordsens.generalization import OneWordFrontier, OneWordGeneralization, OneWordOutcomes
 from wordsens.results import ResultTable
 from wordsens.sensitivity.result import SensitivityProfile
 from wordsens.training.held_out import Tuned
 
+
+def _of_one_word(result: OneWordGeneralization) -> ResultTable:
+    heading = f"{result.map_name}, {result.training}, {result.objective}: error {result.error:.4f}"
+    return ResultTable(heading, result.columns())
+
+
+def _of_frontier(result: OneWordFrontier) -> ResultTable:
+    heading = f"{result.map_name}, {result.training}: least error reached under each limit on gamma"
+    return ResultTable(heading, result.columns())
+
+
+def _of_outcomes(result: OneWordOutcomes) -> ResultTable:
+    heading = f"{result.chosen[0].map_name}: one word changes, the label flips; every training and objective"
+    return ResultTable(heading, result.columns())
+
+
 TABLES: dict[type, Callable[[Any], ResultTable]] = {
     **sensitivity.TABLES,
-    **generalization.TABLES,
+    OneWordGeneralization: _of_one_word,
+    OneWordFrontier: _of_frontier,
+    OneWordOutcomes: _of_outcomes,
     Calibration: calibrate.table,
     Check: check.table,
     Comparison: compare.table,

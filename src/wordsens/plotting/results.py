@@ -72,18 +72,18 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
     measured = result.measured
-    groups = (("near-duplicates (same meaning)", measured.near, 0), ("opposites", measured.opposite, 1))
+    filled: dict[str, Any] = {"label": "near-duplicates (same meaning)", "color": STYLES[0][0], "alpha": 0.5}
+    outlined: dict[str, Any] = {"label": "opposites", "color": STYLES[1][0], "histtype": "step", "linewidth": 1.5}
     low = float(np.quantile(measured.values, 0.01))
     edges = np.linspace(low, max(measured.values), 31)
-    for label, members, at in groups:
+    for members, look in ((measured.near, filled), (measured.opposite, outlined)):
         values = measured.values[members]
-        share = np.full(len(values), 1 / len(values))
-        axes.hist(np.maximum(values, low), edges, weights=share, color=STYLES[at][0], alpha=0.5, label=label)
+        axes.hist(np.maximum(values, low), edges, weights=np.full(len(values), 1 / len(values)), **look)
     axes.axvline(result.threshold, color=GUIDE, linestyle=":", linewidth=1.2, label=f"threshold {result.threshold:.3f}")
     axes.set_xlabel("cosine of the two texts" if measured.cosines else "score of the two texts")
     axes.set_ylabel("share of the pairs")
     legend_below(figure, [axes])
-    figure.caption = "Right of the threshold two texts count as the same: the orange part there are false hits."
+    figure.caption = "Right of the threshold two texts count as the same: the opposites there are false hits."
     return figure
 
 

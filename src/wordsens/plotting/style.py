@@ -266,7 +266,7 @@ def round_values(low: float, high: float, *, most: int = 5) -> list[float]:
         inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
         if 3 <= len(inside) <= most:
             return inside
-    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.5, 1, 2, 5)):
+    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5)):
         inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
         if 3 <= len(inside) <= most:
             return inside

@@ -12,7 +12,7 @@ from wordsens.certificates.base import CERTIFIED
 from wordsens.display.content import Finding, times
 from wordsens.errors import InputError
 from wordsens.findings.audit import findings_of_records
-from wordsens.findings.sensitivity import contrast
+from wordsens.findings.sensitivity import contrast, searches_running
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import student
@@ -90,10 +90,8 @@ def _of_map(records: Sequence[Record]) -> Finding:
     least, most = ordered[0], ordered[-1]
     number = f"{times(median(record.value or 0.0 for record in records))} times"
     which = "word" if all(map(_whole, records)) else "of the words searched"
-    moves = (
-        f"ne {which}, its vector pushed within its ball, can move {plain_name(most.map)} by {number} the size of its "
-    )
-    moves += "output"
+    pushed = f"its vector pushed by at most {times(most.radius or 0.0)}"
+    moves = f"ne {which}, {pushed}, can move {plain_name(most.map)} {number} its size"
     surety = [ATTAINED]
     if len(records) == 1:
         sentence = f"O{moves}: “{word_of(most)}”."
@@ -113,6 +111,9 @@ def _of_map(records: Sequence[Record]) -> Finding:
         known += f"; predicted for {most.predicted_of}: {times(most.predicted)}"
         known += "" if most.predicted_in_range else " (not compared with measurements at such sizes)"
         surety.append(PREDICTED)
+    running = round(sum((record.words or 0) * (1 - record.converged) for record in records))
+    if running:
+        known += f"; {searches_running(running, sum(record.words or 0 for record in records))}"[:-1]
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]

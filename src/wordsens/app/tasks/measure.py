@@ -9,6 +9,7 @@ import torch
 
 from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
+from wordsens.certificates.base import CERTIFIED
 from wordsens.display.content import colour_share, level
 from wordsens.errors import InputError
 from wordsens.evaluation.substitutes import substitutes
@@ -61,6 +62,8 @@ def _measured(config: MeasureRequest, progress: Progress) -> dict[str, Any]:
         "value": result.value,
         "row": result.word,
         "upper": result.upper,
+        "rigor": "" if result.rigor in (None, CERTIFIED) else f" {result.rigor}",
+        "share": config.share,
         "predicted": predicted.value if predicted is not None and predicted.in_range else None,
         "radius": radius,
         "notes": list(result.notes),

@@ -24,7 +24,7 @@ from wordsens.evaluation.similarities import (
     similarity_name,
 )
 from wordsens.findings.check import around
-from wordsens.findings.explain import dividing_words
+from wordsens.findings.explain import differ_alone, dividing_words
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.load import load
@@ -83,7 +83,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     coloured = tuple(part for part in display.parts if isinstance(part, Words))
     rest = tuple(part for part in display.parts if not isinstance(part, Words))
     rise = explained.dividing.rise if explained.dividing else 0.0
-    answer["apart"] = {"words": dividing_words(explained), "rise": rise}
+    answer["apart"] = {"words": dividing_words(explained), "rise": rise, "alone": differ_alone(explained)}
     return answer | {"words": html_part(Display((), coloured)), "numbers": html_part(Display(display.answer, rest))}
 
 

@@ -70,8 +70,7 @@ def _about(series: Sequence[Series]) -> Finding:
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
     sentence = (
-        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times the size of its output, in "
-        f"{_length(first)}"
+        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its size, in {_length(first)}"
     )
     trend, theory = first.trend, first.theory_exponent
     if trend is not None:
