@@ -72,8 +72,8 @@ def _images(*names: str) -> tuple[str, ...]:
     return tuple(f"docs/images/{name}.png" for name in names)
 
 
-SEARCHES = ("wordsens.sensitivity.one_word", "wordsens.maps.attention", "wordsens.maps.random_features")
 DECISIONS = (TEXTS, WORDS)
+SENSITIVITY = ("wordsens.sensitivity.several_texts", "wordsens.maps.registry", "wordsens.statistics.power_law")
 TWO_SENTENCES = '"How do I enable the alarm?" "How do I disable the alarm?"'
 NUMBERS = [
     Number("check", "wordsens check minilm", ("README.md", "docs/check.md"), ("wordsens.cli.check",), DECISIONS),
@@ -103,8 +103,15 @@ NUMBERS = [
         "paper",
         "python -m benchmarks.pictures paper {out}",
         _images("sensitivity", "raf", "report-findings", "report-figures"),
-        ("wordsens.studies.sensitivity",),
+        SENSITIVITY,
         minutes=4,
+    ),
+    Number(
+        "full scale",
+        'wordsens paper sensitivity --scale full "draw=[0, 1, 2]" --out {out}',
+        ("docs/benchmarks.md",),
+        SENSITIVITY,
+        minutes=40,
     ),
     Number(
         "attention",
@@ -123,7 +130,7 @@ NUMBERS = [
         "depth",
         "wordsens paper depth --scale quick --out {out}",
         ("docs/depth.md", *_images("depth")),
-        ("wordsens.studies.depth",),
+        ("wordsens.studies.depth.cell", "wordsens.studies.depth.study"),
         minutes=5,
     ),
     Number(
@@ -144,21 +151,21 @@ NUMBERS = [
         "control",
         "wordsens paper control --scale laptop --out {out}",
         ("docs/control.md", *_images("control-accuracy", "control-target", "control-along")),
-        ("wordsens.studies.control",),
+        ("wordsens.studies.control.cell", "wordsens.studies.control.study"),
         minutes=40,
     ),
     Number(
         "examples",
         "python -m wordsens.app.tasks.shipped",
         ("src/wordsens/app/static/examples.json",),
-        (*SEARCHES, "wordsens.evaluation.check", "wordsens.evaluation.explain", "wordsens.evaluation.guard"),
+        ("wordsens.app.tasks.measure", "wordsens.app.tasks.models"),
         DECISIONS,
     ),
     Number(
         "page",
         "python -m benchmarks.pictures app {out}",
         _images("app-two-texts", "app-text", "app-lines"),
-        (*SEARCHES, "wordsens.evaluation.check", "wordsens.evaluation.explain", "wordsens.evaluation.guard"),
+        ("wordsens.app.tasks.measure", "wordsens.app.tasks.models"),
         DECISIONS,
     ),
     Number(
@@ -184,7 +191,7 @@ class Stamp:
 def stamps() -> dict[str, Stamp]:
     """Of every number that was measured, by its name."""
     rows = (line.strip("| \n").split(" | ") for line in TABLE.read_text(encoding="utf-8").splitlines())
-    return {cells[0].strip(): Stamp(*(cell.strip() for cell in cells[3:])) for cells in rows if len(cells) == 7}
+    return {cells[0]: Stamp(*cells[3:]) for cells in rows if len(cells) == 7 and cells[3] != "-"}
 
 
 def age(number: Number, stamp: Stamp | None) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
-_SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plotting", "report")
-"""Parts of the package that show values and compute none."""
+_SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plotting", "report", "sources", "version")
+"""Parts of the package that compute no value: they show values, or say which code computed them."""
 
 
 def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
