@@ -66,7 +66,7 @@ def row(name: str) -> list[str]:
         began = time.process_time()
         result = ws.word_sensitivity(phi, X, WORDS, certificate=False)
         ours.append((time.process_time() - began) / len(WORDS))
-        evaluations += result.evaluations_per_word.tolist()
+        evaluations.append(result.evaluations / len(WORDS))
         lengths.append(str(len(X.rows)))
         for place, word in enumerate(WORDS):
             began = time.process_time()
