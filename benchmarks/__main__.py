@@ -1,37 +1,25 @@
-"""Run every benchmark in order: python -m benchmarks [--list] [--quick] [options of all of them]."""
-
-import subprocess
-import sys
+"""Name the benchmarks: python -m benchmarks. Each is run alone, and all of the page by python -m benchmarks.page."""
 
 BENCHMARKS = {
-    "search": "random attention: every effort beside plain gradient ascent",
+    "search": "all words of a text, beside what one word costs by plain gradient ascent",
+    "random_features": "random features on demand against dense matrices and autograd",
+    "certificates": "upper bounds over attained values, by map, radius and length",
+    "transformers": "transformers, trained and random, against a long search",
+    "on_demand": "products with matrices that are never built",
+    "sweeps": "the overhead of a sweep's cell, resumed and on workers",
+    "evaluation": "check, explain and audit of an embedding model beside encoding its texts",
     "operations": "operations and waits a step of a search",
-    "random_features": "random features on demand against dense matrices",
-    "certificates": "upper bounds over attained values",
-    "theory": "predictions against measurements",
-    "generalization": "one changed word after learning, against a pseudo-inverse",
-    "evaluation": "check, compare, explain and audit of an embedding model",
     "attack": "random problems attacked by code of its own",
+    "theory": "predictions against measurements",
 }
 
 
-def main() -> int:
-    """List them; then run each in a process of its own, with the options given here. 1 if one failed."""
-    print("Benchmarks, each run alone by python -m benchmarks.NAME:\n")
+def main() -> None:
+    """Print the names."""
+    print("Benchmarks, each run by python -m benchmarks.NAME:\n")
     for name, what in BENCHMARKS.items():
-        print(f"  {name:<18} {what}")
-    if {"--list", "-h", "--help"} & set(sys.argv[1:]):
-        print("\npython -m benchmarks [--list] [--quick]")
-        return 0
-    failed = []
-    for name in BENCHMARKS:
-        print(flush=True)
-        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]]).returncode != 0:
-            failed.append(name)
-    if failed:
-        print(f"\nfailed: {', '.join(failed)}")
-    return 1 if failed else 0
+        print(f"  {name:<16} {what}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

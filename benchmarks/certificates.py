@@ -1,80 +1,76 @@
-"""Brackets: certified upper bounds over attained values.
+"""Certified upper bounds over attained values, by map, radius and length.
 
-    python -m benchmarks.certificates [--quick] [--section NAME ...]
+    python -m benchmarks.certificates
 
-Sections: attention (all words of Gaussian texts and a review), dense (RF at several widths,
-DRF).
+Each cell is of one text and map: the median and the largest of upper / attained over words, ten of attention and four
+of random features.
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, table
-from benchmarks.search import review
+from wordsens.text import texts_of_length
 
-COLUMNS = ("n", "d", "words", "attained", "upper", "median upper/attained", "largest", "rigor")
+RADII, LENGTHS = (0.1, 0.3, 1.0), (20, 100)
 
 
-def bracket(phi: ws.FeatureMap, X: ws.TextMatrix, words: Sequence[int] | None = None, **options: object) -> list[str]:
-    """The cells of `COLUMNS` of one map and text."""
-    result = ws.word_sensitivity(phi, X, words, **options)
+def attention(text: str, score: str = "softmax") -> Callable[[int, float], torch.Tensor]:
+    """upper / attained of 10 words of a Gaussian text or a review, d = 384."""
+
+    def ratios(n: int, radius: float) -> torch.Tensor:
+        if text == "review":
+            X = ws.embed(texts_of_length(ws.shipped_reviews(), n, count=1), max_words=n)[0]
+        else:
+            X = ws.gaussian_text(n, 384)
+        return bracket(ws.RandomAttentionFeatures(384, score=score), X, range(0, n, n // 10), radius)
+
+    return ratios
+
+
+def dense(depth: int) -> Callable[[int, float], torch.Tensor]:
+    """upper / attained of 4 words of a Gaussian text, d = 192, k = n d; the matrices are never built."""
+
+    def ratios(n: int, radius: float) -> torch.Tensor:
+        phi = ws.DeepRandomFeatures(n, 192, depth, gaussian="lazy")
+        return bracket(phi, ws.gaussian_text(n, 192), range(0, n, n // 4), radius)
+
+    return ratios
+
+
+def bracket(phi: ws.FeatureMap, X: ws.TextMatrix, words: range, radius: float) -> torch.Tensor:
+    """upper / attained of each word; the radius is in units of sqrt(d)."""
+    result = ws.word_sensitivity(phi, X, words, radius=radius * X.rows.shape[1] ** 0.5)
     assert result.upper_per_word is not None
-    ratio = result.upper_per_word / result.per_word
-    if not bool((ratio >= 1).all()):
+    if not bool((result.upper_per_word >= result.per_word).all()):
         raise AssertionError(f"{phi.name}: an attained value is above its certificate")
-    middle = [f"{float(values.median()):.4f}" for values in (result.per_word, result.upper_per_word)]
-    sizes = [str(size) for size in (*X.rows.shape, len(result.words))]
-    return [*sizes, *middle, f"{float(ratio.median()):.3f}", f"{float(ratio.max()):.3f}", str(result.rigor)]
+    return result.upper_per_word / result.per_word
 
 
-def attention(quick: bool) -> None:
-    """Weights of seed 0, radius sqrt(d), every word."""
-    rows = []
-    for n, d in ((20, 96),) if quick else ((20, 768), (100, 768), (20, 384), (100, 384)):
-        rows.append(["gaussian, softmax", *bracket(ws.RandomAttentionFeatures(d), ws.gaussian_text(n, d))])
-    text = review(12 if quick else 100)
-    rows.append(["review, softmax", *bracket(ws.RandomAttentionFeatures(384), text)])
-    n, d = (20, 96) if quick else (100, 384)
-    for score in ("relu", "relu-unnormalized", "sigmoid", "linear"):
-        cells = bracket(ws.RandomAttentionFeatures(d, score=score), ws.gaussian_text(n, d))
-        rows.append([f"gaussian, {score}", *cells])
-    print(table("Attention; medians over the words", ["text, score", *COLUMNS], rows))
-
-
-def dense(quick: bool) -> None:
-    """RF and DRF; matrices that fit are read, the others are sampled on demand and bounded by their law."""
-    rows = []
-    cases = [(20, 16, 1.0, 1), (20, 16, 1.0, 2)]
-    if not quick:
-        cases = [(50, 96, 1.0, 1), (100, 48, 1.0, 1), (50, 96, 0.25, 1), (50, 96, 2.0, 1), (50, 768, 1.0, 1)]
-        cases += [(50, 192, 1.0, depth) for depth in (2, 4, 8)]
-    for n, d, share, depth in cases:
-        phi = ws.DeepRandomFeatures(n, d, depth, round(share * n * d))
-        words = list(range(0, n, max(1, n // 4))[: 4 if depth == 1 else 2])
-        cells = bracket(phi, ws.gaussian_text(n, d), words, search=ws.SearchPlan(starts=3, steps=60))
-        rows.append([f"{'RF' if depth == 1 else f'DRF, L = {depth}'}, k/D = {share:g}", *cells])
-    print(table("Random features, ReLU, Gaussian texts", ["map", *COLUMNS], rows))
-
-
-SECTIONS = {"attention": attention, "dense": dense}
+CASES = {
+    "softmax": attention("gaussian"),
+    "softmax, reviews": attention("review"),
+    "relu": attention("gaussian", "relu"),
+    "relu-unnormalized": attention("gaussian", "relu-unnormalized"),
+    "sigmoid": attention("gaussian", "sigmoid"),
+    "RF": dense(1),
+    "DRF, L = 2": dense(2),
+    "DRF, L = 4": dense(4),
+}
 
 
 def main() -> None:
-    """Run the sections that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--section", action="append", choices=list(SECTIONS), help="only this one; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="small sizes, a minute")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    print(header("Brackets"))
-    for name in options.section or SECTIONS:
-        SECTIONS[name](options.quick)
-        sys.stdout.flush()
+    """Print the table."""
+    torch.set_num_threads(1)
+    print(header("Bounds"))
+    rows = []
+    for name, ratios in CASES.items():
+        cells = (ratios(n, radius) for n in LENGTHS for radius in RADII)
+        rows.append([name, *(f"{float(cell.median()):.2f} ({float(cell.max()):.2f})" for cell in cells)])
+    columns = ["map", *(f"n = {n}, r = {radius:g}" for n in LENGTHS for radius in RADII)]
+    print(table("Upper / attained: median (largest); r in sqrt(d)", columns, rows))
 
 
 if __name__ == "__main__":

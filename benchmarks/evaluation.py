@@ -1,14 +1,14 @@
-"""What check, compare, explain and audit of an embedding model cost, in seconds of wall clock and of CPU.
+"""What check, explain and audit of an embedding model cost, beside encoding the same texts once.
 
-python -m benchmarks.evaluation [--model minilm] [--texts 20] [--quick]
+python -m benchmarks.evaluation
 """
 
-import argparse
 import contextlib
 import io
 import tempfile
 import time
 from collections.abc import Callable
+from statistics import fmean
 
 import torch
 
@@ -16,45 +16,52 @@ import wordsens as ws
 from benchmarks.reporting import header, seconds, table
 from wordsens.cli import main as wordsens
 
+MODEL, REPEATS, PAIRS, TEXTS = "minilm", 3, 60, 4
 
-def audit(model: str, texts: int, words: int) -> None:
+
+def cpu(action: Callable[[], object]) -> float:
+    """CPU seconds."""
+    began = time.process_time()
+    action()
+    return time.process_time() - began
+
+
+def audit(*options: str) -> None:
     """`wordsens audit` of shipped reviews into a folder that is deleted again."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = f"audit {model} --dataset shipped --limit {texts} --max-words 64 --words-per-text {words} --quiet"
-        with contextlib.redirect_stdout(io.StringIO()):
-            code = wordsens([*command.split(), "--out", folder])
-        if code:
+    command = f"audit {MODEL} --texts shipped --limit {TEXTS} --max-words 64 --quiet"
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        if code := wordsens([*command.split(), *options, "--out", folder]):
             raise SystemExit(f"the audit failed with exit code {code}")
 
 
 def main() -> None:
-    """Each evaluation once."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="minilm")
-    parser.add_argument("--texts", type=int, default=20, help="for compare and audit")
-    parser.add_argument("--quick", action="store_true", help="few pairs and texts")
-    options = parser.parse_args()
+    """Print the table."""
     torch.set_num_threads(1)
-    print(header("Evaluations of an embedding model"))
-    model = ws.as_model(options.model)
-    pairs = ws.read_pairs()[:: 8 if options.quick else 1]
-    documents = [document.text for document in ws.shipped_reviews()[: 6 if options.quick else options.texts]]
-    if options.quick:
-        documents = [" ".join(document.split()[:25]) for document in documents]
-    first, second = "The lift is working.", "The lift is not working."
-    count, words = len(documents), 2 if options.quick else 8
-    actions: dict[str, Callable[[], object]] = {
-        f"check, {len(pairs)} pairs": lambda: ws.check(model, pairs),
-        f"compare with itself, {count} texts": lambda: ws.compare(model, model, documents),
-        "explain a pair": lambda: ws.explain(model, first, second),
-        f"audit, {words} words of {count} texts": lambda: audit(options.model, count, words),
+    print(header("Evaluations of an embedding model"), flush=True)
+    model = ws.as_model(MODEL)
+    model.encode(["A first call loads what is loaded late."])
+    pairs = ws.read_pairs()[:PAIRS]
+    texts = [text for pair in pairs for text in (pair.first, pair.second)]
+    first = "How do I cancel my subscription?", "How do I keep my subscription?"
+    reviews = [" ".join(review.text.split()[:64]) for review in ws.shipped_reviews()[:TEXTS]]
+    cases = {
+        f"check, {len(pairs)} pairs": (lambda: ws.check(model, pairs), texts, REPEATS),
+        "explain a pair": (lambda: ws.explain(model, *first), first, REPEATS),
+        "explain it without moved vectors": (lambda: ws.explain(model, *first, vectors=False), first, REPEATS),
+        f"audit {TEXTS} texts": (audit, reviews, 1),
+        "audit without moved vectors": (lambda: audit("--layer-texts", "0", "--sensitivity-texts", "0"), reviews, 1),
     }
     rows = []
-    for name, action in actions.items():
-        start, processor = time.perf_counter(), time.process_time()
-        action()
-        rows.append([name, seconds(time.perf_counter() - start), seconds(time.process_time() - processor)])
-    print(table(options.model, ["what", "wall clock", "CPU"], rows))
+    for name, (action, encoded, repeats) in cases.items():
+        began, rounds = time.process_time(), 10
+        for _ in range(rounds):
+            model.encode(list(encoded))
+        encode = (time.process_time() - began) / rounds
+        took = fmean(cpu(action) for _ in range(repeats))
+        rows.append([name, str(repeats), seconds(encode), seconds(took), f"{took / encode:,.0f}"])
+    print(
+        table(f"{MODEL}: CPU, means of runs", ["what", "runs", "encoding its texts", "what it costs", "factor"], rows)
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Operations and waits a step of a search: what a GPU is asked, counted on any machine.
 
-    python -m benchmarks.operations [--quick] [--device cpu]
+    python -m benchmarks.operations [--device cpu]
 
 An operation is a call that PyTorch passes to the device; one that only makes a view asks nothing of it and is not
 counted. A wait is an operation whose answer the host must have before it can go on: a number, a copy to the host, or a
@@ -105,12 +105,10 @@ def krylov(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a small size")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    n, d = (12, 32) if options.quick else (30, 48)
+    torch.set_num_threads(1)
+    n, d = 30, 48
     X, kind = ws.gaussian_text(n, d, seed=5), {"seed": 5, "device": options.device}
     searches = {
         "attention, softmax": (ws.RandomAttentionFeatures(d, **kind), ascent),

@@ -10,13 +10,28 @@ import torch
 from torch import Tensor
 
 
-def attention_features(weight: Tensor, X: Tensor) -> Tensor:
-    """softmax_rows(X W X^T / sqrt(d)) X for a text X (n, d) and a weight W (d, d): (n, d)."""
-    return torch.softmax(X @ weight @ X.T / math.sqrt(X.shape[1]), dim=1) @ X
+def attention_features(weight: Tensor, X: Tensor, score: str = "softmax") -> Tensor:
+    """g(X W X^T / sqrt(d)) X for a text X (n, d) and a weight W (d, d): (n, d).
+
+    g is the softmax of a row, or "relu": max(s, 0) over its row's sum, 0 where that is 0.
+    """
+    scores = X @ weight @ X.T / math.sqrt(X.shape[1])
+    if score == "softmax":
+        return torch.softmax(scores, dim=1) @ X
+    positive = scores.relu()
+    total = positive.sum(dim=1, keepdim=True)
+    return positive / torch.where(total > 0, total, 1.0) @ X
 
 
 def plain_ascent(
-    weight: Tensor, X: Tensor, word: int, *, steps: int | None = None, step: float = 10.0, seed: int = 0
+    weight: Tensor,
+    X: Tensor,
+    word: int,
+    *,
+    score: str = "softmax",
+    steps: int | None = None,
+    step: float = 10.0,
+    seed: int = 0,
 ) -> tuple[float, Tensor]:
     """One random start, `steps` steps of gradient ascent on the root-mean-square change of the features.
 
@@ -26,6 +41,7 @@ def plain_ascent(
         weight: W, (d, d).
         X: the text, (n, d).
         word: the row that is perturbed.
+        score: as for `attention_features`.
         steps: None for 50 n.
         step: what the raw gradient is multiplied by.
         seed: of the start, a standard Gaussian vector projected onto the ball.
@@ -36,7 +52,7 @@ def plain_ascent(
     weight, X = weight.double(), X.double()
     n, d = X.shape
     radius = math.sqrt(d)
-    features = attention_features(weight, X)
+    features = attention_features(weight, X, score)
     to_relative = math.sqrt(features.numel()) / features.norm().item()
 
     delta = torch.randn(d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(X.device)
@@ -46,7 +62,7 @@ def plain_ascent(
         point = delta.requires_grad_(True)
         perturbed = X.clone()
         perturbed[word] = X[word] + point
-        change = (attention_features(weight, perturbed) - features).square().mean().sqrt()
+        change = (attention_features(weight, perturbed, score) - features).square().mean().sqrt()
         (gradient,) = torch.autograd.grad(change, point)
         if change.item() > best:
             best, best_delta = change.item(), point.detach()

@@ -7,8 +7,7 @@ import platform
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +58,6 @@ def seconds(value: float) -> str:
 def gigabytes(value: float) -> str:
     """A number of bytes."""
     return f"{value / 1e9:.2f} GB" if value >= 1e8 else f"{value / 1e6:.0f} MB"
-
-
-def least_time(action: Callable[[], object], rounds: int = 3) -> float:
-    """The least wall-clock seconds of `rounds` calls, after one that warms up."""
-    action()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def apart(module: str, *arguments: object) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Predictions of word sensitivity against measurements.
 
-    python -m benchmarks.theory [--quick] [--table rf] [--table drf] [--table acts] [--table raf] [--table relu]
+    python -m benchmarks.theory [--table rf] [--table drf] [--table acts] [--table raf] [--table relu]
 
 Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean of what was
 measured over independent maps and texts with its standard error, the prediction, and the prediction's relative error.
@@ -73,39 +73,33 @@ def line(what: str, found: list[float], predicted: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few small cases, under a minute")
     parser.add_argument("--table", choices=TABLES, action="append", help="only this table; may be repeated")
     options = parser.parse_args()
-    quick, chosen = options.quick, options.table or TABLES
-    lengths, wide = ((20, 50), 24) if quick else ((20, 50, 100, 200), 96)
+    chosen = options.table or TABLES
     print(header("Predictions against measurements"))
     begin = time.perf_counter()
     if "rf" in chosen:
         print("\n### RF, S sqrt(n)\n")
-        cases = [(n, wide, ratio, 1, "relu") for n in lengths for ratio in (0.25, 1, 4)]
-        dense_rows(cases, features=4_000 if quick else 60_000, least=4, most=64, steps=100)
+        cases = [(n, 96, ratio, 1, "relu") for n in (20, 50, 100, 200) for ratio in (0.25, 1, 4)]
+        dense_rows(cases, features=60_000, least=4, most=64, steps=100)
     if "drf" in chosen:
         print("\n### DRF, S sqrt(n)\n")
-        sizes = [(20, 24)] if quick else [(20, 96), (40, 96), (80, 48)]
+        sizes = [(20, 96), (40, 96), (80, 48)]
         cases = [(n, d, 1, depth, "relu") for n, d in sizes for depth in (2, 4, 8)]
-        dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
+        dense_rows(cases, features=40_000, least=8, most=20, steps=60)
     if "acts" in chosen:
         print("\n### Other activations, S sqrt(n)\n")
-        names = ("tanh",) if quick else ("tanh", "gelu", "erf", "leaky_relu", "identity")
-        cases = [(20, 24 if quick else 96, 1, depth, name) for name in names for depth in (1, 3)]
-        dense_rows(cases, features=1_000 if quick else 40_000, least=2 if quick else 8, most=20, steps=60)
+        names = ("tanh", "gelu", "erf", "leaky_relu", "identity")
+        cases = [(20, 96, 1, depth, name) for name in names for depth in (1, 3)]
+        dense_rows(cases, features=40_000, least=8, most=20, steps=60)
     if "raf" in chosen:
         print("\n### RAF (softmax), S\n")
-        sizes = (
-            [(20, 96, 0)]
-            if quick
-            else [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
-        )
+        sizes = [(n, d, q) for d in (192, 384, 768) for n in (20, 50, 100, 250) for q in (0, 0.3)]
         attention_rows(sizes, maps=2)
     if "relu" in chosen:
         print("\n### RAF (ReLU, divided), S\n")
-        sizes = [(20, 96, 0)] if quick else [(n, d, 0) for d in (192, 384, 768) for n in (20, 50, 100, 250)]
-        attention_rows(sizes if quick else [*sizes, (20, 384, 0.3), (100, 384, 0.3)], maps=2, score="relu")
+        sizes = [(n, d, 0) for d in (192, 384, 768) for n in (20, 50, 100, 250)]
+        attention_rows([*sizes, (20, 384, 0.3), (100, 384, 0.3)], maps=2, score="relu")
     print(f"\n{time.perf_counter() - begin:.0f} s")
 
 
