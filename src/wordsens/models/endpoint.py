@@ -1,15 +1,25 @@
 """Embeddings endpoints: texts sent over HTTP in the common /v1/embeddings form, vectors back."""
 
+import hashlib
+import io
 import json
 import logging
 import os
 import time
-from collections.abc import Callable
+import weakref
+import zipfile
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.errors import (
     InputError,
@@ -20,7 +30,8 @@ from wordsens.errors import (
     require_positive,
     without_secrets,
 )
-from wordsens.models.black_box import FunctionModel
+from wordsens.files import replace_file
+from wordsens.models.black_box import PROBES, STEADY, FunctionModel, require_texts
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
@@ -171,6 +182,87 @@ def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel
     model = FunctionModel(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
     model.require_steady()
     return model
+
+
+class ResumableEndpoint(FunctionModel):
+    """An endpoint whose vectors outlive a run that fails: the next run takes them from a file in ~/.cache/wordsens.
+
+    The file holds digests of the texts, not the texts. It is written where a request fails or is interrupted, for every
+    endpoint of the run, and it is gone once it is read. A vector is taken once: a text asked for twice has two. They
+    count only while the server gives a sentence of ours the vector that it gave then.
+
+    Raises:
+        EndpointError: no right answer within the timeout, or another in a second call.
+    """
+
+    _of_this_run: ClassVar[weakref.WeakSet["ResumableEndpoint"]] = weakref.WeakSet()
+
+    def __init__(self, endpoint: Endpoint, *, batch_size: int = 32):
+        super().__init__(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
+        self.require_steady()
+        server = hashlib.sha256(json.dumps([endpoint.address, endpoint.model]).encode()).hexdigest()[:16]
+        self._file = Path.home() / ".cache" / "wordsens" / f"endpoint-{server}.npz"
+        self._probe = super().encode(PROBES[:1])
+        self._received: list[tuple[str, Tensor]] = []
+        self._earlier = self._read()
+        self._of_this_run.add(self)
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
+        return torch.cat([self._encoded_batch(batch) for batch in batches])
+
+    def _encoded_batch(self, texts: list[str]) -> Float[Tensor, "m d"]:
+        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        rows = {at: self._earlier[digest].pop(0) for at, digest in enumerate(digests) if self._earlier.get(digest)}
+        self._received += [(digests[at], row) for at, row in rows.items()]
+        if missing := [at for at in range(len(texts)) if at not in rows]:
+            try:
+                answer = super().encode([texts[at] for at in missing])
+            except EndpointError as error:
+                raise EndpointError(f"{error}; {self._keep_all()}") from error
+            except KeyboardInterrupt:
+                self._keep_all()
+                raise
+            rows |= zip(missing, answer, strict=True)
+            self._received += [(digests[at], rows[at]) for at in missing]
+        return torch.stack([rows[at] for at in range(len(texts))])
+
+    def _keep_all(self) -> str:
+        """Write what all endpoints of this run gave, and say how much that is."""
+        count = sum(model._keep() for model in self._of_this_run)
+        return f"{count} vectors are kept, and the same command goes on from there" if count else "no vector is kept"
+
+    def _keep(self) -> int:
+        """Write what this endpoint gave; the number of vectors."""
+        left = [(digest, row) for digest, rows in self._earlier.items() for row in rows]
+        if not (vectors := self._received + left):
+            return 0
+        content = io.BytesIO()
+        digests = np.array([digest for digest, _ in vectors])
+        np.savez(content, probe=self._probe, digests=digests, vectors=torch.stack([row for _, row in vectors]))
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self._file, content.getvalue())
+        except OSError:
+            return 0
+        return len(vectors)
+
+    def _read(self) -> dict[str, list[Tensor]]:
+        """The vectors of an earlier run by their texts' digests, where the model is still the same."""
+        try:
+            with np.load(self._file) as file:
+                probe, digests, vectors = (file[name] for name in ("probe", "digests", "vectors"))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return {}
+        self._file.unlink(missing_ok=True)
+        now = self._probe.numpy()
+        if probe.shape != now.shape or np.linalg.norm(probe - now) > STEADY * np.linalg.norm(now):
+            return {}
+        earlier: dict[str, list[Tensor]] = {}
+        for digest, vector in zip(digests.tolist(), torch.from_numpy(vectors), strict=True):
+            earlier.setdefault(digest, []).append(vector)
+        return earlier
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
