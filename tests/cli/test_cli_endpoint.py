@@ -63,7 +63,7 @@ def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, fai
     with serving(good) as (url, script):
         whole = command(name, url)
         requests = len(script.asked)
-        assert not list(tmp_path.rglob("*.npz"))
+        assert not list(tmp_path.rglob("*.pt"))
 
         script.answers[:] = [*[good] * (requests - 1), failure]
         failed = command(name, url)
@@ -75,7 +75,7 @@ def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, fai
     assert (resumed.code, document(resumed)) == (whole.code, document(whole))
     models = 2 if name == "compare" else 1
     assert len(script.asked) - before <= 4 * models + 1  # four of each model about a sentence of ours, and the last
-    assert not list(tmp_path.rglob("*.npz"))
+    assert not list(tmp_path.rglob("*.pt"))
 
 
 def test_vectors_of_another_model_behind_the_same_url_do_not_count(command):

@@ -7,16 +7,16 @@ import logging
 import os
 import time
 import weakref
-import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -201,7 +201,7 @@ class ResumableEndpoint(FunctionModel):
         super().__init__(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
         self.require_steady()
         server = hashlib.sha256(json.dumps([endpoint.address, endpoint.model]).encode()).hexdigest()[:16]
-        self._file = Path.home() / ".cache" / "wordsens" / f"endpoint-{server}.npz"
+        self._file = Path.home() / ".cache" / "wordsens" / f"endpoint-{server}.pt"
         self._probe = super().encode(PROBES[:1])
         self._received: list[tuple[str, Tensor]] = []
         self._earlier = self._read()
@@ -229,39 +229,31 @@ class ResumableEndpoint(FunctionModel):
         return torch.stack([rows[at] for at in range(len(texts))])
 
     def _keep_all(self) -> str:
-        """Write what all endpoints of this run gave, and say how much that is."""
-        count = sum(model._keep() for model in self._of_this_run)
+        """Write what every endpoint of this run gave, and say how much that is."""
+        count = 0
+        for model in self._of_this_run:
+            vectors = model._received + [(digest, row) for digest, rows in model._earlier.items() for row in rows]
+            if not vectors:
+                continue
+            content = io.BytesIO()
+            torch.save((model._probe, vectors), content)
+            with suppress(OSError):
+                model._file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(model._file, content.getvalue())
+                count += len(vectors)
         return f"{count} vectors are kept, and the same command goes on from there" if count else "no vector is kept"
-
-    def _keep(self) -> int:
-        """Write what this endpoint gave; the number of vectors."""
-        left = [(digest, row) for digest, rows in self._earlier.items() for row in rows]
-        if not (vectors := self._received + left):
-            return 0
-        content = io.BytesIO()
-        digests = np.array([digest for digest, _ in vectors])
-        np.savez(content, probe=self._probe, digests=digests, vectors=torch.stack([row for _, row in vectors]))
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._file, content.getvalue())
-        except OSError:
-            return 0
-        return len(vectors)
 
     def _read(self) -> dict[str, list[Tensor]]:
         """The vectors of an earlier run by their texts' digests, where the model is still the same."""
-        try:
-            with np.load(self._file) as file:
-                probe, digests, vectors = (file[name] for name in ("probe", "digests", "vectors"))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return {}
-        self._file.unlink(missing_ok=True)
-        now = self._probe.numpy()
-        if probe.shape != now.shape or np.linalg.norm(probe - now) > STEADY * np.linalg.norm(now):
-            return {}
         earlier: dict[str, list[Tensor]] = {}
-        for digest, vector in zip(digests.tolist(), torch.from_numpy(vectors), strict=True):
-            earlier.setdefault(digest, []).append(vector)
+        try:
+            probe, vectors = torch.load(self._file, weights_only=True)
+        except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError):  # none, or one that is damaged
+            return earlier
+        self._file.unlink(missing_ok=True)
+        if probe.shape == self._probe.shape and (probe - self._probe).norm() <= STEADY * probe.norm():
+            for digest, vector in vectors:
+                earlier.setdefault(digest, []).append(vector)
         return earlier
 
 
