@@ -14,7 +14,7 @@ from pathlib import Path
 PAGE = Path(__file__).with_name("json.md")
 _TABLE = re.compile(r"(<!-- ([\w.]+)\.(\w+)(?: but ([\w ]+))? -->\n\n(?:[^|\n].*\n\n)?(?:\|.*\n){2})((?:\|.*\n)+)")
 _ROW = re.compile(r"^\| ((?:`\w+` )+)\|(.*)\|$", re.MULTILINE)
-_NAMES = {bool: "true or false", int: "integer", float: "number", str: "text", type(None): "null"}
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
 
 def renewed(page: str) -> str:
@@ -71,9 +71,10 @@ def _meanings(docstring: str) -> dict[str, str]:
 
 def _type(annotation: typing.Any) -> str:
     """What JSON makes of it."""
-    parts = typing.get_args(annotation)
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        return " or ".join(map(_type, parts))
+        parts = typing.get_args(annotation)
+        kinds = " or ".join(_type(part) for part in parts if part is not type(None))
+        return f"{kinds}?" if type(None) in parts else kinds
     if annotation in _NAMES:
         return _NAMES[annotation]
     origin = typing.get_origin(annotation) or annotation
