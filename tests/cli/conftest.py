@@ -42,7 +42,9 @@ def documented():
 
     def names(heading: str) -> list[str]:
         text = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
-        section = text.split(f"### {heading}\n")[1].split("\n#")[0]
-        return re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+        section = text.split(f"## {heading}\n")[1].split("\n#")[0]
+        first = ["command", "version"] if heading.startswith("The document of") else []
+        rows = re.findall(r"^\| ((?:`\w+` )+)\|", section, flags=re.MULTILINE)
+        return first + re.findall(r"\w+", " ".join(rows))
 
     return names

@@ -134,12 +134,12 @@ def _loaded(name: str, options: CompareOptions) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path
     from wordsens.models.black_box import load_named
-    from wordsens.models.endpoint import Endpoint
-    from wordsens.models.load import as_model, load
+    from wordsens.models.endpoint import Endpoint, ResumableEndpoint
+    from wordsens.models.load import load
 
     if "://" in name:
         url, _, model = name.partition("#")
-        return as_model(Endpoint(url=url, model=model) if model else Endpoint(url=url))
+        return ResumableEndpoint(Endpoint(url=url, model=model or None))
     if named_path("models", name).exists():
         return load(name, pool=options.pool, device=options.device)
     if ":" in name:

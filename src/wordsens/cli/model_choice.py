@@ -155,10 +155,11 @@ class ModelOptions:
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
         from wordsens.models.black_box import load_named
+        from wordsens.models.endpoint import ResumableEndpoint
         from wordsens.models.load import as_model, load
 
         if self.endpoint is not None:
-            return as_model(self.server(), pool=self.pool)
+            return as_model(ResumableEndpoint(self.server()), pool=self.pool)
         chosen = self.model if self.encode is None else load_named(self.encode)
         return load(chosen, pool=self.pool, revision=self.revision, device=self.device)
 

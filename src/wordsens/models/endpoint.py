@@ -1,15 +1,25 @@
 """Embeddings endpoints: texts sent over HTTP in the common /v1/embeddings form, vectors back."""
 
+import hashlib
+import io
 import json
 import logging
 import os
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from pickle import UnpicklingError
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from wordsens.errors import (
     InputError,
@@ -20,7 +30,8 @@ from wordsens.errors import (
     require_positive,
     without_secrets,
 )
-from wordsens.models.black_box import FunctionModel
+from wordsens.files import replace_file
+from wordsens.models.black_box import PROBES, STEADY, FunctionModel, require_texts
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
@@ -171,6 +182,79 @@ def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel
     model = FunctionModel(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
     model.require_steady()
     return model
+
+
+class ResumableEndpoint(FunctionModel):
+    """An endpoint whose vectors outlive a run that fails: the next run takes them from a file in ~/.cache/wordsens.
+
+    The file holds digests of the texts, not the texts. It is written where a request fails or is interrupted, for every
+    endpoint of the run, and it is gone once it is read. A vector is taken once: a text asked for twice has two. They
+    count only while the server gives a sentence of ours the vector that it gave then.
+
+    Raises:
+        EndpointError: no right answer within the timeout, or another in a second call.
+    """
+
+    _of_this_run: ClassVar[weakref.WeakSet["ResumableEndpoint"]] = weakref.WeakSet()
+
+    def __init__(self, endpoint: Endpoint, *, batch_size: int = 32):
+        super().__init__(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
+        self.require_steady()
+        server = hashlib.sha256(json.dumps([endpoint.address, endpoint.model]).encode()).hexdigest()[:16]
+        self._file = Path.home() / ".cache" / "wordsens" / f"endpoint-{server}.pt"
+        self._probe = super().encode(PROBES[:1])
+        self._received: list[tuple[str, Tensor]] = []
+        self._earlier = self._read()
+        self._of_this_run.add(self)
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
+        return torch.cat([self._encoded_batch(batch) for batch in batches])
+
+    def _encoded_batch(self, texts: list[str]) -> Float[Tensor, "m d"]:
+        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        rows = {at: self._earlier[digest].pop(0) for at, digest in enumerate(digests) if self._earlier.get(digest)}
+        self._received += [(digests[at], row) for at, row in rows.items()]
+        if missing := [at for at in range(len(texts)) if at not in rows]:
+            try:
+                answer = super().encode([texts[at] for at in missing])
+            except EndpointError as error:
+                raise EndpointError(f"{error}; {self._keep_all()}") from error
+            except KeyboardInterrupt:
+                self._keep_all()
+                raise
+            rows |= zip(missing, answer, strict=True)
+            self._received += [(digests[at], rows[at]) for at in missing]
+        return torch.stack([rows[at] for at in range(len(texts))])
+
+    def _keep_all(self) -> str:
+        """Write what every endpoint of this run gave, and say how much that is."""
+        count = 0
+        for model in self._of_this_run:
+            vectors = model._received + [(digest, row) for digest, rows in model._earlier.items() for row in rows]
+            if not vectors:
+                continue
+            content = io.BytesIO()
+            torch.save((model._probe, vectors), content)
+            with suppress(OSError):
+                model._file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(model._file, content.getvalue())
+                count += len(vectors)
+        return f"{count} vectors are kept, and the same command goes on from there" if count else "no vector is kept"
+
+    def _read(self) -> dict[str, list[Tensor]]:
+        """The vectors of an earlier run by their texts' digests, where the model is still the same."""
+        earlier: dict[str, list[Tensor]] = {}
+        try:
+            probe, vectors = torch.load(self._file, weights_only=True)
+        except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError):  # none, or one that is damaged
+            return earlier
+        self._file.unlink(missing_ok=True)
+        if probe.shape == self._probe.shape and (probe - self._probe).norm() <= STEADY * probe.norm():
+            for digest, vector in vectors:
+                earlier.setdefault(digest, []).append(vector)
+        return earlier
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
