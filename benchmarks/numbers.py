@@ -68,12 +68,21 @@ class Number:
         return digest.hexdigest()[:12]
 
 
+def _benchmark(
+    name: str, *code: str, arguments: str = "", data: tuple[str, ...] = (TEXTS,), minutes: int = 4
+) -> Number:
+    command = f"python -m benchmarks.{name} {arguments}".rstrip()
+    return Number(
+        name.replace("_", " "), command, ("docs/benchmarks.md",), (f"benchmarks.{name}", *code), data, minutes
+    )
+
+
 def _images(*names: str) -> tuple[str, ...]:
     return tuple(f"docs/images/{name}.png" for name in names)
 
 
 DECISIONS = (TEXTS, WORDS)
-SENSITIVITY = ("wordsens.sensitivity.several_texts", "wordsens.maps.registry", "wordsens.statistics.power_law")
+MEASURED = ("wordsens.sensitivity.several_texts", "wordsens.maps.registry")
 TWO_SENTENCES = '"How do I enable the alarm?" "How do I disable the alarm?"'
 NUMBERS = [
     Number("check", "wordsens check minilm", ("README.md", "docs/check.md"), ("wordsens.cli.check",), DECISIONS),
@@ -103,14 +112,23 @@ NUMBERS = [
         "paper",
         "python -m benchmarks.pictures paper {out}",
         _images("sensitivity", "raf", "report-findings", "report-figures"),
-        SENSITIVITY,
+        (*MEASURED, "wordsens.statistics.power_law"),
         minutes=4,
     ),
+    _benchmark("search", *MEASURED),
+    _benchmark("random_features", *MEASURED),
+    _benchmark("certificates", *MEASURED),
+    _benchmark("transformers", *MEASURED),
+    _benchmark("on_demand", *MEASURED, data=()),
+    _benchmark("sweeps", *MEASURED, "wordsens.sweeps.run"),
+    _benchmark("evaluation", "wordsens.cli.check", "wordsens.cli.explain", "wordsens.cli.audit", data=DECISIONS),
+    _benchmark("operations", *MEASURED, data=()),
+    _benchmark("attack", *MEASURED, arguments="--problems 40", data=()),
     Number(
         "full scale",
         'wordsens paper sensitivity --scale full "draw=[0, 1, 2]" --out {out}',
         ("docs/benchmarks.md",),
-        SENSITIVITY,
+        (*MEASURED, "wordsens.statistics.power_law"),
         minutes=40,
     ),
     Number(

@@ -288,6 +288,9 @@ def _folder(name: str, revision: str | None) -> Path | None:
         return model_folder(name, revision)
     except InputError:
         return None
+    except ModuleNotFoundError:
+        require_extra("models", f"the model {name!r}", "huggingface_hub")
+        raise
 
 
 def _classes(folder: Path) -> int:

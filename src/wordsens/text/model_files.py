@@ -5,7 +5,7 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from wordsens.errors import InputError, require_extra
+from wordsens.errors import InputError
 from wordsens.files import named_path
 from wordsens.text.pretrained import MINILM, minilm_folder
 
@@ -49,7 +49,6 @@ def model_folder(name: str, revision: str | None = None) -> Path:
     folder = named_path("model", name)
     if folder.is_dir():
         return folder
-    require_extra("models", f"the model {name!r}", "huggingface_hub")
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
