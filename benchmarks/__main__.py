@@ -1,4 +1,4 @@
-"""Name the benchmarks: python -m benchmarks. Each is run alone, and all of the page by python -m benchmarks.page."""
+"""Name the benchmarks: python -m benchmarks. Each is run alone; `make numbers` renews the page."""
 
 BENCHMARKS = {
     "search": "all words of a text, beside what one word costs by plain gradient ascent",

@@ -240,7 +240,7 @@ def measure(number: Number) -> list[str]:
     out.mkdir(parents=True, exist_ok=True)
     words = [word.replace("{out}", str(out)) for word in shlex.split(number.command)]
     words[0] = str(Path(sys.executable).parent / words[0])
-    environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
     (out / "printed.txt").write_text(done.stdout, encoding="utf-8")
     if done.returncode not in (0, 3):  # 3: a requirement of a gate failed

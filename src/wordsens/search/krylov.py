@@ -6,7 +6,6 @@ The squared change has many local maxima, each near a mixture of the leading sin
 whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products
 with V_i and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a
 combination of known ones, many starts climb for free; (3) the best climb on with true products.
-benchmarks/random_features.py compares this with power iteration, momentum and plain restarts.
 """
 
 from collections.abc import Callable
