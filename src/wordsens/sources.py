@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import resolve_name
@@ -14,7 +14,7 @@ _SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plott
 """Parts of the package that compute no value: they show values, or say which code computed them."""
 
 
-def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
+def source_digest(files: Mapping[str, Path], *, package: bool = True, apart: Collection[str] = ()) -> str:
     """SHA-256 of these modules' code and of what they import, directly or not, wherever the import stands; comments
     on lines of their own, docstrings and empty lines do not count.
 
@@ -24,6 +24,7 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
     Args:
         files: by the full names of the modules.
         package: whether modules of the package count.
+        apart: modules that do not count, nor what is imported by them alone.
 
     >>> digest = source_digest({"wordsens.seeds": _PACKAGE / "seeds.py"})
     >>> digest == source_digest({"wordsens.search.objective": _PACKAGE / "search" / "objective.py"})
@@ -40,7 +41,11 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True) -> str:
         top, _, rest = name.partition(".")
         if top != "wordsens":  # the packages around a module run too; those of this package only name their modules
             waiting += [name[:at] for at, character in enumerate(name) if character == "."]
-        if name in found or (top == "wordsens" and (not package or rest.partition(".")[0] in _SHOWING)):
+        if (
+            name in found
+            or name in apart
+            or (top == "wordsens" and (not package or rest.partition(".")[0] in _SHOWING))
+        ):
             continue
         for root in [roots[top]] if top in roots else folders:
             place = root.joinpath(*name.split("."))

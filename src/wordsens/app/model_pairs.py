@@ -57,7 +57,8 @@ class ModelPairs:
         self._site, self._model, self._moved = site, model, moved
         self._pair: float | None = None
         self._headline = Text("h2", aria_live="polite")
-        Text("p", f"What means something else differs by one change, such as {CHANGES}.", "hint")
+        about = f"Something else: one change, such as {CHANGES}. The package’s short pairs, until you choose others."
+        Text("p", about, "hint")
         with Box("section", aria_label="Pairs of known meaning"):
             self._chart = Chart("", "", "share of the pairs")
             with Box("div", "under-chart"):

@@ -13,7 +13,7 @@ from wordsens.findings.guard import ADVICE
 LEAD = (
     "A cache before a language model may answer a question with the stored answer to another one where the cosine of "
     "the two reaches a threshold: a hit. At a miss the language model is asked. The guard reads the words of both, by "
-    "rules, and says whether they mean the same."
+    "rules, and says same, different or unsure."
 )
 
 MISSED = "nothing: a cache misses here, and the language model is asked"

@@ -244,7 +244,7 @@ def _print(
         display = text_display(texts[0], **shown)
     print_display(display)
     if table is not None:
-        stdout().print(f"\nrecords  {table}", soft_wrap=True)
+        stdout().print(f"\nrecords  {table}\nreport   wordsens report {options.out}", soft_wrap=True)
 
 
 def _text_dict(measured: "list[MeasuredMap]") -> dict[str, Any]:

@@ -165,11 +165,12 @@ def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
 def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
     if advice is None:
         return
+    under = ""
     if advice.length is not None and advice.decisive:
         number = advice.length
         sentence = f"{advice.advice[0].upper()}{advice.advice[1:]}. Cut longer texts into passages of that length."
     elif advice.length is None and advice.high is not None and advice.low is None:
-        number = advice.high
+        number, under = advice.high, "under "
         sentence = (
             f"Passages of {number} {advice.unit}, the shortest tried, lose a {advice.kind}: with it and without it "
             f"their cosine stays over {advice.threshold:g}. Decide such cases by a reranker or a classifier; "
@@ -185,7 +186,7 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
         return
     interval = None if advice.low is None or advice.high is None else (float(advice.low), float(advice.high))
     known = f"95 %, {advice.changes} changed sentences: {advice.source}."
-    yield Finding(f"{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval)
+    yield Finding(f"{under}{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval)
 
 
 def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
@@ -231,7 +232,8 @@ def _reactions(summary: AuditSummary) -> Iterator[Finding]:
 
 
 def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    first, last = (_by_text(texts, "removal", place=place) for place in (PLACES[0], PLACES[2]))
+    # Of one kind of word: the kinds are not spread evenly over a text.
+    first, last = (_by_text(texts, "removal", "content word", place) for place in (PLACES[0], PLACES[2]))
     if not any(first) or not any(last) or (intervals := mean_intervals(first, last)) is None:
         return
     low, high = intervals[2]
@@ -239,7 +241,7 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         strong, weak = ("beginning", "end") if low > 0 else ("end", "beginning")
         difference = _mean(first) - _mean(last)
         sentence = (
-            f"Words at the {strong} of a text count for more: taking one out moves the output "
+            f"Words of content at the {strong} of a text count for more: taking one out moves the output "
             f"{_moved(_mean(first))} in the first fifth and {percent(_mean(last))} in the last "
             f"(difference {_ends((low, high))}). Do not hide what matters at the {weak}."
         )
@@ -345,7 +347,7 @@ def _groups(audit: Audit) -> Table:
     how = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
     note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
-        note += " S: how far the word could move the output within its own rows' length, a lower bound."
+        note += " S, of the words that were searched: how far the word could move the output within its own rows' length, a lower bound."
     else:
         note += " No S, no layers and no bound: they take gradients, and this model gives one vector a text."
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))

@@ -22,7 +22,8 @@ def answer(calibration: Calibration) -> tuple[str, ...]:
         if count < calibration.needed:
             return (
                 f"{sentence} for sure: {count} opposites are too few; at {percent(calibration.confidence)} confidence "
-                f"it takes {calibration.needed} of which none passes.",
+                f"it takes {calibration.needed} of which none passes, and {count} show no less than "
+                f"{percent(1 - (1 - calibration.confidence) ** (1 / count))}.",
             )
         if other.threshold is not None:
             sentence += f"; {where} {decimals(other.threshold)} does and keeps {percent(other.recall or 0.0)}"

@@ -41,7 +41,7 @@ def answer(check: Check) -> tuple[str, ...]:
     unsure = [kind for kind in check.kinds if kind not in (*above, *below)]
     verdicts = {
         "tells these opposites from near-duplicates better than chance:": above,
-        "is no better than chance, as far as these pairs tell:": unsure,
+        "may be no better than chance, too few pairs to tell:": unsure,
         "puts these closer together than near-duplicates:": below,
     }
     parts = [f"{verdict} {', '.join(kinds)}" for verdict, kinds in verdicts.items() if kinds]

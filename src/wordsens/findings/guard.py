@@ -6,7 +6,8 @@ from wordsens.evaluation.guard.bulk import GuardedPairs
 ADVICE = {
     "same": "a cache may give the answer of either text to the other",
     "different": "a cache should miss: ask the language model anew, or put the guard behind the threshold",
-    "unsure": "a cache should miss, or ask for a higher cosine or a second opinion: no rule explains the difference",
+    "unsure": "no rule explains the difference: a cache should miss, ask for a second opinion, or trust a threshold that was "
+    "found for such pairs (wordsens calibrate --guard)",
 }
 """What a cache should do at each verdict."""
 

@@ -36,7 +36,7 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
 
     >>> finding = contrast([[("rf", 0.3), ("raf", 3.6)]])
     >>> round(finding.value, 6), finding.sentence.partition(":")[0]
-    (12.0, 'One word can move attention 12 times as far as a fully connected layer')
+    (12.0, 'With random weights one word can move attention 12 times as far as a fully connected layer')
     """
     ratios = []
     for values in texts:
@@ -48,7 +48,7 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
     if len(texts) > 1:
         where = f" in the median of {len(texts)} texts; {_short(min(ratios))} to {_short(max(ratios))} times in each."
     number = f"{_short(median(ratios))} times"
-    sentence = f"One word can move attention {number} as far as a fully connected layer{where}"
+    sentence = f"With random weights one word can move attention {number} as far as a fully connected layer{where}"
     return Finding(number, sentence, "Lower bounds.", value=median(ratios))
 
 

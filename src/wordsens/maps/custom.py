@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+import torch
 from torch import nn
 
 from wordsens.errors import InputError, running
@@ -30,14 +31,15 @@ def build_custom(
 
     Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
     with what it asks for of `given`, a value for each of GIVEN, and with the further `parameters`; or a differentiable
-    function of (n, d), which is the map itself.
+    function of (n, d), which is the map itself. Weights that torch draws meanwhile come from the seed in `given`, those
+    that it draws while the module is imported from 0; torch's own state stays as it was.
 
     Raises:
         InputError: there is no such module or name, or it is none of these.
     """
     module_name, _, attribute = name.partition(":")
     _source(module_name)
-    with running(f"`map` (={module_name!r}): the import ended"), _current_folder():
+    with running(f"`map` (={module_name!r}): the import ended"), _current_folder(), _drawn_from(0):
         module = importlib.import_module(module_name)
     if not hasattr(module, attribute):
         raise InputError(f"`map` (={name!r}): {module.__file__} has no {attribute!r}")
@@ -56,7 +58,7 @@ def build_custom(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
-        with running(f"`map` (={name!r}) ended"):
+        with running(f"`map` (={name!r}) ended"), _drawn_from(given["seed"]):
             source = source(**{key: given[key] for key in GIVEN if key in wanted} | dict(parameters))
     elif parameters:
         raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
@@ -93,6 +95,13 @@ def _source(module: str) -> str:
             f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
         )
     return source_digest({module: Path(spec.origin)}, package=False)
+
+
+@contextmanager
+def _drawn_from(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 @contextmanager
