@@ -347,7 +347,8 @@ def _groups(audit: Audit) -> Table:
     how = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
     note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
-        note += " S, of the words that were searched: how far the word could move the output within its own rows' length, a lower bound."
+        note += " S, of the words that were searched: how far the word could move the output within its own rows' "
+        note += "length, a lower bound."
     else:
         note += " No S, no layers and no bound: they take gradients, and this model gives one vector a text."
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))

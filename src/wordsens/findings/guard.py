@@ -6,8 +6,8 @@ from wordsens.evaluation.guard.bulk import GuardedPairs
 ADVICE = {
     "same": "a cache may give the answer of either text to the other",
     "different": "a cache should miss: ask the language model anew, or put the guard behind the threshold",
-    "unsure": "no rule explains the difference: a cache should miss, ask for a second opinion, or trust a threshold that was "
-    "found for such pairs (wordsens calibrate --guard)",
+    "unsure": "no rule explains the difference: a cache should miss, ask for a second opinion, or trust a threshold "
+    "that was found for such pairs (wordsens calibrate --guard)",
 }
 """What a cache should do at each verdict."""
 
