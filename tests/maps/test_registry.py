@@ -1,6 +1,6 @@
 """Maps by name: the registry, maps of one's own and transformers."""
 
-import hashlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +19,7 @@ from wordsens.maps.registry import (
     map_title,
     recorded_name,
 )
+from wordsens.sources import source_digest
 
 RANDOM = [name for name in MAP_NAMES if MAPS[name].family != "transformer"]
 
@@ -151,7 +152,7 @@ def test_maps_of_ones_own(own):
     low = build_map(f"{own}:Scaled", 3, 4, seed=7, dtype=torch.float32)
     assert low(X).dtype == torch.float32
     assert ws.certify(build_map(f"{own}:thing", 3, 4, seed=7), X).shape == (3,)
-    assert map_content(f"{own}:squares") == hashlib.sha256(SOURCE.encode()).hexdigest()
+    assert map_content(f"{own}:squares") == source_digest({own: Path(f"{own}.py")}, package=False)
     assert (map_entry(f"{own}:made").family, map_content("raf")) == ("own", None)
 
 
