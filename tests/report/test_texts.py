@@ -120,4 +120,4 @@ def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_
     record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)
     text, _ = parts_of(tmp_path, record)
     assert [word.level for word in words_of(text)] == [2, LEVELS - 1]
-    assert text.legend == ("0", "0.4", "of the output’s size, when the word is taken out")
+    assert text.legend == ("0", "0.4", "of the output’s size, without the word")

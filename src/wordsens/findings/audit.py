@@ -306,10 +306,8 @@ def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     named = {kind: f"{kind} ({percent(_mean(sample))})" for kind, sample in samples.items()}
     above = {kind: [named[other] for other in samples if lows.get((kind, other), 0.0) > 0] for kind in samples}
     more = [f"{named[kind]} counts for more than {' and '.join(others)}" for kind, others in above.items() if others]
-    mean, order = (
-        _mean(_by_text(texts, "removal")),
-        f": {'; '.join(more)}; otherwise" if more else "; between the kinds",
-    )
+    mean = _mean(_by_text(texts, "removal"))
+    order = f": {'; '.join(more)}; otherwise" if more else "; between the kinds"
     found = f"{order} no difference was found" if lows else ""
     sentence = f"Taking out a word moves the output {_moved(mean)} on average{found}."
     known = f"More: so says the 95 % interval of the difference, bootstrap over {len(texts)} texts."

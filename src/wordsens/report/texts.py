@@ -152,11 +152,7 @@ def _words(text: ShownText, top: float, *, legend: bool) -> Words:
         for piece in text.pieces
     )
     most = f"{STRONGEST:g} or more" if text.absolute else f"{top:.3g}"
-    unit = (
-        "times the output’s size, a lower bound"
-        if text.absolute
-        else "of the output’s size, when the word is taken out"
-    )
+    unit = "times the output’s size, a lower bound" if text.absolute else "of the output’s size, without the word"
     written = "".join(piece if isinstance(piece, str) else piece.text for piece in text.pieces)
     directions = (kind for kind in map(unicodedata.bidirectional, written) if kind in ("L", "R", "AL"))
     rtl = next(directions, "L") != "L"
