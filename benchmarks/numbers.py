@@ -216,7 +216,7 @@ def stamps() -> dict[str, Stamp]:
     return {cells[0]: Stamp(*cells[3:]) for cells in rows if len(cells) == 7 and cells[3] != "-"}
 
 
-def age(number: Number, stamp: Stamp | None) -> str:
+def why_old(number: Number, stamp: Stamp | None) -> str:
     """Why a number is old, or nothing."""
     if stamp is None:
         return f"{number.name}: never measured; {', '.join(number.shown)}"
@@ -225,7 +225,7 @@ def age(number: Number, stamp: Stamp | None) -> str:
     return ""
 
 
-def strangers() -> Iterator[str]:
+def without_number() -> Iterator[str]:
     """A line for each picture of docs/images and each block of a page that belongs to no number."""
     shown = {place for number in NUMBERS for place in number.shown}
     commands = {number.command for number in NUMBERS}
@@ -279,7 +279,7 @@ def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]
             yield f"{place.relative_to(ROOT)} shows something else than {out.relative_to(ROOT)}/printed.txt; mend it"
 
 
-def write(known: dict[str, Stamp]) -> None:
+def write_table(known: dict[str, Stamp]) -> None:
     """The table of docs/numbers.md, in the order of the numbers."""
     head = TABLE.read_text(encoding="utf-8").partition("\n| ")[0]
     rows = [["number", "command", "shown in", "commit", "date", "processor", "code"], ["---"] * 7]
@@ -300,9 +300,9 @@ def main() -> int:
     if unknown := set(options.names) - {number.name for number in NUMBERS}:
         parser.error(f"no number is called {', '.join(sorted(unknown))}")
     known = stamps()
-    old = {number.name: line for number in NUMBERS if (line := age(number, known.get(number.name)))}
+    old = {number.name: line for number in NUMBERS if (line := why_old(number, known.get(number.name)))}
     if options.check:
-        lines = [*old.values(), *strangers()]
+        lines = [*old.values(), *without_number()]
         print("\n".join(lines) or f"All {len(NUMBERS)} numbers are of today's code.")
         return bool(lines)
     failed = 0
@@ -320,7 +320,7 @@ def main() -> int:
         if not wrong:
             today = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
             known[number.name] = Stamp(commit(), today, f"{processor()}, Python {platform.python_version()}", code)
-            write(known)
+            write_table(known)
     return bool(failed)
 
 

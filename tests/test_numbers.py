@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from benchmarks import numbers
-from benchmarks.numbers import NUMBERS, Stamp, age, renew, stamps, strangers, write
+from benchmarks.numbers import NUMBERS, Stamp, renew, stamps, why_old, without_number, write_table
 
 ROOT = numbers.ROOT
 
@@ -15,15 +15,15 @@ def test_every_number_has_its_code_its_places_and_a_row():
     for number in NUMBERS:
         assert len(number.digest()) == 12
         assert all((ROOT / place).is_file() for place in number.shown), number.shown
-    assert not list(strangers())
+    assert not list(without_number())
 
 
 def test_a_number_is_old_when_its_code_is_another():
     number = NUMBERS[0]
     today = Stamp("abc1234", "2026-01-01", "a processor", number.digest())
-    assert age(number, today) == ""
-    assert "never" in age(number, None)
-    assert "abc1234" in age(number, replace(today, code="0" * 12))
+    assert why_old(number, today) == ""
+    assert "never" in why_old(number, None)
+    assert "abc1234" in why_old(number, replace(today, code="0" * 12))
     assert number.digest() != replace(number, code=("wordsens.seeds",)).digest()
     assert number.digest() != replace(number, data=()).digest()
 
@@ -33,8 +33,8 @@ def test_the_table_gives_back_what_was_written(tmp_path, monkeypatch):
     path.write_text("# Numbers\n\nWords, and `code | more`.\n\n| number | command |\n")
     monkeypatch.setattr(numbers, "TABLE", path)
     known = {NUMBERS[0].name: Stamp("abc1234", "2026-01-01", "a processor, Python 3.11.7", "0123456789ab")}
-    write(known)
-    write(stamps())
+    write_table(known)
+    write_table(stamps())
     assert stamps()[NUMBERS[0].name] == known[NUMBERS[0].name]
     assert path.read_text().startswith("# Numbers\n\nWords, and `code | more`.\n\n| number |")
 

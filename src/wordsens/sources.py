@@ -10,7 +10,18 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 
-_SHOWING = ("app", "cli", "display", "findings", "integrations", "looks", "plotting", "report", "sources", "version")
+_NOT_COMPUTING = (
+    "app",
+    "cli",
+    "display",
+    "findings",
+    "integrations",
+    "looks",
+    "plotting",
+    "report",
+    "sources",
+    "version",
+)
 """Parts of the package that compute no value: they show values, or say which code computed them."""
 
 
@@ -44,7 +55,7 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True, apart: Col
         if (
             name in found
             or name in apart
-            or (top == "wordsens" and (not package or rest.partition(".")[0] in _SHOWING))
+            or (top == "wordsens" and (not package or rest.partition(".")[0] in _NOT_COMPUTING))
         ):
             continue
         for root in [roots[top]] if top in roots else folders:

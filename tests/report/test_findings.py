@@ -113,7 +113,7 @@ def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
     apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
     (first, *_) = findings_of(apart)
     assert "moves the output less than taking out a word of content" in first.sentence
-    assert "`wordsens check` measures it" in first.sentence
+    assert "“wordsens check” measures it" in first.sentence
     few = [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(4)]
     assert not any("“not” or its like" in finding.sentence for finding in findings_of(few))
 

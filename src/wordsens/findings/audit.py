@@ -174,7 +174,7 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
         sentence = (
             f"Passages of {number} {advice.unit}, the shortest tried, lose a {advice.kind}: with it and without it "
             f"their cosine stays over {advice.threshold:g}. Decide such cases by a reranker or a classifier; "
-            "`wordsens check` measures single sentences."
+            "“wordsens check” measures single sentences."
         )
     elif advice.length is None and advice.low is not None:
         number = advice.low
@@ -204,7 +204,7 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     else:
         advice = "Look at how texts are cut: a lost “not” is felt."
         if high < 0:
-            advice = "Do not trust a similarity to tell a statement from its opposite; `wordsens check` measures it."
+            advice = "Do not trust a similarity to tell a statement from its opposite; “wordsens check” measures it."
         sentence = (
             f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} than taking out a word "
             f"of content: {_moved(mean)} against {percent(other)}; {gap}. {advice}"

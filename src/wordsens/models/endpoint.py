@@ -188,8 +188,8 @@ class ResumableEndpoint(FunctionModel):
     """An endpoint whose vectors outlive a run that fails: the next run takes them from a file in ~/.cache/wordsens.
 
     The file holds digests of the texts, not the texts. It is written where a request fails or is interrupted, for every
-    endpoint of the run, and it is gone once it is read. A vector is taken once: a text asked for twice has two. They
-    count only while the server gives a sentence of ours the vector that it gave then.
+    endpoint of the run, and it is gone once it is read. What it holds counts only while the server gives a sentence of
+    ours the same vector as then. Each vector is taken once, since two requests for one text may get two vectors.
 
     Raises:
         EndpointError: no right answer within the timeout, or another in a second call.
