@@ -79,7 +79,14 @@ class AttentionMap:
     def directions(self, word: int) -> Array:
         """Rows along which a search may start: the text's, and those that move scores."""
         keys, queries = self.X @ self.W.T, self.X @ self.W
-        rows = [self.X, keys, queries, keys + queries, self.X - self.X[word], queries.sum(0, keepdims=True)]
+        rows = [
+            self.X,
+            keys,
+            queries,
+            keys + queries,
+            self.X - self.X[word],
+            queries.sum(0, keepdims=True),
+        ]
         return np.concatenate([*rows, *(-row for row in rows)])
 
 
@@ -148,7 +155,13 @@ def problem(number: int) -> Problem:
         phi = ws.DeepRandomFeatures(n, d, depth, width, activation, gaussian="dense", seed=number)
         own = DenseMap(X, [V.numpy() for V in phi.weights], activation)
         name = f"{activation} layers, depth {depth}, width {width}"
-    return Problem(X, radius, phi, own, f"{text} text, n = {n}, d = {d}, {name}, radius {radius / math.sqrt(d):g}")
+    return Problem(
+        X,
+        radius,
+        phi,
+        own,
+        f"{text} text, n = {n}, d = {d}, {name}, radius {radius / math.sqrt(d):g}",
+    )
 
 
 def draw_text(kind: str, n: int, d: int, rng: np.random.Generator) -> Array:
@@ -170,9 +183,16 @@ def attack(case: Problem, word: int, starts: int, witness: Array) -> tuple[float
     """The largest squared change found and its Delta: screening, normalized ascent, L-BFGS of the three best."""
     rng = np.random.default_rng(word)
     rows = np.concatenate(
-        [case.map.directions(word), rng.standard_normal((4 * starts, case.X.shape[1])), -case.X[[word]]]
+        [
+            case.map.directions(word),
+            rng.standard_normal((4 * starts, case.X.shape[1])),
+            -case.X[[word]],
+        ]
     )
-    points = project(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)) * case.radius
+    points = (
+        project(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
+        * case.radius
+    )
     points = np.concatenate([points, 0.3 * points])
     values, _ = case.map.change(word, points)
     points = points[np.argsort(-values)[:starts]]
@@ -183,7 +203,9 @@ def attack(case: Problem, word: int, starts: int, witness: Array) -> tuple[float
         better = values > best
         best, kept = np.where(better, values, best), np.where(better[:, None], points, kept)
         noise = 0.3 * size * rng.standard_normal(points.shape) / math.sqrt(points.shape[1])
-        step = gradient / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-300) + noise
+        step = (
+            gradient / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-300) + noise
+        )
         points = project(points / case.radius + size * step) * case.radius
     for at in np.argsort(-best)[:3]:
         delta = polish(case, word, kept[at], best[at])
@@ -213,7 +235,9 @@ def polish(case: Problem, word: int, delta: Array, scale: float) -> Array:
 
 def project(points: Array) -> Array:
     """Into the unit ball, a few units of the last place inside."""
-    return points * np.minimum(1.0, (1 - 4e-16) / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300))
+    return points * np.minimum(
+        1.0, (1 - 4e-16) / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
+    )
 
 
 def judge(number: int, starts: int) -> tuple[list[str], int, Array]:
@@ -235,9 +259,13 @@ def judge(number: int, starts: int) -> tuple[list[str], int, Array]:
         value, _ = attack(case, word, starts, witnesses[word])
         value = math.sqrt(value) / norm
         if reported[word] > own * (1 + TRUSTED) + 1e-13:
-            lines.append(f"MISREPORTED {name}, word {word}: {reported[word]!r}, its witness attains {own!r}")
+            lines.append(
+                f"MISREPORTED {name}, word {word}: {reported[word]!r}, its witness attains {own!r}"
+            )
         if upper is not None and max(value, own) > upper[word] * (1 + TRUSTED):
-            lines.append(f"CROSSED {name}, word {word}: bound {upper[word]!r} < {max(value, own)!r}")
+            lines.append(
+                f"CROSSED {name}, word {word}: bound {upper[word]!r} < {max(value, own)!r}"
+            )
         ratios.append((reported[word] + 1e-13) / (value + 1e-13))
         if ratios[-1] < 0.98:
             lines.append(f"LOW {name}, word {word}: {ratios[-1]:.4f} of the attack")
@@ -246,7 +274,9 @@ def judge(number: int, starts: int) -> tuple[list[str], int, Array]:
 
 def main() -> int:
     """Attack the problems; 1 where a bound is crossed, a value misreported or a problem fails."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the number of one problem, as printed")
@@ -254,7 +284,9 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     numbers = (
-        [options.only] if options.only is not None else [options.seed * 10**6 + at for at in range(options.problems)]
+        [options.only]
+        if options.only is not None
+        else [options.seed * 10**6 + at for at in range(options.problems)]
     )
     print(header("The attack"), end="\n\n")
     began, words, every, wrong = time.process_time(), 0, [], 0
@@ -266,9 +298,13 @@ def main() -> int:
         words += compared
         every.append(ratios)
     ratios = np.concatenate(every)
-    print(f"{len(numbers)} problems, {words} words, {time.process_time() - began:.0f} s of CPU; wrong: {wrong}")
+    print(
+        f"{len(numbers)} problems, {words} words, {time.process_time() - began:.0f} s of CPU; wrong: {wrong}"
+    )
     low = (ratios < 0.98).sum()
-    print(f"reported / attack: median {np.median(ratios):.4f}, least {ratios.min():.4f}; below .98: {low}")
+    print(
+        f"reported / attack: median {np.median(ratios):.4f}, least {ratios.min():.4f}; below .98: {low}"
+    )
     return 1 if wrong else 0
 
 

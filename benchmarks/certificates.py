@@ -25,7 +25,9 @@ def attention(text: str, score: str = "softmax") -> Callable[[int, float], torch
             X = ws.embed(texts_of_length(ws.shipped_reviews(), n, count=1), max_words=n)[0]
         else:
             X = ws.gaussian_text(n, 384)
-        return bracket(ws.RandomAttentionFeatures(384, score=score), X, range(0, n, n // 10), radius)
+        return bracket(
+            ws.RandomAttentionFeatures(384, score=score), X, range(0, n, n // 10), radius
+        )
 
     return ratios
 
@@ -68,7 +70,9 @@ def main() -> None:
     rows = []
     for name, ratios in CASES.items():
         cells = (ratios(n, radius) for n in LENGTHS for radius in RADII)
-        rows.append([name, *(f"{float(cell.median()):.2f} ({float(cell.max()):.2f})" for cell in cells)])
+        rows.append(
+            [name, *(f"{float(cell.median()):.2f} ({float(cell.max()):.2f})" for cell in cells)]
+        )
     columns = ["map", *(f"n = {n}, r = {radius:g}" for n in LENGTHS for radius in RADII)]
     print(table("Upper / attained: median (largest); r in sqrt(d)", columns, rows))
 

@@ -47,9 +47,17 @@ def main() -> None:
     cases = {
         f"check, {len(pairs)} pairs": (lambda: ws.check(model, pairs), texts, REPEATS),
         "explain a pair": (lambda: ws.explain(model, *first), first, REPEATS),
-        "explain it without moved vectors": (lambda: ws.explain(model, *first, vectors=False), first, REPEATS),
+        "explain it without moved vectors": (
+            lambda: ws.explain(model, *first, vectors=False),
+            first,
+            REPEATS,
+        ),
         f"audit {TEXTS} texts": (audit, reviews, 1),
-        "audit without moved vectors": (lambda: audit("--layer-texts", "0", "--sensitivity-texts", "0"), reviews, 1),
+        "audit without moved vectors": (
+            lambda: audit("--layer-texts", "0", "--sensitivity-texts", "0"),
+            reviews,
+            1,
+        ),
     }
     rows = []
     for name, (action, encoded, repeats) in cases.items():
@@ -60,7 +68,11 @@ def main() -> None:
         took = fmean(cpu(action) for _ in range(repeats))
         rows.append([name, str(repeats), seconds(encode), seconds(took), f"{took / encode:,.0f}"])
     print(
-        table(f"{MODEL}: CPU, means of runs", ["what", "runs", "encoding its texts", "what it costs", "factor"], rows)
+        table(
+            f"{MODEL}: CPU, means of runs",
+            ["what", "runs", "encoding its texts", "what it costs", "factor"],
+            rows,
+        )
     )
 
 

@@ -62,7 +62,9 @@ class Number:
         """Of the code and data of today."""
         digest = hashlib.sha256()
         for name in self.code:
-            path = ROOT.joinpath(*([] if name.startswith("benchmarks") else ["src"]), *name.split("."))
+            path = ROOT.joinpath(
+                *([] if name.startswith("benchmarks") else ["src"]), *name.split(".")
+            )
             path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             package = name.startswith("wordsens")
             digest.update(source_digest({name: path}, package=package, apart=[OWN_MAPS]).encode())
@@ -77,7 +79,12 @@ def _benchmark(
 ) -> Number:
     command = f"python -m benchmarks.{name} {arguments}".rstrip()
     return Number(
-        name.replace("_", " "), command, ("docs/benchmarks.md",), (f"benchmarks.{name}", *code), data, minutes
+        name.replace("_", " "),
+        command,
+        ("docs/benchmarks.md",),
+        (f"benchmarks.{name}", *code),
+        data,
+        minutes,
     )
 
 
@@ -89,8 +96,20 @@ DECISIONS = (TEXTS, WORDS)
 MEASURED = ("wordsens.sensitivity.several_texts", "wordsens.maps.registry")
 TWO_SENTENCES = '"How do I enable the alarm?" "How do I disable the alarm?"'
 NUMBERS = [
-    Number("check", "wordsens check minilm", ("README.md", "docs/check.md"), ("wordsens.cli.check",), DECISIONS),
-    Number("guard", f"wordsens guard {TWO_SENTENCES}", ("README.md",), ("wordsens.cli.guard",), (WORDS,)),
+    Number(
+        "check",
+        "wordsens check minilm",
+        ("README.md", "docs/check.md"),
+        ("wordsens.cli.check",),
+        DECISIONS,
+    ),
+    Number(
+        "guard",
+        f"wordsens guard {TWO_SENTENCES}",
+        ("README.md",),
+        ("wordsens.cli.guard",),
+        (WORDS,),
+    ),
     Number(
         "threshold",
         "wordsens calibrate minilm --pairs examples/pairs.csv --budget .05 --guard",
@@ -105,7 +124,9 @@ NUMBERS = [
         ("wordsens.cli.check",),
         DECISIONS,
     ),
-    Number("measure", 'wordsens measure "I love her much"', ("README.md",), ("wordsens.cli.measure",)),
+    Number(
+        "measure", 'wordsens measure "I love her much"', ("README.md",), ("wordsens.cli.measure",)
+    ),
     Number(
         "start",
         'wordsens measure "The lift is not working today." --map rf,raf',
@@ -125,7 +146,13 @@ NUMBERS = [
     _benchmark("transformers", *MEASURED),
     _benchmark("on_demand", *MEASURED, data=()),
     _benchmark("sweeps", *MEASURED, "wordsens.sweeps.run"),
-    _benchmark("evaluation", "wordsens.cli.check", "wordsens.cli.explain", "wordsens.cli.audit", data=DECISIONS),
+    _benchmark(
+        "evaluation",
+        "wordsens.cli.check",
+        "wordsens.cli.explain",
+        "wordsens.cli.audit",
+        data=DECISIONS,
+    ),
     _benchmark("operations", *MEASURED, data=()),
     _benchmark("attack", *MEASURED, arguments="--problems 40", data=()),
     Number(
@@ -212,7 +239,9 @@ class Stamp:
 
 def stamps() -> dict[str, Stamp]:
     """Of every number that was measured, by its name."""
-    rows = (line.strip("| \n").split(" | ") for line in TABLE.read_text(encoding="utf-8").splitlines())
+    rows = (
+        line.strip("| \n").split(" | ") for line in TABLE.read_text(encoding="utf-8").splitlines()
+    )
     return {cells[0]: Stamp(*cells[3:]) for cells in rows if len(cells) == 7 and cells[3] != "-"}
 
 
@@ -233,7 +262,9 @@ def without_number() -> Iterator[str]:
         if (place := path.relative_to(ROOT).as_posix()) not in shown:
             yield f"{place}: no number of benchmarks/numbers.py has it"
     for page in PAGES:
-        for command in re.findall(r"^<!-- measured: (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for command in re.findall(
+            r"^<!-- measured: (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             if command not in commands:
                 yield f"{page.relative_to(ROOT)}: no number of benchmarks/numbers.py is measured by {command}"
 
@@ -245,11 +276,15 @@ def measure(number: Number) -> list[str]:
     words = [word.replace("{out}", str(out)) for word in shlex.split(number.command)]
     words[0] = str(Path(sys.executable).parent / words[0])
     environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", env=environment)
+    done = subprocess.run(
+        words, cwd=ROOT, stdout=subprocess.PIPE, encoding="utf-8", env=environment
+    )
     (out / "printed.txt").write_text(done.stdout, encoding="utf-8")
     if done.returncode not in (0, 3):  # 3: a requirement of a gate failed
         raise SystemExit(f"{number.name}: exit code {done.returncode}; nothing was changed for it")
-    return [line for place in number.shown for line in renew(ROOT / place, number, done.stdout, out)]
+    return [
+        line for place in number.shown for line in renew(ROOT / place, number, done.stdout, out)
+    ]
 
 
 def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]:
@@ -262,7 +297,9 @@ def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]
         return
     text = place.read_text(encoding="utf-8")
     header, _, body = printed.strip().partition("\n\n")
-    block = "\n".join(["```text", *header.splitlines()[2:], "```", "", *map(str.rstrip, body.splitlines())])
+    block = "\n".join(
+        ["```text", *header.splitlines()[2:], "```", "", *map(str.rstrip, body.splitlines())]
+    )
     page = re.sub(
         rf"(^<!-- measured: {re.escape(number.command)} -->\n).*?(^<!-- end of measured -->$)",
         lambda match: f"{match[1]}\n{block}\n\n{match[2]}",
@@ -271,11 +308,15 @@ def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]
     )
     if page != text:
         place.write_text(page, encoding="utf-8")
-    shown = re.findall(rf"^```console\n\$ {re.escape(number.command)}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = re.findall(
+        rf"^```console\n\$ {re.escape(number.command)}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
     if not shown and page == text:
         print(f"  read {place.relative_to(ROOT)} again beside {out.relative_to(ROOT)}/printed.txt")
     for wanted in shown:
-        if not doctest.OutputChecker().check_output(wanted, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE):
+        if not doctest.OutputChecker().check_output(
+            wanted, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        ):
             yield f"{place.relative_to(ROOT)} shows something else than {out.relative_to(ROOT)}/printed.txt; mend it"
 
 
@@ -287,20 +328,30 @@ def write_table(known: dict[str, Stamp]) -> None:
         stamp = known.get(number.name, Stamp("-", "-", "-", "-"))
         places = ", ".join(place.removeprefix("docs/") for place in number.shown)
         command = f"`{number.command}`".replace("{out}", "results")
-        rows.append([number.name, command, places, stamp.commit, stamp.date, stamp.processor, stamp.code])
-    TABLE.write_text("\n".join([head, *(f"| {' | '.join(row)} |" for row in rows), ""]), encoding="utf-8")
+        rows.append(
+            [number.name, command, places, stamp.commit, stamp.date, stamp.processor, stamp.code]
+        )
+    TABLE.write_text(
+        "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows), ""]), encoding="utf-8"
+    )
 
 
 def main() -> int:
     """Check, or measure and stamp one number after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(one.name for one in NUMBERS)}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(one.name for one in NUMBERS)}"
+    )
     parser.add_argument("--check", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if unknown := set(options.names) - {number.name for number in NUMBERS}:
         parser.error(f"no number is called {', '.join(sorted(unknown))}")
     known = stamps()
-    old = {number.name: line for number in NUMBERS if (line := why_old(number, known.get(number.name)))}
+    old = {
+        number.name: line for number in NUMBERS if (line := why_old(number, known.get(number.name)))
+    }
     if options.check:
         lines = [*old.values(), *without_number()]
         print("\n".join(lines) or f"All {len(NUMBERS)} numbers are of today's code.")
@@ -319,7 +370,9 @@ def main() -> int:
         failed += bool(wrong)
         if not wrong:
             today = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-            known[number.name] = Stamp(commit(), today, f"{processor()}, Python {platform.python_version()}", code)
+            known[number.name] = Stamp(
+                commit(), today, f"{processor()}, Python {platform.python_version()}", code
+            )
             write_table(known)
     return bool(failed)
 

@@ -41,7 +41,10 @@ def row(size: int, products: int) -> list[str]:
             cells += ["-", "-"]
             continue
         runs = [apart("on_demand", way, size, products, seed) for seed in range(REPEATS)]
-        cells += [seconds(median(run["seconds"] for run in runs)), gigabytes(median(run["memory"] for run in runs))]
+        cells += [
+            seconds(median(run["seconds"] for run in runs)),
+            gigabytes(median(run["memory"] for run in runs)),
+        ]
     return cells
 
 
@@ -54,8 +57,22 @@ def main() -> None:
         print(json.dumps(one(way, size, products, seed)))
         return
     print(header("On demand"), flush=True)
-    columns = ["rows = columns", "dense matrix", "products", "on demand", "memory", "dense", "memory"]
-    print(table(f"Drawing and multiplying; medians of {REPEATS}", columns, [row(*case) for case in CASES]))
+    columns = [
+        "rows = columns",
+        "dense matrix",
+        "products",
+        "on demand",
+        "memory",
+        "dense",
+        "memory",
+    ]
+    print(
+        table(
+            f"Drawing and multiplying; medians of {REPEATS}",
+            columns,
+            [row(*case) for case in CASES],
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,15 @@ Stages = dict[str, list[tuple[int, int]]]
 """Of every step of a stage of a search: its operations and its waits."""
 
 _WAITS = {
-    *("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "unique_dim"),
+    *(
+        "_local_scalar_dense",
+        "item",
+        "is_nonzero",
+        "equal",
+        "nonzero",
+        "masked_select",
+        "unique_dim",
+    ),
     *("_unique", "_unique2", "unique_consecutive"),
 }
 _INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
@@ -68,7 +76,9 @@ class _Copies(TorchFunctionMode):
 
 def _waits(name: str, args: Any, outcome: Any) -> bool:
     if name in _INDEXED:
-        return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+        return any(
+            index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
+        )
     copied = name in ("_to_copy", "copy_") and args[name == "copy_"].device != outcome.device
     return name in _WAITS or (copied and outcome.device.type == "cpu")
 
@@ -83,7 +93,9 @@ def counted(phi: ws.FeatureMap, X: ws.TextMatrix, plan: ws.SearchPlan) -> list[t
     with OperationCount() as count:
         ws.word_sensitivity(phi, X, search=plan, certificate=False, progress=note)
     before = [(0, 0), *totals[:-1]]
-    return [(after[0] - now[0], after[1] - now[1]) for now, after in zip(before, totals, strict=True)]
+    return [
+        (after[0] - now[0], after[1] - now[1]) for now, after in zip(before, totals, strict=True)
+    ]
 
 
 def ascent(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
@@ -104,7 +116,9 @@ def krylov(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)

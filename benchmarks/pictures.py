@@ -39,7 +39,13 @@ def chromium(height: int, scheme: str = "light"):
 
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--lang=en",
+    ):
         options.add_argument(argument)
     driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
     size = {"width": 1280, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -57,7 +63,10 @@ def chromium(height: int, scheme: str = "light"):
 def app(folder: Path) -> None:
     """The first screen, the second, and the lines of attention on it."""
     server = subprocess.Popen(
-        [*WORDSENS, "app", "--json", "--port", "0", "--quiet"], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        [*WORDSENS, "app", "--json", "--port", "0", "--quiet"],
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
     )
     try:
         assert server.stdout is not None
@@ -87,9 +96,14 @@ def check(folder: Path) -> None:
 def limit(folder: Path) -> None:
     """Predicted S of softmax attention, for a typical word of independent rows, against n under laws of d."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)  # most sizes are beyond those that were measured
+        warnings.simplefilter(
+            "ignore", PredictionWarning
+        )  # most sizes are beyond those that were measured
         curves = {
-            name: [(n, Estimate.of([ws.theory.raf_sensitivity(n, round(law(n)), words=1)])) for n in LENGTHS]
+            name: [
+                (n, Estimate.of([ws.theory.raf_sensitivity(n, round(law(n)), words=1)]))
+                for n in LENGTHS
+            ]
             for name, law in LAWS.items()
         }
     print("| d |", *(f"n = {n} |" for n in LENGTHS))
@@ -97,7 +111,9 @@ def limit(folder: Path) -> None:
     for name, points in curves.items():
         print(f"| {name} |", *(f"{value.mean:.2f} |" for _, value in points))
     styles = dict(zip(LAWS, series_styles([(name, None) for name in LAWS]), strict=True))
-    figure = styled(grid)("", [Panel("", curves)], styles, ("words n", "predicted S"), logarithmic=(True, True))
+    figure = styled(grid)(
+        "", [Panel("", curves)], styles, ("words n", "predicted S"), logarithmic=(True, True)
+    )
     figure.savefig(folder / "limit.png", dpi=130)
 
 

@@ -55,7 +55,9 @@ def plain_ascent(
     features = attention_features(weight, X, score)
     to_relative = math.sqrt(features.numel()) / features.norm().item()
 
-    delta = torch.randn(d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(X.device)
+    delta = torch.randn(d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(
+        X.device
+    )
     delta = _into_ball(delta, radius)
     best, best_delta = 0.0, delta
     for _ in range(1 + (50 * n if steps is None else steps)):
@@ -85,13 +87,16 @@ class DenseAscent:
     values: tuple[float, ...]
 
 
-def gaussian_weights(n: int, d: int, depth: int = 1, *, width: int | None = None, seed: int = 0) -> list[Tensor]:
+def gaussian_weights(
+    n: int, d: int, depth: int = 1, *, width: int | None = None, seed: int = 0
+) -> list[Tensor]:
     """V_1, ..., V_L in float64: entries N(0, 1/(n d)), then N(0, 2/width), which suits ReLU. width None: n d."""
     width = n * d if width is None else width
     stream = torch.Generator().manual_seed(seed)
     fan_ins = [n * d] + [width] * (depth - 1)
     return [
-        torch.randn(width, fan_in, generator=stream, dtype=torch.float64) * math.sqrt((1 if at == 0 else 2) / fan_in)
+        torch.randn(width, fan_in, generator=stream, dtype=torch.float64)
+        * math.sqrt((1 if at == 0 else 2) / fan_in)
         for at, fan_in in enumerate(fan_ins)
     ]
 
@@ -105,7 +110,13 @@ def dense_features(weights: list[Tensor], X: Tensor) -> Tensor:
 
 
 def dense_ascent(
-    weights: list[Tensor], X: Tensor, word: int, *, steps: int = 300, tolerance: float = 1e-5, seed: int = 0
+    weights: list[Tensor],
+    X: Tensor,
+    word: int,
+    *,
+    steps: int = 300,
+    tolerance: float = 1e-5,
+    seed: int = 0,
 ) -> DenseAscent:
     """One random start; every step goes to sqrt(d) times the gradient's direction, the ball's linear maximiser.
 
@@ -172,7 +183,9 @@ class PlainRegression:
         if training == "fine-tuned":
             return self.theta + psi * (label - psi @ self.theta) / (psi @ psi), psi
         stacked = torch.linalg.pinv(torch.cat([self.Phi, psi.unsqueeze(0)]))
-        return stacked @ torch.cat([self.labels, self.labels.new_tensor([label])]), self.projector @ psi
+        return stacked @ torch.cat(
+            [self.labels, self.labels.new_tensor([label])]
+        ), self.projector @ psi
 
     def descend(
         self, X: Tensor, label: float, word: int, training: str, objective: str, *, steps: int = 200
@@ -201,10 +214,15 @@ class PlainRegression:
             if best is None or float(loss.detach()) < best.loss:
                 gamma = float(((changed - psi) @ self.theta).abs().detach())
                 best = Descent(
-                    *(float(part.detach()) for part in (loss, error)), gamma, float(alignment.detach()), delta
+                    *(float(part.detach()) for part in (loss, error)),
+                    gamma,
+                    float(alignment.detach()),
+                    delta,
                 )
             (slope,) = torch.autograd.grad(loss, delta)
-            delta = delta.detach() - 0.2 * radius * 0.98**step * slope / torch.linalg.vector_norm(slope)
+            delta = delta.detach() - 0.2 * radius * 0.98**step * slope / torch.linalg.vector_norm(
+                slope
+            )
             delta = delta * min(1.0, radius / float(torch.linalg.vector_norm(delta)))
         assert best is not None
         return best

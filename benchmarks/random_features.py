@@ -34,7 +34,10 @@ def row(n: int, d: int, depth: int) -> list[str]:
     ratios = [run["ours on the same matrices"] / run["value"] for run in plain]
     return [
         *cells,
-        *(seconds(median(run["seconds"] for run in plain)), gigabytes(median(run["memory"] for run in plain))),
+        *(
+            seconds(median(run["seconds"] for run in plain)),
+            gigabytes(median(run["memory"] for run in plain)),
+        ),
         *(f"{fmean(run['value'] for run in runs):.3f}" for runs in (ours, plain)),
         f"{min(ratios):.3f} to {max(ratios):.3f}",
     ]
@@ -42,10 +45,14 @@ def row(n: int, d: int, depth: int) -> list[str]:
 
 def one(way: str, n: int, d: int, depth: int, seed: int) -> dict[str, float]:
     """Word 0 of a Gaussian text: what its search costs and finds."""
-    ws.word_sensitivity(ws.DeepRandomFeatures(4, 8, depth), ws.gaussian_text(4, 8), [0])  # loads what is loaded late
+    ws.word_sensitivity(
+        ws.DeepRandomFeatures(4, 8, depth), ws.gaussian_text(4, 8), [0]
+    )  # loads what is loaded late
     before, start = peak_bytes(), time.process_time()
     X = ws.gaussian_text(n, d, seed=seed)
-    phi = ws.DeepRandomFeatures(n, d, depth, gaussian="lazy" if way == "ours" else "dense", seed=seed)
+    phi = ws.DeepRandomFeatures(
+        n, d, depth, gaussian="lazy" if way == "ours" else "dense", seed=seed
+    )
     if way == "ours":
         value = ws.word_sensitivity(phi, X, [0], certificate=False).value
     else:
@@ -70,7 +77,13 @@ def main() -> None:
         *("map", "n", "d", "dense matrices", "on demand", "memory", "dense, autograd", "memory"),
         *("S on demand", "S dense", "same matrices: ours / plain"),
     ]
-    print(table(f"One word; medians of time and memory, means of S over {REPEATS} maps and texts", columns, rows))
+    print(
+        table(
+            f"One word; medians of time and memory, means of S over {REPEATS} maps and texts",
+            columns,
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         return "| " + " | ".join([first, *others]) + " |"
 
     rule = (
-        "| " + " | ".join("-" * width if at == 0 else "-" * (width - 1) + ":" for at, width in enumerate(widths)) + " |"
+        "| "
+        + " | ".join(
+            "-" * width if at == 0 else "-" * (width - 1) + ":" for at, width in enumerate(widths)
+        )
+        + " |"
     )
     return "\n".join(["", f"### {title}", "", line(columns), rule, *(line(row) for row in rows)])
 
@@ -73,11 +77,18 @@ def _module() -> str:
 
 def commit() -> str:
     """The commit, and whether any code differs from it."""
-    asked = ("describe", "--always"), ("status", "--porcelain", "--untracked-files=no", "--", ":/src", ":/benchmarks")
+    asked = (
+        ("describe", "--always"),
+        ("status", "--porcelain", "--untracked-files=no", "--", ":/src", ":/benchmarks"),
+    )
     try:
         described, changed = (
             subprocess.run(
-                ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+                ["git", *words],
+                cwd=Path(__file__).parent,
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout.strip()
             for words in asked
         )

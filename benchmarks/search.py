@@ -23,7 +23,10 @@ def row(score: str, n: int, d: int) -> list[str]:
     """The cells of one score and size; of each text one word is climbed plainly."""
     searched, plain, values, ratios = [], [], [], []
     for seed in range(TEXTS):
-        X, phi = ws.gaussian_text(n, d, seed=seed).rows, ws.RandomAttentionFeatures(d, score=score, seed=seed)
+        X, phi = (
+            ws.gaussian_text(n, d, seed=seed).rows,
+            ws.RandomAttentionFeatures(d, score=score, seed=seed),
+        )
         began = time.process_time()
         result = ws.word_sensitivity(phi, X, certificate=False)
         searched.append(time.process_time() - began)
@@ -35,7 +38,11 @@ def row(score: str, n: int, d: int) -> list[str]:
         ratios.append(float(result.per_word[word]) / value)
     return [
         *(score, str(n), str(d), seconds(fmean(searched)), seconds(fmean(plain))),
-        *(f"{fmean(searched) / fmean(plain):.3f}", f"{fmean(values):.3f}", f"{min(ratios):.3f} to {max(ratios):.3f}"),
+        *(
+            f"{fmean(searched) / fmean(plain):.3f}",
+            f"{fmean(values):.3f}",
+            f"{min(ratios):.3f} to {max(ratios):.3f}",
+        ),
     ]
 
 
@@ -44,7 +51,16 @@ def main() -> None:
     torch.set_num_threads(1)
     print(header("Search"))
     rows = [row(score, n, d) for score in ("softmax", "relu") for n, d in SIZES]
-    columns = ["score", "n", "d", "all n words", "one word plainly", "ratio", "S", "word: ours / plain"]
+    columns = [
+        "score",
+        "n",
+        "d",
+        "all n words",
+        "one word plainly",
+        "ratio",
+        "S",
+        "word: ours / plain",
+    ]
     print(table(f"Random attention, Gaussian texts: means over {TEXTS}", columns, rows))
 
 

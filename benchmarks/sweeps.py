@@ -26,7 +26,15 @@ N, D = 8, 16
 
 def spec(cells: int) -> str:
     """A sweep of so many cells, which is YAML too."""
-    grid = {"map": "rf", "text": "gaussian", "n": N, "d": D, "draw": list(range(cells)), "starts": 1, "steps": 2}
+    grid = {
+        "map": "rf",
+        "text": "gaussian",
+        "n": N,
+        "d": D,
+        "draw": list(range(cells)),
+        "starts": 1,
+        "steps": 2,
+    }
     return json.dumps({"name": "tiny", "grids": [grid]})
 
 
@@ -36,7 +44,9 @@ def command(folder: Path, cells: int, *options: str) -> float:
     file.write_text(spec(cells))
     words = ["sweep", "run", str(file), "--out", str(folder / str(cells)), "--quiet", *options]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "wordsens", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "wordsens", *words], check=True, stdout=subprocess.DEVNULL
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -54,7 +64,11 @@ def main() -> None:
     """Print the table."""
     torch.set_num_threads(1)
     print(header("Sweeps"), flush=True)
-    cases = {"in the process": (), "--workers 1": ("--workers", "1"), "--workers 2": ("--workers", "2")}
+    cases = {
+        "in the process": (),
+        "--workers 1": ("--workers", "1"),
+        "--workers 2": ("--workers", "2"),
+    }
     rows, again = [], {FEW: list[float](), MANY: list[float]()}
     for name, options in cases.items():
         runs = {FEW: list[float](), MANY: list[float]()}

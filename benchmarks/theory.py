@@ -22,7 +22,12 @@ TABLES = ("rf", "drf", "acts", "raf", "relu")
 
 
 def dense_rows(
-    cases: Iterable[tuple[int, int, float, int, str]], *, features: int, least: int, most: int, steps: int
+    cases: Iterable[tuple[int, int, float, int, str]],
+    *,
+    features: int,
+    least: int,
+    most: int,
+    steps: int,
 ) -> None:
     """A line a case (n, d, k / D, depth, activation); the fewer features, the more maps are averaged."""
     print("| n | d | k/D | L | act | maps | measured | ± | predicted | error |")
@@ -35,14 +40,22 @@ def dense_rows(
             phi = ws.DeepRandomFeatures(n, d, depth, width, activation, seed=seed)
             rows = ws.gaussian_text(n, d, seed=seed).rows
             result = ws.word_sensitivity(
-                phi, rows, words=range(WORDS), search=ws.SearchPlan(starts=3, steps=steps), certificate=False
+                phi,
+                rows,
+                words=range(WORDS),
+                search=ws.SearchPlan(starts=3, steps=steps),
+                certificate=False,
             )
             found.append(float(result.per_word.mean()) * math.sqrt(n))
-        predicted = ws.theory.rf_sensitivity(n, d, width, depth, activation=activation, words=1) * math.sqrt(n)
+        predicted = ws.theory.rf_sensitivity(
+            n, d, width, depth, activation=activation, words=1
+        ) * math.sqrt(n)
         line(f"{n} | {d} | {ratio:g} | {depth} | {activation} | {maps}", found, predicted)
 
 
-def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int, score: str = "softmax") -> None:
+def attention_rows(
+    cases: Iterable[tuple[int, int, float]], *, maps: int, score: str = "softmax"
+) -> None:
     """Two lines a case (n, d, mean cosine), all words: a typical one and the largest."""
     print("| n | d | mean cosine | maps | of | measured | ± | predicted | error |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -50,30 +63,47 @@ def attention_rows(cases: Iterable[tuple[int, int, float]], *, maps: int, score:
         found = []
         for seed in range(maps):
             rows = (
-                ws.correlated_text(n, d, cosine, seed=seed).rows if cosine else ws.gaussian_text(n, d, seed=seed).rows
+                ws.correlated_text(n, d, cosine, seed=seed).rows
+                if cosine
+                else ws.gaussian_text(n, d, seed=seed).rows
             )
             phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
             found.append(ws.word_sensitivity(phi, rows, certificate=False).per_word)
         spread = 0.0 if cosine and n < d else 1.0
         typical, largest = (
-            ws.theory.raf_sensitivity(n, d, score=score, mean_cosine=cosine, spread=spread, words=words)
+            ws.theory.raf_sensitivity(
+                n, d, score=score, mean_cosine=cosine, spread=spread, words=words
+            )
             for words in (1, None)
         )
-        line(f"{n} | {d} | {cosine:g} | {maps} | typical", [float(each.median()) for each in found], typical)
-        line(f"{n} | {d} | {cosine:g} | {maps} | largest", [float(each.max()) for each in found], largest)
+        line(
+            f"{n} | {d} | {cosine:g} | {maps} | typical",
+            [float(each.median()) for each in found],
+            typical,
+        )
+        line(
+            f"{n} | {d} | {cosine:g} | {maps} | largest",
+            [float(each.max()) for each in found],
+            largest,
+        )
 
 
 def line(what: str, found: list[float], predicted: float) -> None:
     values = torch.tensor(found, dtype=torch.float64)
     mean, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
     print(
-        f"| {what} | {mean:.4f} | {error:.4f} | {predicted:.4f} | {100 * (predicted / mean - 1):+.1f} % |", flush=True
+        f"| {what} | {mean:.4f} | {error:.4f} | {predicted:.4f} | {100 * (predicted / mean - 1):+.1f} % |",
+        flush=True,
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", choices=TABLES, action="append", help="only this table; may be repeated")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--table", choices=TABLES, action="append", help="only this table; may be repeated"
+    )
     options = parser.parse_args()
     chosen = options.table or TABLES
     print(header("Predictions against measurements"))

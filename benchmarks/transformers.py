@@ -45,7 +45,10 @@ def problems(name: str) -> list[tuple[ws.FeatureMap, ws.TextMatrix]]:
         phi = ws.TransformerFeatures.from_pretrained("minilm", **MODELS[name])
         return [(phi, X) for X in phi.embed(SENTENCES)]
     return [
-        (ws.RandomTransformer(192, 4, heads=4, seed=seed, **MODELS[name]), ws.gaussian_text(20, 192, seed=seed))
+        (
+            ws.RandomTransformer(192, 4, heads=4, seed=seed, **MODELS[name]),
+            ws.gaussian_text(20, 192, seed=seed),
+        )
         for seed in range(len(SENTENCES))
     ]
 
@@ -60,7 +63,9 @@ MODELS = {
 
 def row(name: str) -> list[str]:
     """The cells of one model: words of both texts."""
-    steps = 60 if name.startswith("minilm") else 160  # four times and twice the evaluations of the normal search
+    steps = (
+        60 if name.startswith("minilm") else 160
+    )  # four times and twice the evaluations of the normal search
     ratios, evaluations, ours, theirs, lengths = [], [], [], [], []
     for phi, X in problems(name):
         began = time.process_time()
@@ -74,7 +79,13 @@ def row(name: str) -> list[str]:
             theirs.append(time.process_time() - began)
             ratios.append(float(result.per_word[place]) / value)
     return [
-        *(name, ", ".join(dict.fromkeys(lengths)), str(len(ratios)), f"{fmean(evaluations):.0f}", seconds(fmean(ours))),
+        *(
+            name,
+            ", ".join(dict.fromkeys(lengths)),
+            str(len(ratios)),
+            f"{fmean(evaluations):.0f}",
+            seconds(fmean(ours)),
+        ),
         *(str(STARTS * steps), seconds(fmean(theirs))),
         f"{min(ratios):.3f} to {max(ratios):.3f}",
     ]

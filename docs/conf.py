@@ -15,7 +15,13 @@ author = "The wordsens authors"
 copyright = author
 release = version = wordsens.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx-mathjax-offline", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",
+    "sphinx.ext.viewcode",
+]
 exclude_patterns = ["_build", "jupyter_execute", "requirements.txt"]
 html_theme = "furo"
 html_title = f"wordsens {version}"
@@ -36,12 +42,16 @@ _NOT_MARKUP = re.compile(r"(?<!`)(\||(?<=\w)_(?=\W)|\*+)(?!`)")
 """Signs that a formula means as they are and reStructuredText would read as markup."""
 
 
-def _formulas_as_they_are(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def _formulas_as_they_are(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Escapes what looks like markup outside of literals and examples."""
     for number, line in enumerate(lines):
         if not line.lstrip().startswith(">>>"):
             parts = re.split(r"(``?[^`]+``?)", line)
-            lines[number] = "".join(p if p.startswith("`") else _NOT_MARKUP.sub(r"\\\1", p) for p in parts)
+            lines[number] = "".join(
+                p if p.startswith("`") else _NOT_MARKUP.sub(r"\\\1", p) for p in parts
+            )
 
 
 class OptionTable(Directive):
@@ -59,7 +69,11 @@ class OptionTable(Directive):
             if not getattr(parameter, "help", None):
                 continue
             name = nodes.literal("", ", ".join([*parameter.opts, *parameter.secondary_opts]))
-            default = "" if parameter.default in (None, False, ()) or not parameter.show_default else parameter.default
+            default = (
+                ""
+                if parameter.default in (None, False, ()) or not parameter.show_default
+                else parameter.default
+            )
             text = f"{parameter.help} [default: {default}]" if default != "" else parameter.help
             items.append(
                 nodes.definition_list_item(

@@ -12,7 +12,9 @@ import typing
 from pathlib import Path
 
 PAGE = Path(__file__).with_name("json.md")
-_TABLE = re.compile(r"(<!-- ([\w.]+)\.(\w+)(?: but ([\w ]+))? -->\n\n(?:[^|\n].*\n\n)?(?:\|.*\n){2})((?:\|.*\n)+)")
+_TABLE = re.compile(
+    r"(<!-- ([\w.]+)\.(\w+)(?: but ([\w ]+))? -->\n\n(?:[^|\n].*\n\n)?(?:\|.*\n){2})((?:\|.*\n)+)"
+)
 _ROW = re.compile(r"^\| ((?:`\w+` )+)\|(.*)\|$", re.MULTILINE)
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "text"}
 
@@ -22,7 +24,9 @@ def renewed(page: str) -> str:
 
     def table(match: re.Match[str]) -> str:
         head, module, name, by_hand, rows = match.groups()
-        return head + _rows(rows, getattr(importlib.import_module(module), name), (by_hand or "").split())
+        return head + _rows(
+            rows, getattr(importlib.import_module(module), name), (by_hand or "").split()
+        )
 
     return _TABLE.sub(table, page)
 
@@ -47,7 +51,8 @@ def _rows(table: str, cls: type, by_hand: list[str]) -> str:
             if kind not in rows[-1][1]:
                 rows[-1][1].append(kind)
     return "".join(
-        f"| {' '.join(f'`{key}`' for key in keys)} | {', '.join(kinds)} | {text} |\n" for keys, kinds, text in rows
+        f"| {' '.join(f'`{key}`' for key in keys)} | {', '.join(kinds)} | {text} |\n"
+        for keys, kinds, text in rows
     )
 
 
@@ -57,10 +62,13 @@ def _meanings(docstring: str) -> dict[str, str]:
     if block is None:
         return {}
     entries = re.findall(
-        r"^        (\w[\w, ]*): (.*?)(?=\n        \w[\w, ]*: |\Z)", block[1].rstrip(), re.DOTALL | re.MULTILINE
+        r"^        (\w[\w, ]*): (.*?)(?=\n        \w[\w, ]*: |\Z)",
+        block[1].rstrip(),
+        re.DOTALL | re.MULTILINE,
     )
     sentences = {
-        names: re.split(r"(?<!e\.g)\. (?=[A-Z])", " ".join(text.split()))[0].rstrip(".") for names, text in entries
+        names: re.split(r"(?<!e\.g)\. (?=[A-Z])", " ".join(text.split()))[0].rstrip(".")
+        for names, text in entries
     }
     return {
         name.strip(): text.replace("|", "\\|").replace("None", "null")
@@ -78,7 +86,9 @@ def _type(annotation: typing.Any) -> str:
     if annotation in _NAMES:
         return _NAMES[annotation]
     origin = typing.get_origin(annotation) or annotation
-    is_list = hasattr(annotation, "dim_str") or (isinstance(origin, type) and issubclass(origin, (list, tuple)))
+    is_list = hasattr(annotation, "dim_str") or (
+        isinstance(origin, type) and issubclass(origin, (list, tuple))
+    )
     return "list" if is_list else "object"
 
 

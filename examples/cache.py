@@ -24,9 +24,13 @@ class SemanticCache:
 
     def __init__(self, encode: Callable[[list[str]], Any], pairs: str, budget: float):
         self.encode = encode
-        self.threshold = ws.calibrate(encode, pairs, budget=budget).point_at(budget, guard=True).threshold
+        self.threshold = (
+            ws.calibrate(encode, pairs, budget=budget).point_at(budget, guard=True).threshold
+        )
         if self.threshold is None:
-            raise ValueError(f"no threshold keeps {budget:.1%} of false hits: allow more, or take another model")
+            raise ValueError(
+                f"no threshold keeps {budget:.1%} of false hits: allow more, or take another model"
+            )
         self.entries: list[tuple[str, Any, str]] = []
 
     def put(self, question: str, answer: str) -> None:
@@ -34,7 +38,9 @@ class SemanticCache:
 
     def get(self, question: str) -> str | None:
         vector = self._vector(question)
-        for stored, other, answer in sorted(self.entries, key=lambda entry: -float(entry[1] @ vector)):
+        for stored, other, answer in sorted(
+            self.entries, key=lambda entry: -float(entry[1] @ vector)
+        ):
             if float(other @ vector) < self.threshold:
                 return None
             if ws.guard(stored, question).verdict != "different":

@@ -9,4 +9,6 @@ PAIRS = str(Path(__file__).with_name("pairs.csv"))
 
 
 def test_the_cache_serves_few_wrong_answers(wordsens_assert) -> None:
-    wordsens_assert("minilm", "guarded_false_hits <= .05", "guarded_recall >= .7", pairs=PAIRS, threshold=0.948)
+    wordsens_assert(
+        "minilm", "guarded_false_hits <= .05", "guarded_recall >= .7", pairs=PAIRS, threshold=0.948
+    )

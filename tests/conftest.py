@@ -72,7 +72,14 @@ def short_searches(monkeypatch):
     usual = attention_change.attention_stages
 
     def stages(words, d):
-        few = {"starts": 4, "halvings": (), "generations": 1, "population": 4, "children": 4, "finalists": 1}
+        few = {
+            "starts": 4,
+            "halvings": (),
+            "generations": 1,
+            "population": 4,
+            "children": 4,
+            "finalists": 1,
+        }
         return replace(usual(words, d), **few, leaders=0)
 
     monkeypatch.setattr(attention_change, "attention_stages", stages)
@@ -86,7 +93,9 @@ def make_record():
     """
 
     def made(*, asked=None, **changes):
-        keys = {name: changes[name] for name in ("map", "n", "d", "draw", "seed") if name in changes} | (asked or {})
+        keys = {
+            name: changes[name] for name in ("map", "n", "d", "draw", "seed") if name in changes
+        } | (asked or {})
         keys["text"] = {"kind": changes.get("text", "gaussian"), **keys.get("text", {})}
         values = {
             "map": "raf",

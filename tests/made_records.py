@@ -45,7 +45,9 @@ _MADE = {
 
 def made_record(experiment, spec, **columns):
     """A record with that spec, and None in the columns that are not given."""
-    fields = dict.fromkeys([*experiment_named(experiment).Cell.model_fields, *_RESULTS.get(experiment, "").split()])
+    fields = dict.fromkeys(
+        [*experiment_named(experiment).Cell.model_fields, *_RESULTS.get(experiment, "").split()]
+    )
     key = hashlib.sha256(json.dumps([experiment, spec], sort_keys=True).encode()).hexdigest()[:32]
     known = {**fields, **_MADE, **spec_columns(spec), **columns}
     return Record({**known, "cell": key, "experiment": experiment, "spec": spec})

@@ -24,13 +24,17 @@ def test_the_derivative_is_autograds(activation):
     z = grid().requires_grad_()
     (slope,) = torch.autograd.grad(activation(z).sum(), z)
     smooth = z.detach() != 0
-    torch.testing.assert_close(activation.derivative(z.detach())[smooth], slope[smooth], rtol=1e-13, atol=1e-14)
+    torch.testing.assert_close(
+        activation.derivative(z.detach())[smooth], slope[smooth], rtol=1e-13, atol=1e-14
+    )
 
 
 @EVERY
 def test_the_function_is_its_numpy_twin(activation):
     expected = numpy_maps.ACTIVATIONS[activation.name](grid().numpy())
-    torch.testing.assert_close(activation(grid()), torch.from_numpy(expected), rtol=1e-13, atol=1e-14)
+    torch.testing.assert_close(
+        activation(grid()), torch.from_numpy(expected), rtol=1e-13, atol=1e-14
+    )
 
 
 @EVERY
@@ -62,7 +66,9 @@ def test_gelu_keeps_its_digits_in_the_tail():
 
 def test_mean_squares_in_closed_form():
     assert ACTIVATIONS["relu"].he_variance == 2.0
-    assert ACTIVATIONS["erf"].mean_square == pytest.approx(2 / math.pi * math.asin(2 / 3), rel=1e-15)
+    assert ACTIVATIONS["erf"].mean_square == pytest.approx(
+        2 / math.pi * math.asin(2 / 3), rel=1e-15
+    )
     # E[gelu(z)²] = 1/3 + 1/(2 sqrt(3) pi)
     gelu = 1 / 3 + 1 / (2 * math.sqrt(3) * math.pi)
     assert ACTIVATIONS["gelu"].mean_square == pytest.approx(gelu, rel=1e-12)
@@ -88,22 +94,30 @@ def test_random_features_of_a_torch_function():
     moved = X.rows.numpy().copy()
     moved[result.word] += result.perturbations[at].numpy()
     change = np.sin(phi.weights[0].numpy() @ moved.ravel()) - expected
-    assert np.linalg.norm(change) / np.linalg.norm(expected) == pytest.approx(result.value, rel=1e-9)
+    assert np.linalg.norm(change) / np.linalg.norm(expected) == pytest.approx(
+        result.value, rel=1e-9
+    )
     assert result.upper is None
     bounded = ws.RandomFeatures(5, 4, activation=Activation.of(torch.sin, lipschitz=1.0), seed=1)
     upper = ws.word_sensitivity(bounded, X, search="quick").upper
     assert upper is not None and upper >= result.value
 
 
-@pytest.mark.parametrize("function", [lambda z: z.sum(), lambda z: 1 / z.clamp(min=0), lambda z: z.no_such_method()])
+@pytest.mark.parametrize(
+    "function", [lambda z: z.sum(), lambda z: 1 / z.clamp(min=0), lambda z: z.no_such_method()]
+)
 def test_what_is_no_activation_is_refused(function):
     with pytest.raises(InputError, match=r"`activation` \(<lambda>\)"):
         Activation.of(function)
 
 
-@pytest.mark.parametrize("kind", [ws.RandomAttentionFeatures, lambda d, **options: ws.RandomFeatures(4, d, **options)])
+@pytest.mark.parametrize(
+    "kind", [ws.RandomAttentionFeatures, lambda d, **options: ws.RandomFeatures(4, d, **options)]
+)
 def test_a_wrong_dtype_or_device_is_one_line(kind):
-    with pytest.raises(InputError, match=r"`dtype` \(='float32'\) must be a floating-point type of torch; pass t"):
+    with pytest.raises(
+        InputError, match=r"`dtype` \(='float32'\) must be a floating-point type of torch; pass t"
+    ):
         kind(8, dtype="float32")
     with pytest.raises(InputError, match=r"`device` \(='gpu'\) is not available here; use 'cpu'"):
         kind(8, device="gpu")

@@ -13,22 +13,30 @@ import wordsens as ws
 from wordsens.cli.app import app
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = sorted(page for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"] if "_build" not in page.parts)
+PAGES = sorted(
+    page for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"] if "_build" not in page.parts
+)
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
 EXAMPLES = "\n".join(re.findall(r"^(?:>>>|\.\.\.) .*", REFERENCE, re.MULTILINE))
 ROOMS = pytest.mark.parametrize(
-    "room", [ws, ws.theory, ws.plotting, ws.training, ws.studies.control], ids=lambda room: room.__name__
+    "room",
+    [ws, ws.theory, ws.plotting, ws.training, ws.studies.control],
+    ids=lambda room: room.__name__,
 )
 COMMANDS = [
     pytest.param(line.split("#")[0].strip(" $&"), id=f"{page.name}: {line.strip(' $')[:60]}")
     for page in PAGES
-    for line in re.findall(r"^(?:\$ | {4}\.venv/bin/)(wordsens .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    for line in re.findall(
+        r"^(?:\$ | {4}\.venv/bin/)(wordsens .*)$", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
 ]
 
 
 def _missing(names: list[str], reference: str) -> list[str]:
     """The names that no directive of the reference has."""
-    return [name for name in names if not re.search(rf"\.\. auto\w+:: {name}$", reference, re.MULTILINE)]
+    return [
+        name for name in names if not re.search(rf"\.\. auto\w+:: {name}$", reference, re.MULTILINE)
+    ]
 
 
 def _without_example(room: ModuleType, examples: str) -> list[str]:
@@ -41,7 +49,11 @@ def _without_example(room: ModuleType, examples: str) -> list[str]:
 
 @ROOMS
 def test_every_public_name_is_in_the_reference(room: ModuleType) -> None:
-    names = [name for name in dir(room) if name[0] != "_" and not isinstance(getattr(room, name), ModuleType)]
+    names = [
+        name
+        for name in dir(room)
+        if name[0] != "_" and not isinstance(getattr(room, name), ModuleType)
+    ]
     assert names
     assert not _missing(names, REFERENCE)
 
@@ -57,9 +69,12 @@ def test_every_page_is_in_the_contents() -> None:
     contents = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^[\w/-]+$", contents, re.MULTILINE))
     pages = [
-        path.relative_to(DOCS).with_suffix("").as_posix() for path in [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+        path.relative_to(DOCS).with_suffix("").as_posix()
+        for path in [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
     ]
-    assert {page for page in pages if not page.startswith(("_build", "jupyter_execute"))} - {"index"} == listed
+    assert {page for page in pages if not page.startswith(("_build", "jupyter_execute"))} - {
+        "index"
+    } == listed
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -76,4 +91,6 @@ def test_every_command_in_the_documentation_parses(line: str) -> None:
 def test_the_page_of_json_documents_says_what_the_classes_say() -> None:
     """`python docs/json_page.py` renews it."""
     page = DOCS / "json.md"
-    assert run_path(str(DOCS / "json_page.py"))["renewed"](page.read_text("utf-8")) == page.read_text("utf-8")
+    assert run_path(str(DOCS / "json_page.py"))["renewed"](
+        page.read_text("utf-8")
+    ) == page.read_text("utf-8")

@@ -74,8 +74,12 @@ def core(tmp_path_factory):
     """What the core alone finds, and what it says of the rest."""
     folder = tmp_path_factory.mktemp("core")
     (folder / "t.parquet").write_bytes(b"PAR1")
-    (folder / "t.yaml").write_text("name: t\ngrids: [{map: rf, n: 4, d: 6, text: gaussian}]\n", encoding="utf-8")
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, cwd=folder)
+    (folder / "t.yaml").write_text(
+        "name: t\ngrids: [{map: rf, n: 4, d: 6, text: gaussian}]\n", encoding="utf-8"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, cwd=folder
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

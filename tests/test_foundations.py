@@ -47,12 +47,16 @@ def test_the_family():
     )
 
 
-no_pipes = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes and devices in folders")
+no_pipes = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows has no pipes and devices in folders"
+)
 
 
 @pytest.mark.parametrize("value", ["a" * 5000, "a\0b", "~nobody-of-this-name/x"])
 def test_a_path_that_cannot_be_looked_at_is_named(value):
-    with pytest.raises(InputError, match=r"^`model` \(=.* cannot be used as a path: .*; give another one$") as caught:
+    with pytest.raises(
+        InputError, match=r"^`model` \(=.* cannot be used as a path: .*; give another one$"
+    ) as caught:
         named_path("model", value)
     assert len(str(caught.value)) < 400
 
@@ -73,7 +77,9 @@ def test_a_small_text(tmp_path):
     path.write_bytes("\ufeffcafé".encode())
     assert small_text(path, "spec") == "café"
     assert small_text(path, "spec", most=8) == "café"
-    with pytest.raises(InputError, match=r"`spec` \(=.*a.yaml'\) has more than 7 bytes; give a smaller file"):
+    with pytest.raises(
+        InputError, match=r"`spec` \(=.*a.yaml'\) has more than 7 bytes; give a smaller file"
+    ):
         small_text(path, "spec", most=7)
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="cannot be read as a text file: 'utf-8' codec"):
@@ -83,7 +89,19 @@ def test_a_small_text(tmp_path):
 
 
 def test_parts_of_the_purpose_matter_and_so_do_their_types_and_their_order():
-    keys = [(0,), (1,), (-1,), (0, "a"), (0, "b"), (0, "a", "b"), (0, "b", "a"), (0, "ab"), (0, "1"), (0, 1), (1, 0)]
+    keys = [
+        (0,),
+        (1,),
+        (-1,),
+        (0, "a"),
+        (0, "b"),
+        (0, "a", "b"),
+        (0, "b", "a"),
+        (0, "ab"),
+        (0, "1"),
+        (0, 1),
+        (1, 0),
+    ]
     seeds = [derive_seed(*key) for key in keys]
     assert len(set(seeds)) == len(keys)
     assert all(0 <= seed < 2**63 for seed in seeds)
@@ -112,7 +130,10 @@ def test_streams_repeat_and_leave_torchs_state_alone():
 def test_numbers_are_the_same_on_every_device(device):
     here = gaussian_on(4, 2, generator=generator(0, "x"), dtype=torch.float64, device=device)
     assert here.device.type == device
-    assert torch.equal(here.cpu(), gaussian_on(4, 2, generator=generator(0, "x"), dtype=torch.float64, device="cpu"))
+    assert torch.equal(
+        here.cpu(),
+        gaussian_on(4, 2, generator=generator(0, "x"), dtype=torch.float64, device="cpu"),
+    )
 
 
 @pytest.fixture
@@ -128,7 +149,9 @@ def placed(monkeypatch):
 
 def git(folder, *arguments):
     command = ["git", "-c", "user.name=n", "-c", "user.email=e@e", *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def test_it_is_gits(placed, tmp_path):
@@ -147,5 +170,7 @@ def test_it_is_gits(placed, tmp_path):
 
 
 def test_a_package_without_one_has_none(placed, tmp_path, monkeypatch):
-    monkeypatch.setattr(metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError))
+    monkeypatch.setattr(
+        metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError)
+    )
     assert placed(tmp_path) is None

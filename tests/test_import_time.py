@@ -20,9 +20,15 @@ HEAVY = (
 
 def loaded_of(names, code):
     """Which of the packages are loaded after the code ran."""
-    report = f"import sys; print('loaded:', *[name for name in {tuple(names)!r} if name in sys.modules])"
+    report = (
+        f"import sys; print('loaded:', *[name for name in {tuple(names)!r} if name in sys.modules])"
+    )
     process = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", f"{code}\n{report}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     return process.stdout.rsplit("loaded:", 1)[1].split()
 
@@ -41,13 +47,21 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_using_the_core_loads_torch_and_no_extra():
-    names = ("word_sensitivity", "RandomFeatures", "DeepRandomFeatures", "RandomAttentionFeatures", "TextMatrix")
+    names = (
+        "word_sensitivity",
+        "RandomFeatures",
+        "DeepRandomFeatures",
+        "RandomAttentionFeatures",
+        "TextMatrix",
+    )
     code = f"import wordsens; [getattr(wordsens, name) for name in {names}]"  # nothing is ever unloaded
     assert loaded_of(("torch", *HEAVY), code) == ["torch"]
 
 
 def test_a_measurement_of_word_embeddings_loads_torch_and_nothing_else_heavy():
-    code = "from wordsens.cli import main; assert main(['measure', 'I love her', '--map', 'rf']) == 0"
+    code = (
+        "from wordsens.cli import main; assert main(['measure', 'I love her', '--map', 'rf']) == 0"
+    )
     without_typers = [name for name in HEAVY if name != "pydantic"]
     assert loaded_of(("torch", "sympy", "torch._dynamo", *without_typers), code) == ["torch"]
 

@@ -69,7 +69,8 @@ def imported(path, module, package):
                 yield f"relative import in {module}"
             elif node.module == package:
                 yield from (
-                    package if alias.name == "__version__" else f"{package}.{alias.name}" for alias in node.names
+                    package if alias.name == "__version__" else f"{package}.{alias.name}"
+                    for alias in node.names
                 )
             else:
                 yield str(node.module)
@@ -78,7 +79,12 @@ def imported(path, module, package):
 def modules(root):
     """Every module's name, from the package's root, and its file."""
     for path in sorted(root.rglob("*.py")):
-        yield ".".join(path.relative_to(root).with_suffix("").parts).removesuffix("__init__").rstrip("."), path
+        yield (
+            ".".join(path.relative_to(root).with_suffix("").parts)
+            .removesuffix("__init__")
+            .rstrip("."),
+            path,
+        )
 
 
 def violations(root):
@@ -115,9 +121,16 @@ def circles(root):
     for module, path in files.items():
         targets = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module
+                and node.module.startswith(f"{package}.")
+            ):
                 home = node.module.removeprefix(f"{package}.")
-                targets |= {f"{home}.{alias.name}" if f"{home}.{alias.name}" in names else home for alias in node.names}
+                targets |= {
+                    f"{home}.{alias.name}" if f"{home}.{alias.name}" in names else home
+                    for alias in node.names
+                }
             elif isinstance(node, ast.Import):
                 targets |= {alias.name.removeprefix(f"{package}.") for alias in node.names}
         imports[module] = (targets & names) - {module, ""}
@@ -125,7 +138,9 @@ def circles(root):
     while free := [module for module, targets in left.items() if not targets & left.keys()]:
         for module in free:
             del left[module]
-    while free := [module for module in left if not any(module in targets for targets in left.values())]:
+    while free := [
+        module for module in left if not any(module in targets for targets in left.values())
+    ]:
         for module in free:
             del left[module]
     return sorted(left)

@@ -32,7 +32,11 @@ def test_the_table_gives_back_what_was_written(tmp_path, monkeypatch):
     path = tmp_path / "numbers.md"
     path.write_text("# Numbers\n\nWords, and `code | more`.\n\n| number | command |\n")
     monkeypatch.setattr(numbers, "TABLE", path)
-    known = {NUMBERS[0].name: Stamp("abc1234", "2026-01-01", "a processor, Python 3.11.7", "0123456789ab")}
+    known = {
+        NUMBERS[0].name: Stamp(
+            "abc1234", "2026-01-01", "a processor, Python 3.11.7", "0123456789ab"
+        )
+    }
     write_table(known)
     write_table(stamps())
     assert stamps()[NUMBERS[0].name] == known[NUMBERS[0].name]
@@ -41,7 +45,12 @@ def test_the_table_gives_back_what_was_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("shown", "right"),
-    [("S = 0.8\nS = 0.9", True), ("S = 0.8\n...", True), ("S   = 0.8\nS = 0.9", True), ("S = 0.8", False)],
+    [
+        ("S = 0.8\nS = 0.9", True),
+        ("S = 0.8\n...", True),
+        ("S   = 0.8\nS = 0.9", True),
+        ("S = 0.8", False),
+    ],
 )
 def test_a_console_block_shows_what_was_printed(tmp_path, monkeypatch, shown, right):
     monkeypatch.setattr(numbers, "ROOT", tmp_path)
@@ -56,7 +65,9 @@ def test_a_measured_block_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(numbers, "ROOT", tmp_path)
     page = tmp_path / "page.md"
     other = "<!-- measured: another -->\nstays\n<!-- end of measured -->\n"
-    page.write_text(f"A.\n<!-- measured: {NUMBERS[0].command} -->\nold\n<!-- end of measured -->\nB.\n{other}")
+    page.write_text(
+        f"A.\n<!-- measured: {NUMBERS[0].command} -->\nold\n<!-- end of measured -->\nB.\n{other}"
+    )
     printed = "Title\n=====\ncommand x\n\n| a |\n| - |\n| \\1 |\n"
     assert not list(renew(page, NUMBERS[0], printed, tmp_path))
     text = page.read_text()

@@ -62,7 +62,12 @@ def test_a_shipped_experiment_depends_on_what_it_imports(package, experiment, ch
 def test_a_file_of_ones_own_depends_on_the_files_that_it_imports(tmp_path, line, inside):
     folder = tmp_path / "own"
     folder.mkdir()
-    for name, content in {"__init__": "", "study": inside + line, "helper": "import further", "unused": ""}.items():
+    for name, content in {
+        "__init__": "",
+        "study": inside + line,
+        "helper": "import further",
+        "unused": "",
+    }.items():
         (folder / f"{name}.py").write_text(content)
     (tmp_path / "further.py").write_text("FURTHER = 1")
     files = {"own.study": folder / "study.py"}
@@ -99,7 +104,9 @@ def test_installed_packages_are_not_read(tmp_path):
 )
 def test_comments_docstrings_and_empty_lines_do_not_count(tmp_path, content, same):
     path = tmp_path / "study.py"
-    path.write_text('import numpy\ndef f(x):\n    """What f gives:\n\n    twice x."""\n    return """a\n\n# b""" * x\n')
+    path.write_text(
+        'import numpy\ndef f(x):\n    """What f gives:\n\n    twice x."""\n    return """a\n\n# b""" * x\n'
+    )
     before = source_digest({"study": path})
     path.write_text(content)
     assert (source_digest({"study": path}) == before) == same

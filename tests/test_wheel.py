@@ -25,7 +25,9 @@ def test_what_is_in_it(wheel):
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
     files = (path for path in (ROOT / "src" / "wordsens").rglob("*") if path.is_file())
-    assert names == {str(path.relative_to(ROOT / "src")) for path in files if "__pycache__" not in path.parts}
+    assert names == {
+        str(path.relative_to(ROOT / "src")) for path in files if "__pycache__" not in path.parts
+    }
     assert {"wordsens/py.typed", "wordsens/text/shipped/reviews.jsonl"} <= names
 
 

@@ -36,7 +36,11 @@ class Activation:
 
     @classmethod
     def of(
-        cls, function: Elementwise, *, lipschitz: float | None = None, derivative: Elementwise | None = None
+        cls,
+        function: Elementwise,
+        *,
+        lipschitz: float | None = None,
+        derivative: Elementwise | None = None,
     ) -> "Activation":
         """A torch function, applied entry by entry, as an activation.
 
@@ -56,8 +60,14 @@ class Activation:
         try:
             values = function(nodes)
         except Exception as error:
-            raise InputError(f"`activation` ({name}) cannot be applied to a tensor: {error}") from error
-        if not isinstance(values, Tensor) or values.shape != nodes.shape or not bool(values.isfinite().all()):
+            raise InputError(
+                f"`activation` ({name}) cannot be applied to a tensor: {error}"
+            ) from error
+        if (
+            not isinstance(values, Tensor)
+            or values.shape != nodes.shape
+            or not bool(values.isfinite().all())
+        ):
             raise InputError(
                 f"`activation` ({name}) must give one finite number for each entry of a tensor, such as torch.sin"
             )
@@ -78,7 +88,13 @@ class Activation:
         """Pickled and copied by its name, if it is one of `ACTIVATIONS`."""
         if ACTIVATIONS.get(self.name) is self:
             return as_activation, (self.name,)
-        return Activation, (self.name, self.function, self.derivative, self.lipschitz, self.mean_square)
+        return Activation, (
+            self.name,
+            self.function,
+            self.derivative,
+            self.lipschitz,
+            self.mean_square,
+        )
 
     @property
     def saturates(self) -> bool:
@@ -142,7 +158,13 @@ ACTIVATIONS: dict[str, Activation] = {
             0.5 * (1 + LEAK**2),
         ),
         Activation("identity", lambda z: z, torch.ones_like, 1.0, 1.0),
-        Activation("tanh", torch.tanh, lambda z: 1 - torch.tanh(z) ** 2, 1.0, _gaussian_mean_square(np.tanh)),
+        Activation(
+            "tanh",
+            torch.tanh,
+            lambda z: 1 - torch.tanh(z) ** 2,
+            1.0,
+            _gaussian_mean_square(np.tanh),
+        ),
         Activation(
             "gelu",
             lambda z: z * _below(z),

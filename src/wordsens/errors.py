@@ -59,12 +59,21 @@ def require_positive(name: str, value: Any, *, remedy: str = "") -> float:
     Traceback (most recent call last):
     wordsens.errors.InputError: `radius` (=-1) must be a positive finite number
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
-        raise InputError(f"`{name}` (={shown(value)}) must be a positive finite number{_tail(remedy)}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Real)
+        or not math.isfinite(value)
+        or value <= 0
+    ):
+        raise InputError(
+            f"`{name}` (={shown(value)}) must be a positive finite number{_tail(remedy)}"
+        )
     return float(value)
 
 
-def require_count(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str = "") -> int:
+def require_count(
+    name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str = ""
+) -> int:
     """The value as an int, when it is a whole number from `least` to `most`; NumPy integers count.
 
     >>> require_count("depth", 0)
@@ -72,7 +81,9 @@ def require_count(name: str, value: Any, *, least: int = 1, most: int | None = N
     wordsens.errors.InputError: `depth` (=0) must be a whole number, at least 1
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"`{name}` (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}")
+        raise InputError(
+            f"`{name}` (={shown(value)}) must be a whole number, at least {least}{_tail(remedy)}"
+        )
     if most is not None and int(value) > most:
         raise InputError(f"`{name}` (={shown(value)}) must be at most {most:,}{_tail(remedy)}")
     return int(value)
@@ -89,7 +100,9 @@ def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: s
         return value
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"`{name}` (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}")
+    raise InputError(
+        f"`{name}` (={shown(value)}) must be one of {', '.join(choices)}{hint}{_tail(remedy)}"
+    )
 
 
 def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None:
@@ -100,7 +113,9 @@ def require_kind(name: str, value: Any, kind: type, *, remedy: str = "") -> None
     wordsens.errors.InputError: `phi` (=3) must be of the class dict; give a dictionary
     """
     if not isinstance(value, kind):
-        raise InputError(f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}")
+        raise InputError(
+            f"`{name}` (={reprlib.repr(value)}) must be of the class {kind.__name__}{_tail(remedy)}"
+        )
 
 
 def require_device(device: Any) -> Any:
@@ -129,7 +144,9 @@ def require_dtype(dtype: Any) -> Any:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         near = getattr(torch, str(dtype), None)
         near = near if isinstance(near, torch.dtype) and near.is_floating_point else torch.float64
-        raise InputError(f"`dtype` (={shown(dtype)}) must be a floating-point type of torch; pass {near}")
+        raise InputError(
+            f"`dtype` (={shown(dtype)}) must be a floating-point type of torch; pass {near}"
+        )
     return dtype
 
 
@@ -160,7 +177,11 @@ def shown(value: object) -> str:
         spelled = repr(value)
     except ValueError:  # Python spells out no whole number of more than 4,300 digits
         return f"a {type(value).__name__} of thousands of digits"
-    return spelled if len(spelled) <= _SHOWN else f"{spelled[: _SHOWN // 2]}...{spelled[-_SHOWN // 2 :]}"
+    return (
+        spelled
+        if len(spelled) <= _SHOWN
+        else f"{spelled[: _SHOWN // 2]}...{spelled[-_SHOWN // 2 :]}"
+    )
 
 
 def without_secrets(text: str) -> str:
@@ -181,7 +202,9 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def running(what: str, *, raises: type[WordsensError] = InputError, remedy: str = "") -> Iterator[None]:
+def running(
+    what: str, *, raises: type[WordsensError] = InputError, remedy: str = ""
+) -> Iterator[None]:
     """Inside, code runs that is not ours, and whatever ends it becomes one line: SystemExit and the like too, which
     would end this process as if its work were done. Our own errors and an interrupt go through.
 
@@ -195,7 +218,9 @@ def running(what: str, *, raises: type[WordsensError] = InputError, remedy: str 
     except (WordsensError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise raises(f"{what} with {type(error).__name__}: {first_line(error)}{_tail(remedy)}") from error
+        raise raises(
+            f"{what} with {type(error).__name__}: {first_line(error)}{_tail(remedy)}"
+        ) from error
 
 
 def _tail(remedy: str) -> str:

@@ -38,7 +38,9 @@ def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> P
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+        reason = (
+            error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+        )
         raise InputError(
             f"`{name}` (={shown(os.fspath(value))}) cannot be used as a path: {reason}; give another one"
         ) from error
@@ -53,7 +55,9 @@ def require_file(path: Path) -> None:
         return
     if not stat.S_ISREG(kind):
         what = "a folder" if stat.S_ISDIR(kind) else "a device or a pipe"
-        raise InputError(f"{shown(str(path))} is {what}, not a file; save what is to be read in a file")
+        raise InputError(
+            f"{shown(str(path))} is {what}, not a file; save what is to be read in a file"
+        )
 
 
 def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
@@ -67,10 +71,14 @@ def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
         with path.open("rb") as file:
             content = file.read(most + 1)
         if len(content) > most:
-            raise InputError(f"`{name}` (={shown(str(path))}) has more than {most:,} bytes; give a smaller file")
+            raise InputError(
+                f"`{name}` (={shown(str(path))}) has more than {most:,} bytes; give a smaller file"
+            )
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise InputError(f"`{name}` (={shown(str(path))}) cannot be read as a text file: {error.strerror}") from error
+        raise InputError(
+            f"`{name}` (={shown(str(path))}) cannot be read as a text file: {error.strerror}"
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError(
             f"`{name}` (={shown(str(path))}) cannot be read as a text file: {first_line(error)}"

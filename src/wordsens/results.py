@@ -26,7 +26,11 @@ class Shown:
 
     def columns(self) -> dict[str, Any]:
         """The numbers of the rows, equally many in each column; by default the single ones as one row."""
-        return {name: [value] for name, value in vars(self).items() if isinstance(value, (str, int, float))}
+        return {
+            name: [value]
+            for name, value in vars(self).items()
+            if isinstance(value, (str, int, float))
+        }
 
     def result_table(self) -> ResultTable:
         """The columns with a heading."""
@@ -42,7 +46,9 @@ class Shown:
             import pandas as pd
         except ImportError as error:
             raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        return pd.DataFrame({name: list(column) for name, column in self.result_table().columns.items()})
+        return pd.DataFrame(
+            {name: list(column) for name, column in self.result_table().columns.items()}
+        )
 
     def plot(self, *, style: Any = None) -> Any:
         """The result as a matplotlib figure (`wordsens.plotting`). Needs the `figures` extra.
@@ -85,7 +91,9 @@ class Result(Shown, Saved):
     def __repr__(self) -> str:
         values = [(field.name, getattr(self, field.name)) for field in _fields(self) if field.repr]
         parts = [
-            f"{name}={_brief(value)}" for name, value in values if isinstance(value, Tensor) or value not in _EMPTY
+            f"{name}={_brief(value)}"
+            for name, value in values
+            if isinstance(value, Tensor) or value not in _EMPTY
         ]
         return f"{type(self).__name__}({', '.join(parts)})"
 
@@ -112,13 +120,24 @@ def _plain(value: Any) -> Any:
 
 def _same(first: Any, second: Any) -> bool:
     if isinstance(first, Tensor) or isinstance(second, Tensor):
-        if not isinstance(first, Tensor) or not isinstance(second, Tensor) or first.dtype != second.dtype:
+        if (
+            not isinstance(first, Tensor)
+            or not isinstance(second, Tensor)
+            or first.dtype != second.dtype
+        ):
             return False
         first, second = first.detach().cpu(), second.detach().cpu()
-        return first.shape == second.shape and bool(((first == second) | ((first != first) & (second != second))).all())
+        return first.shape == second.shape and bool(
+            ((first == second) | ((first != first) & (second != second))).all()
+        )
     if isinstance(first, (tuple, list)) and type(first) is type(second):
         return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, float) and math.isnan(first) and math.isnan(second):
+    if (
+        isinstance(first, float)
+        and isinstance(second, float)
+        and math.isnan(first)
+        and math.isnan(second)
+    ):
         return True
     return bool(first == second)
 
@@ -128,7 +147,9 @@ def _brief(value: Any) -> str:
         return f"tensor{list(value.shape)}" if value.ndim else f"{value.item():.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    simple = isinstance(value, (tuple, list)) and all(isinstance(part, (str, int, float)) for part in value)
+    simple = isinstance(value, (tuple, list)) and all(
+        isinstance(part, (str, int, float)) for part in value
+    )
     if isinstance(value, (tuple, list)) and not (simple and len(value) <= 3):
         return f"<{len(value)} entries>"
     return reprlib.repr(value)

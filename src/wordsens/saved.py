@@ -66,10 +66,15 @@ def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
         return {"tensor": place}
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
-        packed = {name: _packed(getattr(value, name), f"{place}.{name}" if place else name, tensors) for name in names}
+        packed = {
+            name: _packed(getattr(value, name), f"{place}.{name}" if place else name, tensors)
+            for name in names
+        }
         return {"class": type(value).__name__, "fields": packed}
     if isinstance(value, (tuple, list)):
-        return {"list": [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]}
+        return {
+            "list": [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]
+        }
     if isinstance(value, dict):
         return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
     return value

@@ -26,7 +26,9 @@ def derive_seed(seed: Seed, *purpose: str | int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def generator(seed: Seed, *purpose: str | int, device: torch.device | str = "cpu") -> torch.Generator:
+def generator(
+    seed: Seed, *purpose: str | int, device: torch.device | str = "cpu"
+) -> torch.Generator:
     """A fresh generator for one purpose. Never touches torch's global state.
 
     >>> torch.randn(1, generator=generator(0, "a")) == torch.randn(1, generator=generator(0, "a"))

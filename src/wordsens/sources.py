@@ -25,7 +25,9 @@ _NOT_COMPUTING = (
 """Parts of the package that compute no value: they show values, or say which code computed them."""
 
 
-def source_digest(files: Mapping[str, Path], *, package: bool = True, apart: Collection[str] = ()) -> str:
+def source_digest(
+    files: Mapping[str, Path], *, package: bool = True, apart: Collection[str] = ()
+) -> str:
     """SHA-256 of these modules' code and of what they import, directly or not, wherever the import stands; comments
     on lines of their own, docstrings and empty lines do not count.
 
@@ -43,14 +45,21 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True, apart: Col
     """
     roots = {"wordsens": _PACKAGE.parent}
     for name, path in files.items():
-        roots[name.partition(".")[0]] = path.absolute().parents[name.count(".") + (path.stem == "__init__")]
+        roots[name.partition(".")[0]] = path.absolute().parents[
+            name.count(".") + (path.stem == "__init__")
+        ]
     # Among installed packages only a module's own counts.
     folders = {root for root in roots.values() if not any(root.glob("*.dist-info"))}
-    found, waiting = dict(files), [*files, *(name for path in files.items() for name in _imported(*path))]
+    found, waiting = (
+        dict(files),
+        [*files, *(name for path in files.items() for name in _imported(*path))],
+    )
     while waiting:
         name = waiting.pop()
         top, _, rest = name.partition(".")
-        if top != "wordsens":  # the packages around a module run too; those of this package only name their modules
+        if (
+            top != "wordsens"
+        ):  # the packages around a module run too; those of this package only name their modules
             waiting += [name[:at] for at, character in enumerate(name) if character == "."]
         if (
             name in found
@@ -64,7 +73,9 @@ def source_digest(files: Mapping[str, Path], *, package: bool = True, apart: Col
                 if path.is_file():
                     found[name] = path
                     waiting += _imported(name, path)
-    code = (_read(path.read_bytes(), _package_of(name, path))[1] for name, path in sorted(found.items()))
+    code = (
+        _read(path.read_bytes(), _package_of(name, path))[1] for name, path in sorted(found.items())
+    )
     return hashlib.sha256(b"".join(code)).hexdigest()
 
 
@@ -77,7 +88,12 @@ def _imported(name: str, path: Path) -> tuple[str, ...]:
     """The full names of what a file imports, where a name may also be one of a module's contents; a package that loads
     its modules on first use lists them in a stub."""
     home, stub = _package_of(name, path), path.with_suffix(".pyi")
-    return tuple(other for file in (path, stub) if file.is_file() for other in _read(file.read_bytes(), home)[0])
+    return tuple(
+        other
+        for file in (path, stub)
+        if file.is_file()
+        for other in _read(file.read_bytes(), home)[0]
+    )
 
 
 @cache
@@ -96,15 +112,27 @@ def _read(content: bytes, home: str) -> tuple[tuple[str, ...], bytes]:
             case ast.Import():
                 imported += (alias.name for alias in node.names)
             case ast.ImportFrom():
-                above = home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
+                above = (
+                    home.split(".")[: len(home.split(".")) - node.level + 1] if node.level else []
+                )
                 module = ".".join([*above, *([node.module] if node.module else [])])
                 imported += [module, *(f"{module}.{alias.name}" for alias in node.names)]
             case ast.Call(args=[ast.Constant(value=str(name)), *_]):
-                if getattr(node.func, "attr", getattr(node.func, "id", None)) in ("import_module", "__import__"):
+                if getattr(node.func, "attr", getattr(node.func, "id", None)) in (
+                    "import_module",
+                    "__import__",
+                ):
                     with suppress(ImportError):  # a relative name that leads out of the package
                         imported.append(resolve_name(name, home))
             case ast.Expr(value=ast.Constant(value=str())):
-                prose.append((node.lineno - 1, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
+                prose.append(
+                    (
+                        node.lineno - 1,
+                        node.col_offset,
+                        node.end_lineno or 0,
+                        node.end_col_offset or 0,
+                    )
+                )
             case ast.Constant() | ast.JoinedStr():
                 within.update(range(node.lineno, node.end_lineno or 0))
     lines = [

@@ -20,7 +20,11 @@ def commit() -> str | None:
         head = (git / "HEAD").read_text(encoding="utf-8").strip()
         if not head.startswith("ref: "):
             return head
-        shared = git / (git / "commondir").read_text(encoding="utf-8").strip() if (git / "commondir").is_file() else git
+        shared = (
+            git / (git / "commondir").read_text(encoding="utf-8").strip()
+            if (git / "commondir").is_file()
+            else git
+        )
         return _resolved(shared, head.removeprefix("ref: "))
     except OSError:
         return _installed()

@@ -50,7 +50,17 @@ class Served:
     def __init__(self, *options, quiet=True):
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "wordsens", "app", "--json", "--port", "0", *["--quiet"] * quiet, *options],
+            [
+                sys.executable,
+                "-m",
+                "wordsens",
+                "app",
+                "--json",
+                "--port",
+                "0",
+                *["--quiet"] * quiet,
+                *options,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -75,7 +85,9 @@ class Served:
 
 def children(parent):
     """(process number, command) of every process whose parent that is."""
-    listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout
     rows = (line.split(None, 2) for line in listed.splitlines()[1:])
     return [(int(pid), command) for pid, own, command in rows if int(own) == parent]
 
@@ -162,7 +174,9 @@ class Page:
         By the keyboard: what is still filled in above a button moves it between a pointer's aim and its click.
         """
         found = name if name[0] in "#.[" else f"#{name}"
-        until(lambda: self.browser.run(UNCOVERED, self.browser.find(found)[0]), f"{name} is covered")
+        until(
+            lambda: self.browser.run(UNCOVERED, self.browser.find(found)[0]), f"{name} is covered"
+        )
         self.browser.find(found)[0].send_keys(ENTER)
 
     def words(self, reader=0):
@@ -172,7 +186,10 @@ class Page:
 
     def levels(self, reader=0):
         """The shades of its words, 0 to 8."""
-        return [int(re.search(r"\bs(\d)", word.get_attribute("class"))[1]) for word in self.words(reader)]
+        return [
+            int(re.search(r"\bs(\d)", word.get_attribute("class"))[1])
+            for word in self.words(reader)
+        ]
 
     def rows(self):
         """The cells of the last table."""

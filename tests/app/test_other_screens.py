@@ -36,7 +36,8 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     def says(threshold):
         hits = sum(value >= threshold for value in opposites)
         return any(
-            f"takes {hits} of {len(opposites)} pairs that mean something else" in one for one in page.all_said("h2")
+            f"takes {hits} of {len(opposites)} pairs that mean something else" in one
+            for one in page.all_said("h2")
         )
 
     assert says(0.82)
@@ -62,7 +63,11 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     assert page.browser.find(".chart path[stroke='var(--c0)'][stroke-dasharray]")
     for scheme in ("dark", "light", "system"):
         page.press("theme")
-        until(lambda scheme=scheme: page.browser.find("#theme")[0].accessible_name == f"Colours: ◐ {scheme}")
+        until(
+            lambda scheme=scheme: (
+                page.browser.find("#theme")[0].accessible_name == f"Colours: ◐ {scheme}"
+            )
+        )
     page.nothing_strange()
     page.can_be_read_by_all()
 
@@ -153,7 +158,10 @@ def test_the_story_runs_its_experiments_as_they_come_into_view(page):
     for step in (1, 2, 3):
         page.browser.run("arguments[0].scrollIntoView()", page.browser.find(f"#run-{step}")[0])
         page.done(step - 1)
-        until(lambda step=step: page.all_said(f"#step-{step} .takeaway"), "what is to be remembered comes after")
+        until(
+            lambda step=step: page.all_said(f"#step-{step} .takeaway"),
+            "what is to be remembered comes after",
+        )
     assert "sensitivity falls from" in page.browser.find("#step-1 .answer")[0].text
     assert "“not”" in page.browser.find("#step-2 .answer")[0].text
     assert page.browser.find("#step-2 line.turned")

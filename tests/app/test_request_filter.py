@@ -50,7 +50,9 @@ def test_without_a_token_this_machine_alone_is_served_with_a_policy():
     assert status(guard, headers={"host": "[::1]:1"}) == 200
 
 
-@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"host": ""}])
+@pytest.mark.parametrize(
+    "headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}, {"host": ""}]
+)
 def test_a_strangers_page_cannot_ask_in_the_visitors_name(headers):
     guard = RequestFilter(_inside, AppSettings())
     assert status(guard, headers=headers) == 403
@@ -70,7 +72,9 @@ def test_the_token_lets_in_once_and_a_cookie_from_then_on():
     assert "HttpOnly; SameSite=Strict" in headers["set-cookie"]
     assert status(guard, headers={"cookie": cookie}) == 200
     assert status(guard, headers={"cookie": f"{COOKIE}=x"}) == 401
-    assert status(RequestFilter(_inside, AppSettings(token=TOKEN)), headers={"cookie": cookie}) == 401
+    assert (
+        status(RequestFilter(_inside, AppSettings(token=TOKEN)), headers={"cookie": cookie}) == 401
+    )
 
 
 def test_a_visitors_string_is_never_a_model():

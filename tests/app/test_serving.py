@@ -33,7 +33,9 @@ def test_two_visitors_at_once_neither_wait_nor_see_each_other(page):
     mine = driver.current_window_handle
     driver.switch_to.new_window("tab")
     try:
-        page.open("/why?map=model&search=thorough&text=A+secret+word+of+the+other+visitor,+said+twice+in+secret.")
+        page.open(
+            "/why?map=model&search=thorough&text=A+secret+word+of+the+other+visitor,+said+twice+in+secret."
+        )
         until(lambda: "%" in page.said())
         other = driver.current_window_handle
         driver.switch_to.window(mine)

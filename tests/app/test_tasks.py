@@ -72,7 +72,9 @@ def test_a_dense_layers_detail_is_a_real_word_and_a_row_of_zeros():
     answer, context = run("measure", request)["rf"], Parts()
     last = run("word_detail", request, 7, answer["witnesses"][7], context=context)
     (X,) = ws.embed([EXAMPLE])
-    phi = ws.RandomFeatures(*X.rows.shape, seed=0, gaussian="lazy")  # the law of the page's, with other draws
+    phi = ws.RandomFeatures(
+        *X.rows.shape, seed=0, gaussian="lazy"
+    )  # the law of the page's, with other draws
 
     def change(rows):
         moved = X.rows.clone()
@@ -90,7 +92,9 @@ def test_the_shipped_comparison_is_what_the_tasks_measure():
     for name, answer in run("measure", asdict(request)).items():
         stored = shipped["comparison"][name]
         assert stored["value"] == pytest.approx(answer["value"], rel=1e-4)
-        assert stored["value"] < stored["upper"] < answer["upper"] * (1 + 1e-4)  # tests have looser bounds
+        assert (
+            stored["value"] < stored["upper"] < answer["upper"] * (1 + 1e-4)
+        )  # tests have looser bounds
         assert [word["value"] for word in searched(stored)] == pytest.approx(
             [word["value"] for word in searched(answer)], rel=1e-3
         )
@@ -121,7 +125,14 @@ def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
     )
     for own in (table, lines):
         checked = run("check", "minilm", LENGTHS[0], own)
-        assert checked["rows"][0] == [pytest.approx(cosine, abs=1e-5), "yours", False, True, first, second]
+        assert checked["rows"][0] == [
+            pytest.approx(cosine, abs=1e-5),
+            "yours",
+            False,
+            True,
+            first,
+            second,
+        ]
         assert [row[2] for row in checked["rows"]] == [False, True]
         assert checked["threshold"] == pytest.approx(checked["rows"][1][0], abs=1e-5)
     with pytest.raises(InputError, match="no JSON lines"):

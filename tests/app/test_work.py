@@ -45,7 +45,10 @@ def test_a_task_tells_parts_and_its_answer():
     [
         (InputError("`text` is empty"), (REFUSED, "`text` is empty")),
         (MemoryError(), (OUT_OF_MEMORY, None)),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), (OUT_OF_MEMORY, None)),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            (OUT_OF_MEMORY, None),
+        ),
         (KeyError("x"), (FAILED, "KeyError")),
     ],
 )
@@ -55,7 +58,10 @@ def test_an_error_is_an_answer_and_the_worker_goes_on(error, answer, capsys):
             raise error
         return "fine"
 
-    assert served({"task": task}, ("task", {"fail": True}), ("task", {"fail": False})) == [answer, (DONE, "fine")]
+    assert served({"task": task}, ("task", {"fail": True}), ("task", {"fail": False})) == [
+        answer,
+        (DONE, "fine"),
+    ]
     assert ("KeyError" in capsys.readouterr().err) == (answer[0] == FAILED)
 
 

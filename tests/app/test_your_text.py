@@ -61,15 +61,23 @@ def test_why_says_what_it_is_about_before_anything_is_measured(page):
     # Eight equal blues: the longest line stands under the word that leads.
     for reader, name in enumerate(("raf", "rf")):
         lengths = page.browser.run(RANKS, page.words(reader))
-        shown = [piece["value"] for piece in shipped()["comparison"][name]["pieces"] if not isinstance(piece, str)]
+        shown = [
+            piece["value"]
+            for piece in shipped()["comparison"][name]["pieces"]
+            if not isinstance(piece, str)
+        ]
         assert lengths.index(max(lengths)) == shown.index(max(shown))
-        assert sorted(lengths) == [lengths[at] for at in sorted(range(len(shown)), key=shown.__getitem__)]
+        assert sorted(lengths) == [
+            lengths[at] for at in sorted(range(len(shown)), key=shown.__getitem__)
+        ]
     # The slider turns attention to the word, and says how far.
     turned = "return [...document.querySelectorAll('.panels figure:last-child line.turned')].length"
     assert page.browser.run(turned) == len(EXAMPLE.split()) + 1
     slider = page.browser.find(".push")[0]
     assert slider.get_attribute("aria-valuetext") == "100%"
-    page.browser.run("arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider)
+    page.browser.run(
+        "arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider
+    )
     until(lambda: page.browser.run(OPACITY) < 0.5)
     assert slider.get_attribute("aria-valuetext") == "0%"
     # Of every other word all is shipped: beside each push stand a real word and the deletion.
@@ -101,12 +109,20 @@ def test_ones_own_text_is_measured_on_enter_and_the_old_result_stays_until_then(
     assert page.stale() == ""
     assert [len(page.words(reader)) for reader in (0, 1)] == [8, 8]
     claims = page.all_said(".claim")
-    assert all(one.startswith("Highest found of all 8 words: “") and "Proved" in one for one in claims)
+    assert all(
+        one.startswith("Highest found of all 8 words: “") and "Proved" in one for one in claims
+    )
     for line in ("deleted", "a row of zeros"):
         until(lambda line=line: line in page.card(), line)
     page.browser.find(".w.here")[0].click()
     page.browser.press(HOME, *[RIGHT] * 5)
-    until(lambda: page.browser.find(".card h3")[0].text == page.browser.find(".w.here")[0].text == "autobiographical")
+    until(
+        lambda: (
+            page.browser.find(".card h3")[0].text
+            == page.browser.find(".w.here")[0].text
+            == "autobiographical"
+        )
+    )
     until(lambda: "a row of zeros" in page.card())
     assert page.browser.run(LINES_OF_NUMBERS) == 1
     page.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -139,7 +155,9 @@ def test_settings_are_in_the_address_and_come_back(page):
 
 @pytest.mark.slow
 def test_a_pinned_result_stays_and_claims_name_what_was_searched(page):
-    page.open("/why?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice.")
+    page.open(
+        "/why?map=drf&text=I+did+not+love+this+film,+but+I+would+watch+it+again+for+her+voice."
+    )
     page.done()
     assert page.all_said(".claim")[0].startswith("Highest found of the 4 searched of 17 words: “")
     page.press("pin-result")
@@ -151,7 +169,11 @@ def test_a_pinned_result_stays_and_claims_name_what_was_searched(page):
     page.choose("map", "model")
     page.write("Two keys open one door.")
     page.press("measure")
-    until(lambda: page.headline().startswith("minilm, last layer: one word’s vector, pushed as far as it is long"))
+    until(
+        lambda: page.headline().startswith(
+            "minilm, last layer: one word’s vector, pushed as far as it is long"
+        )
+    )
     page.done()
     assert len(page.all_said(".claim")) == 2
     until(lambda: "best tried" in page.card())
@@ -172,12 +194,15 @@ def test_hostile_words_are_text_and_words_out_of_the_vocabulary_are_said(page):
     for word in page.words()[:6]:
         page.browser.point_at(word)
     assert page.browser.run("return typeof window.bad") == "undefined"
-    assert page.browser.run("return document.querySelectorAll('#main img, #main script').length") == 0
+    assert (
+        page.browser.run("return document.querySelectorAll('#main img, #main script').length") == 0
+    )
     page.nothing_strange()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("  ", "There is no text yet"), ("word " * 5000, "5,000 words"), ("a", "word")]
+    ("text", "said"),
+    [("  ", "There is no text yet"), ("word " * 5000, "5,000 words"), ("a", "word")],
 )
 def test_what_cannot_be_measured_is_said_kindly_and_the_old_result_is_grey(page, text, said):
     page.open(KEYS)
@@ -194,7 +219,9 @@ def test_what_cannot_be_measured_is_said_kindly_and_the_old_result_is_grey(page,
 def test_the_command_gives_the_same_numbers(page):
     page.open("/why?map=relu-raf&share=0.5&seed=3&text=Two+keys+open+one+door.")
     page.done()
-    until(lambda: "Two" in page.browser.run("return document.querySelector('#command').textContent"))
+    until(
+        lambda: "Two" in page.browser.run("return document.querySelector('#command').textContent")
+    )
     command = page.browser.run("return document.querySelector('#command').textContent")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
-from tests.certificates.attention_cases import Case, cases, changes, gaussian_rows, random_perturbations, rounding_of
+from tests.certificates.attention_cases import (
+    Case,
+    cases,
+    changes,
+    gaussian_rows,
+    random_perturbations,
+    rounding_of,
+)
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
@@ -13,10 +20,14 @@ from wordsens.errors import InputError, ZeroFeaturesError
 TIGHT = [("softmax", 2, 1000), ("relu", 3, 300)]
 
 
-def exceeded(upper: torch.Tensor, case: Case, *, count: int = 64, search: ws.SearchPlan | str = "normal") -> bool:
+def exceeded(
+    upper: torch.Tensor, case: Case, *, count: int = 64, search: ws.SearchPlan | str = "normal"
+) -> bool:
     """Whether any of `count` random perturbations a word, or of those a search finds, exceeds the bounds."""
     random = changes(case, random_perturbations(case, count, 0))
-    found = ws.word_sensitivity(case.phi, case.rows, radius=case.radius, certificate=False, search=search)
+    found = ws.word_sensitivity(
+        case.phi, case.rows, radius=case.radius, certificate=False, search=search
+    )
     allowed = upper + rounding_of(case)
     return bool((random > allowed).any()) or bool((found.per_word > allowed).any())
 
@@ -113,5 +124,7 @@ def test_maps_without_a_certificate() -> None:
 
 def test_zero_features_are_refused() -> None:
     phi = ws.RandomAttentionFeatures.of_weight(torch.zeros(3, 3), "linear")
-    with pytest.raises(ZeroFeaturesError, match="linear-raf maps this text to features that rounding cannot tell"):
+    with pytest.raises(
+        ZeroFeaturesError, match="linear-raf maps this text to features that rounding cannot tell"
+    ):
         ws.certify(phi, gaussian_rows(4, 3, 0))

@@ -31,7 +31,9 @@ def test_it_lies_above_everything_that_an_operator_norm_allows() -> None:
     rows = ws.gaussian_text(3, 4, seed=1).rows
     upper = ws.certify(phi, rows, words=[2, 0], radius=[0.5, 2.0], lipschitz=constant)
     norm = float(phi(rows).norm())
-    assert torch.allclose(upper, constant * torch.tensor([0.5, 2.0], dtype=torch.float64) / norm, rtol=1e-9)
+    assert torch.allclose(
+        upper, constant * torch.tensor([0.5, 2.0], dtype=torch.float64) / norm, rtol=1e-9
+    )
     moves = torch.randn(200, 4, generator=generator(1, "moves"), dtype=torch.float64)
     for move in torch.nn.functional.normalize(moves, dim=1) * 2:
         moved = rows.clone()
@@ -68,7 +70,9 @@ class Scaled(ws.FeatureMap):
 
 
 def scaled_bounds(phi, rows, words, radius):
-    return ws.Certificate(words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity")
+    return ws.Certificate(
+        words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity"
+    )
 
 
 def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
@@ -84,5 +88,9 @@ def test_a_registered_certificate_serves_its_class_and_no_other() -> None:
 
 
 def test_a_score_without_bounds_is_told_what_it_lacks() -> None:
-    with pytest.raises(InputError, match=r"its score DividedSquares does not say .*scores\.Certified .*`lipschitz`"):
-        ws.certify(ws.RandomAttentionFeatures(9, score=DividedSquares()), ws.gaussian_text(4, 9, seed=0))
+    with pytest.raises(
+        InputError, match=r"its score DividedSquares does not say .*scores\.Certified .*`lipschitz`"
+    ):
+        ws.certify(
+            ws.RandomAttentionFeatures(9, score=DividedSquares()), ws.gaussian_text(4, 9, seed=0)
+        )

@@ -29,7 +29,9 @@ def bounds(phi, rows, radius, method):
 def sampled(phi, rows, radius, count, seed=0):
     """The largest relative change of each word over random perturbations on the sphere."""
     n, d = rows.shape
-    directions = torch.randn(count, n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    directions = torch.randn(
+        count, n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     directions *= radius * (1 - 1e-6) / torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
     words = torch.arange(n).repeat(count).unsqueeze(1)
     found = attained(phi, rows, words, directions.reshape(-1, 1, d).to(rows.dtype))
@@ -61,7 +63,9 @@ def test_no_value_exceeds_its_certificate(n, d, width, depth, activation, log_ra
     # The bounds are about exact arithmetic: float32 features carry their own rounding.
     rounding = 2e-4 if single else 1e-12
     plan = ws.SearchPlan("quick", starts=3, steps=10)
-    searched = ws.word_sensitivity(phi, rows, radius=radius, search=plan, certificate=False).per_word
+    searched = ws.word_sensitivity(
+        phi, rows, radius=radius, search=plan, certificate=False
+    ).per_word
     found = torch.maximum(searched, sampled(phi, rows, radius, 50, seed))
     for method in ("weights", "gaussian"):
         assert exceeded(found, bounds(phi, rows, radius, method).upper, rounding) == []
@@ -82,7 +86,9 @@ def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_fou
 def test_a_five_percent_too_small_bound_of_relu_is_found_at_a_small_radius():
     phi, rows = ws.RandomFeatures(4, 8, 64, seed=3), text(4, 8, 3)
     certificate = bounds(phi, rows, 1e-5, "weights")
-    found = ws.word_sensitivity(phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)).per_word
+    found = ws.word_sensitivity(
+        phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)
+    ).per_word
     assert exceeded(found, certificate.upper, 1e-9) == []
     assert exceeded(found, 0.95 * certificate.upper) == [0, 1, 2, 3]
 
@@ -109,16 +115,24 @@ def test_the_bracket_of_random_features_is_at_most_one_point_two():
 
 
 def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
-    phi, rows = ws.RandomFeatures(50, 192, seed=6, gaussian="lazy", gaussian_bytes=1 << 30), text(50, 192, 6)
+    phi, rows = (
+        ws.RandomFeatures(50, 192, seed=6, gaussian="lazy", gaussian_bytes=1 << 30),
+        text(50, 192, 6),
+    )
     found = ws.word_sensitivity(phi, rows, words=[0], search="quick")
     certificate = ws.certificate(phi, rows, words=[0])
     assert 1 <= float(certificate.upper) / found.value <= 1.2
-    assert certificate.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
+    assert (
+        certificate.rigor
+        == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
+    )
 
 
 def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
     phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
-    weights, gaussian = (bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian"))
+    weights, gaussian = (
+        bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian")
+    )
     assert bool((gaussian < 0.85 * weights).all())
     found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
     assert exceeded(found, gaussian[:2]) == []
@@ -151,7 +165,11 @@ def test_what_cannot_be_done_is_refused():
 
 
 @settings(max_examples=40)
-@given(activation=st.sampled_from(sorted(ACTIVATIONS)), h=st.floats(-6, 6), log_reach=st.floats(-9, 1.5))
+@given(
+    activation=st.sampled_from(sorted(ACTIVATIONS)),
+    h=st.floats(-6, 6),
+    log_reach=st.floats(-9, 1.5),
+)
 def test_no_secant_is_steeper_than_its_bound(activation, h, log_reach):
     law, reach = activation_named(activation), 10.0**log_reach
     at = torch.tensor([h], dtype=torch.float64)

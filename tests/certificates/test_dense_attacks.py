@@ -13,7 +13,9 @@ from wordsens.errors import InputError
 
 def bounds(phi, rows, radius, method, words):
     reach = torch.full((len(words),), float(radius), dtype=torch.float64)
-    return dense_certificate(phi, rows, torch.tensor(words).unsqueeze(1), reach, method=method).upper.numpy()
+    return dense_certificate(
+        phi, rows, torch.tensor(words).unsqueeze(1), reach, method=method
+    ).upper.numpy()
 
 
 def relu_network(weights, texts):
@@ -44,7 +46,9 @@ def ascend(weights, rows, word, radius, starts, steps, seed=0):
         best = max(best, np.linalg.norm(slope, axis=1).max())
         for weight, mask in zip(weights[::-1], masks[::-1], strict=True):
             slope = (slope * mask) @ weight
-        delta = delta / radius + slope[:, block] / np.linalg.norm(slope[:, block], axis=1, keepdims=True).clip(1e-300)
+        delta = delta / radius + slope[:, block] / np.linalg.norm(
+            slope[:, block], axis=1, keepdims=True
+        ).clip(1e-300)
     return best / np.linalg.norm(base)
 
 
@@ -85,7 +89,9 @@ def test_a_text_built_from_the_weights_goes_beyond_what_the_law_allows_and_is_to
     certificate = ws.certificate(phi, rows, words=0, radius=radius, text_depends_on_weights=True)
     assert certificate is not None and certificate.rigor == "certified"
     assert attained <= certificate.value <= 1.5 * attained
-    found = ws.word_sensitivity(phi, rows, words=0, radius=radius, text_depends_on_weights=True, search="quick")
+    found = ws.word_sensitivity(
+        phi, rows, words=0, radius=radius, text_depends_on_weights=True, search="quick"
+    )
     assert found.upper == certificate.value
 
 
@@ -93,7 +99,9 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
     phi, X = ws.RandomFeatures(4, 6, gaussian="lazy"), ws.gaussian_text(4, 6)
     lazy = ws.certificate(phi, X)
     assert (
-        lazy is not None and lazy.rigor == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
+        lazy is not None
+        and lazy.rigor
+        == "with probability 1 - 1e-09 over the weights, for a text chosen without them"
     )
     assert ws.certificate(phi, X, text_depends_on_weights=True) is None
     with pytest.raises(InputError, match="gaussian='dense'"):
@@ -105,7 +113,9 @@ def test_a_map_without_matrices_has_no_bound_for_a_text_that_depends_on_it():
 
 
 @pytest.mark.usefixtures("unchecked_types")  # checks triple the time
-@pytest.mark.parametrize(("activation", "depth"), [("relu", 1), ("tanh", 1), ("gelu", 1), ("relu", 3), ("erf", 3)])
+@pytest.mark.parametrize(
+    ("activation", "depth"), [("relu", 1), ("tanh", 1), ("gelu", 1), ("relu", 3), ("erf", 3)]
+)
 def test_bounds_hold_at_every_radius(activation, depth):
     n, d, words = 4, 5, [0, 3]
     phi = ws.DeepRandomFeatures(n, d, depth, 30, activation, "dense", seed=6)
@@ -117,17 +127,25 @@ def test_bounds_hold_at_every_radius(activation, depth):
             upper = bounds(phi, X.rows, radius, method, words)
             assert (upper >= radius * small * (1 - 1e-9)).all()
             if radius >= 1e-290:  # and no looser than at an ordinary small radius
-                assert upper / radius == pytest.approx(bounds(phi, X.rows, 1e-9, method, words) / 1e-9, rel=1e-4)
+                assert upper / radius == pytest.approx(
+                    bounds(phi, X.rows, 1e-9, method, words) / 1e-9, rel=1e-4
+                )
         for radius in (1e-3, math.sqrt(d), 1e2 * math.sqrt(d), 1e4 * math.sqrt(d), 1e300):
             upper = bounds(phi, X.rows, radius, method, words)
-            directions = torch.randn(100, d, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
-            directions *= radius * (1 - 1e-9) / torch.linalg.vector_norm(directions, dim=1, keepdim=True)
+            directions = torch.randn(
+                100, d, generator=torch.Generator().manual_seed(7), dtype=torch.float64
+            )
+            directions *= (
+                radius * (1 - 1e-9) / torch.linalg.vector_norm(directions, dim=1, keepdim=True)
+            )
             for word, limit in zip(words, upper, strict=True):
                 texts = X.rows.repeat(100, 1, 1)
                 texts[:, word] += directions
                 moved = phi(texts) - base
                 size = moved.abs().max().clamp(min=1e-300)  # squares of 1e300 overflow
-                attained = float((size * torch.linalg.vector_norm(moved / size, dim=1)).max() / base.norm())
+                attained = float(
+                    (size * torch.linalg.vector_norm(moved / size, dim=1)).max() / base.norm()
+                )
                 # Differences of features carry rounding errors of some units in the last place.
                 assert attained <= limit * (1 + 1e-12) + 1e-14
             assert not np.isnan(upper).any()

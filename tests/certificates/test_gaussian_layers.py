@@ -37,7 +37,11 @@ def set_of_changes(phi, along, across, stream, count=6):
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
     shares = torch.cat([signs, torch.rand(count, generator=stream, dtype=torch.float64) * 2 - 1])
     return torch.cat(
-        [torch.zeros_like(phi)[None], along * signs[:, None] * phi, beside + along * shares[2:, None] * phi]
+        [
+            torch.zeros_like(phi)[None],
+            along * signs[:, None] * phi,
+            beside + along * shares[2:, None] * phi,
+        ]
     )
 
 
@@ -48,7 +52,12 @@ def known(phi, changes, stream):
     width = math.sqrt(float(squares.mean() + 5 * squares.std() / math.sqrt(len(squares))))
     base = float(torch.linalg.vector_norm(phi))
     along = float((changes @ phi).abs().max()) / base**2
-    return InputChange(norm=float(torch.linalg.vector_norm(changes, dim=1).max()), width=width, along=along, base=base)
+    return InputChange(
+        norm=float(torch.linalg.vector_norm(changes, dim=1).max()),
+        width=width,
+        along=along,
+        base=base,
+    )
 
 
 def drawn(law, h, phi, changes, sigma, stream):
@@ -61,7 +70,9 @@ def drawn(law, h, phi, changes, sigma, stream):
         moved = law(h + changes @ V.T) - base
         g = torch.randn(len(h), generator=stream, dtype=torch.float64)
         along = (moved @ base).abs().max() / (base @ base)
-        suprema.append(torch.stack([torch.linalg.vector_norm(moved, dim=1).max(), (moved @ g).max(), along]))
+        suprema.append(
+            torch.stack([torch.linalg.vector_norm(moved, dim=1).max(), (moved @ g).max(), along])
+        )
     return torch.stack(suprema).unbind(1)
 
 
@@ -93,7 +104,9 @@ def test_no_mean_over_a_finite_set_exceeds_its_bound(activation, across, along):
 
 def test_inactive_units_that_turn_on_are_counted():
     """h = -2 for 100 units, T = {0, -10 phi}, sigma = ‖phi‖ = 1: V delta = 20, so each unit changes by 18."""
-    layer = GaussianLayer(activation_named("relu"), 1.0, torch.full((100,), -2.0, dtype=torch.float64), 1.0)
+    layer = GaussianLayer(
+        activation_named("relu"), 1.0, torch.full((100,), -2.0, dtype=torch.float64), 1.0
+    )
     change = InputChange(norm=10.0, width=math.sqrt(50.0), along=10.0, base=1.0)
     assert expected_change(layer, change) >= 180
     # E_g sup <g, delta'> = 180 E g_+.
@@ -107,17 +120,25 @@ def test_hinges_agree_with_quadrature():
     law = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
     for b in (-2.0, 0.0, 0.7, 3.0):
         at = torch.tensor([b], dtype=torch.float64)
-        for variable, powers in ((g, (first_hinge, second_hinge)), (g.clamp(min=0), (reached, reached_square))):
+        for variable, powers in (
+            (g, (first_hinge, second_hinge)),
+            (g.clamp(min=0), (reached, reached_square)),
+        ):
             for power, closed in enumerate(powers, start=1):
                 integral = float(torch.trapezoid((variable - b).clamp(min=0) ** power * law, g))
                 assert float(closed(at)) == pytest.approx(integral, rel=1e-7)
     far = torch.where(0.5 * g.abs() >= 0.4, (0.5 * g.abs() + 0.3) ** 2, 0)
-    closed = beyond(0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64))
+    closed = beyond(
+        0.5, torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.4], dtype=torch.float64)
+    )
     assert float(closed) == pytest.approx(float(torch.trapezoid(far * law, g)), rel=1e-4)
 
 
 def test_rows_of_one_length_share_their_bound_and_others_have_their_own():
-    phi, X = ws.DeepRandomFeatures(4, 16, depth=2, gaussian="lazy", seed=0), ws.gaussian_text(4, 16, seed=0).rows
+    phi, X = (
+        ws.DeepRandomFeatures(4, 16, depth=2, gaussian="lazy", seed=0),
+        ws.gaussian_text(4, 16, seed=0).rows,
+    )
     assert len(set(ws.certify(phi, X).tolist())) == 1
     scaled = torch.tensor([1.0, 2.0, 2.0, 3.0], dtype=torch.float64).unsqueeze(1) * X
     assert len(set(ws.certify(phi, scaled).tolist())) == 3

@@ -38,41 +38,69 @@ class Problem:
         seen = stream.random(size=(n, n)) < 0.6
         np.fill_diagonal(seen, stream.random() < 0.7)
         seen[np.arange(n), stream.integers(0, n, size=n)] = True
-        hidden = {"causal": np.tril(np.ones((n, n))) == 0, "seen": ~seen}.get(mask, np.zeros((n, n), dtype=bool))
-        self.mask = np.where(hidden, -np.inf, stream.normal(size=(n, n)) if mask == "added" else 0.0)
+        hidden = {"causal": np.tril(np.ones((n, n))) == 0, "seen": ~seen}.get(
+            mask, np.zeros((n, n), dtype=bool)
+        )
+        self.mask = np.where(
+            hidden, -np.inf, stream.normal(size=(n, n)) if mask == "added" else 0.0
+        )
         self.rows = stream.normal(size=(n, d))
-        given = None if mask == "none" else "causal" if mask == "causal" else torch.from_numpy(self.mask)
+        given = (
+            None
+            if mask == "none"
+            else "causal"
+            if mask == "causal"
+            else torch.from_numpy(self.mask)
+        )
 
         def tensor(array: np.ndarray | None) -> torch.Tensor | None:
-            return None if array is None else torch.from_numpy(array if self.heads == 2 else array[0])
+            return (
+                None if array is None else torch.from_numpy(array if self.heads == 2 else array[0])
+            )
 
         query, key = tensor(self.query), tensor(self.key)
         assert query is not None and key is not None
         biases = [tensor(one[:, 0]) for one in self.bias]
         self.phi = ws.AttentionFeatures(
-            query, key, tensor(self.value), tensor(self.output), score=score, mask=given, bias=AttentionBias(*biases)
+            query,
+            key,
+            tensor(self.value),
+            tensor(self.output),
+            score=score,
+            mask=given,
+            bias=AttentionBias(*biases),
         )
 
     def features(self, texts: np.ndarray) -> np.ndarray:
         """phi of a batch of texts, each head by itself: (b, n, out)."""
         found = 0.0
         for h in range(self.heads):
-            query, key = texts @ self.query[h] + self.bias[0][h], texts @ self.key[h] + self.bias[1][h]
+            query, key = (
+                texts @ self.query[h] + self.bias[0][h],
+                texts @ self.key[h] + self.bias[1][h],
+            )
             scores = query @ key.swapaxes(1, 2) / math.sqrt(self.query.shape[2]) + self.mask
             values = (texts if self.value is None else texts @ self.value[h]) + self.bias[2][h]
             values = values if self.output is None else values @ self.output[h]
             found = found + numpy_maps.SCORES[self.score](scores) @ values
         return np.asarray(found)
 
-    def attacked(self, radius: float, seed: int, *, points: int = 40, steps: int = 30) -> np.ndarray:
+    def attacked(
+        self, radius: float, seed: int, *, points: int = 40, steps: int = 30
+    ) -> np.ndarray:
         """The largest change found for each word: random points of the ball, the best of them moved at random."""
         stream, n = np.random.default_rng(seed), len(self.rows)
         base = self.features(self.rows[None])[0]
 
         def changes(delta: np.ndarray) -> np.ndarray:
-            texts = np.repeat(self.rows[None], delta.shape[0] * n, axis=0).reshape(*delta.shape[:2], n, self.d)
+            texts = np.repeat(self.rows[None], delta.shape[0] * n, axis=0).reshape(
+                *delta.shape[:2], n, self.d
+            )
             texts[:, np.arange(n), np.arange(n)] += delta
-            moved = self.features(texts.reshape(-1, n, self.d)).reshape(*delta.shape[:2], *base.shape) - base
+            moved = (
+                self.features(texts.reshape(-1, n, self.d)).reshape(*delta.shape[:2], *base.shape)
+                - base
+            )
             return np.sqrt(np.square(moved).sum(axis=(2, 3))) / np.linalg.norm(base)
 
         delta = stream.normal(size=(points, n, self.d))
@@ -95,7 +123,8 @@ def radius_of(problem: Problem, seed: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("score", "seeds"), [("softmax", 5), ("relu", 2), ("relu-unnormalized", 2), ("sigmoid", 2), ("linear", 2)]
+    ("score", "seeds"),
+    [("softmax", 5), ("relu", 2), ("relu-unnormalized", 2), ("sigmoid", 2), ("linear", 2)],
 )
 def test_no_attack_exceeds_certificates(score: str, seeds: int) -> None:
     bounded = 0
@@ -111,7 +140,11 @@ def test_no_attack_exceeds_certificates(score: str, seeds: int) -> None:
             continue
         bounded += 1
         attacked = problem.attacked(radius, seed)
-        assert (attacked <= upper + 1e-13 / min(1.0, radius)).all(), (seed, radius, attacked / upper)
+        assert (attacked <= upper + 1e-13 / min(1.0, radius)).all(), (
+            seed,
+            radius,
+            attacked / upper,
+        )
     assert bounded >= seeds - 1
 
 

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 import wordsens as ws
 from wordsens.activations import activation_named
 from wordsens.certificates.dense.bounds import chain_bound, events
-from wordsens.certificates.dense.layer import GaussianLayer, InputChange, shifted_squares, weighed_hinges
+from wordsens.certificates.dense.layer import (
+    GaussianLayer,
+    InputChange,
+    shifted_squares,
+    weighed_hinges,
+)
 from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
 
 RELU, MARGIN = activation_named("relu"), math.sqrt(2 * math.log(1e9))
@@ -33,7 +38,9 @@ def layer_and_ball(radius, lean, ball=BALL, units=UNITS, shift=0.0, scale=1.0):
     h = scale * torch.randn(units, generator=stream, dtype=torch.float64) + shift
     base = float(torch.linalg.vector_norm(phi))
     layer = GaussianLayer(RELU, math.sqrt(2 / units), h, float(torch.linalg.vector_norm(RELU(h))))
-    change = InputChange(norm=radius, width=radius * math.sqrt(ball), along=radius * lean / base, base=base)
+    change = InputChange(
+        norm=radius, width=radius * math.sqrt(ball), along=radius * lean / base, base=base
+    )
     return layer, change, phi, basis
 
 
@@ -52,7 +59,9 @@ def suprema(layer, phi, basis, radius, functional, layers):
             place = place / torch.linalg.vector_norm(place, dim=1, keepdim=True) * radius
             moved = h + place @ V.T
             change = RELU(moved) - base
-            size = torch.sqrt(change.square().sum(dim=1, keepdim=True) + functional.constant**2).clamp(min=1e-12)
+            size = torch.sqrt(
+                change.square().sum(dim=1, keepdim=True) + functional.constant**2
+            ).clamp(min=1e-12)
             direction = functional.norm * change / size + functional.width * g
             direction = direction + sign * functional.along * base / (base @ base)
             value = functional.norm * size.squeeze(1) + functional.width * (change @ g)
@@ -92,8 +101,12 @@ def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functi
     assert mean - 5 * error <= upper * (1 + 1e-12)
     assert upper <= 1.6 * mean + 0.2 * lipschitz * MARGIN
     # Lemma 6: a Lipschitz function of a Gaussian matrix; the sample's variance is at most C² (chi-squared, 29 degrees).
-    assert float(found.std()) <= 1.6 * math.hypot(lipschitz, functional.width * float(change.norm) * 1.6)
-    assert float(found.max()) <= upper + 4 * math.hypot(lipschitz, functional.width * float(change.norm) * 1.6)
+    assert float(found.std()) <= 1.6 * math.hypot(
+        lipschitz, functional.width * float(change.norm) * 1.6
+    )
+    assert float(found.max()) <= upper + 4 * math.hypot(
+        lipschitz, functional.width * float(change.norm) * 1.6
+    )
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -101,14 +114,24 @@ def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functi
     ("functional", "lean", "radius", "units", "shift", "scale", "near"),
     [
         (NORM, 0.0, 12.0, 4000, -0.6, 0.3, 2.1),  # inactive units that cross are most of the norm
-        (WIDTH, 0.0, 12.0, 4000, -0.6, 0.3, 9),  # and of the width, where those of either sign of g are charged
+        (
+            WIDTH,
+            0.0,
+            12.0,
+            4000,
+            -0.6,
+            0.3,
+            9,
+        ),  # and of the width, where those of either sign of g are charged
         (ALONG, 0.0, 12.0, 4000, 0.3, 0.1, 3),  # active units that stop at 0 are most of s
         (WIDTH, 1.0, 1.0, 600, 0.0, 9.0, 1.5),  # what moves along phi is most of it
         (NORM, 1.0, 12.0, 600, 0.0, 4.0, 1.5),
     ],
     ids=["crossing norm", "crossing width", "stopping", "width along phi", "norm along phi"],
 )
-def test_terms_that_are_small_elsewhere_are_counted(functional, lean, radius, units, shift, scale, near):
+def test_terms_that_are_small_elsewhere_are_counted(
+    functional, lean, radius, units, shift, scale, near
+):
     """Layers and balls of two dimensions in which one term of the bound is most of it."""
     layer, change, phi, basis = layer_and_ball(radius, lean, 2, units, shift, scale)
     layers = 20 if units > 1000 else 60
@@ -124,7 +147,10 @@ def test_two_layers_together_cost_less_than_one_after_the_other():
     k, d, radius = 4000, 40, 1e-3
     h = torch.randn(2, k, generator=stream, dtype=torch.float64)
     bases = [math.sqrt(k / 2), *(float(torch.linalg.vector_norm(RELU(row))) for row in h)]
-    layers = [GaussianLayer(RELU, math.sqrt(2 / k), row, base) for row, base in zip(h, bases[1:], strict=True)]
+    layers = [
+        GaussianLayer(RELU, math.sqrt(2 / k), row, base)
+        for row, base in zip(h, bases[1:], strict=True)
+    ]
     given_ = {"length": 0.0, "radius": radius, "dimension": d, "margin": 0.0}
     gain = chain_bound(layers, bases, **given_) / radius - 1
     step = math.sqrt(2 * d / k)
@@ -136,7 +162,10 @@ def test_two_layers_together_cost_less_than_one_after_the_other():
 def test_square_roots_give_way_to_linear_terms_as_the_proof_says(a, b, m, p):
     inside = a * a + 2 * a * b + m
     if inside >= 0:
-        assert math.sqrt(inside) <= math.sqrt(a * a + m + 2 * abs(b) * math.sqrt(m) + 2 * b * b) + b + 1e-9
+        assert (
+            math.sqrt(inside)
+            <= math.sqrt(a * a + m + 2 * abs(b) * math.sqrt(m) + 2 * b * b) + b + 1e-9
+        )
     left = math.sqrt(a * a + m) + b * p
     assert left <= math.sqrt((a + b * p) ** 2 + m + 2 * max(b, 0) * p * math.sqrt(m)) + 1e-9
 
@@ -180,5 +209,7 @@ def test_the_chain_loses_no_digit_at_extreme_radii(radius):
     X = ws.gaussian_text(20, 16, seed=1)
     phi = ws.DeepRandomFeatures(20, 16, 3, 900, seed=1)
     share = float(ws.certify(phi, X, words=[0], radius=radius)[0]) / radius
-    near = float(ws.certify(phi, X, words=[0], radius=1e-9 if radius < 1 else 1e9)[0]) * (1e9 if radius < 1 else 1e-9)
+    near = float(ws.certify(phi, X, words=[0], radius=1e-9 if radius < 1 else 1e9)[0]) * (
+        1e9 if radius < 1 else 1e-9
+    )
     assert share == pytest.approx(near, rel=1e-5)

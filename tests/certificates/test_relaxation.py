@@ -6,7 +6,12 @@ from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
 from wordsens.certificates.attention.relaxation import Multipliers, bound_at, pairs_of, rise_between
-from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
+from wordsens.certificates.attention.text import (
+    attention_text,
+    directions,
+    rounding_errors,
+    self_row,
+)
 from wordsens.certificates.base import gram_norm_bound
 from wordsens.maps.attention.scores import SCORES as BY_NAME
 from wordsens.maps.attention.scores import Certified, offered
@@ -28,7 +33,11 @@ def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
 
     w, rows = pairs.reach.shape
     lam = 3 * drawn(w).exp()
-    alpha, beta, gamma = drawn(w, rows) * pairs.counted, 0.1 * drawn(w, rows) * pairs.coupled, drawn(w)
+    alpha, beta, gamma = (
+        drawn(w, rows) * pairs.counted,
+        0.1 * drawn(w, rows) * pairs.coupled,
+        drawn(w),
+    )
     return Multipliers(lam, alpha, beta, gamma)
 
 
@@ -46,7 +55,10 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     left, right = (random_multipliers(pairs, seed, size) for seed in (1, 2))
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
     across = torch.ones_like(radius)
-    ends = [bound_at(text.geometry, pairs, by, z, across).value for by, z in ((left, low), (right, high))]
+    ends = [
+        bound_at(text.geometry, pairs, by, z, across).value
+        for by, z in ((left, low), (right, high))
+    ]
     bound = torch.maximum(*ends) + rise_between(left, low, right, high) + row.fixed
 
     stream = generator(3, "points")
@@ -76,7 +88,9 @@ def curve_named(name: str):
 
 def _share(score: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
     weight = torch.relu(score)
-    return torch.where(weight > 0, weight / (weight + rest).clamp(min=1e-300), torch.zeros_like(weight))
+    return torch.where(
+        weight > 0, weight / (weight + rest).clamp(min=1e-300), torch.zeros_like(weight)
+    )
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -97,13 +111,17 @@ def test_curves_bound_slopes_and_turns_between_their_nodes(name: str) -> None:
         turn = (after - 2 * here + before) / step.square()
         assert bool((slope * width <= curve.rise * (1 + 1e-6) + 1e-6)[wide].all())
         noise = 1e-14 / step.square() * width.square()
-        assert bool((turn.abs() * width.square() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all())
+        assert bool(
+            (turn.abs() * width.square() <= curve.turn * (1 + 1e-3) + 1e-6 + noise)[wide].all()
+        )
 
 
 def test_verified_norms_are_above_and_close() -> None:
     hadamard = torch.ones(1, 1, dtype=torch.float64)
     for _ in range(5):
-        hadamard = torch.cat([torch.cat([hadamard, hadamard], 1), torch.cat([hadamard, -hadamard], 1)])
+        hadamard = torch.cat(
+            [torch.cat([hadamard, hadamard], 1), torch.cat([hadamard, -hadamard], 1)]
+        )
     norm = gram_norm_bound(hadamard @ hadamard.T, inner=32)
     assert 32 <= norm <= 32 * (1 + 1e-8)
     assert gram_norm_bound(torch.zeros(3, 3, dtype=torch.float64), inner=3) == 0.0
@@ -116,7 +134,9 @@ def test_the_joint_constraint_holds_for_every_direction() -> None:
     _, _, text = prepared("softmax", n=12, d=7)
     geometry = text.geometry
     points = gaussian_rows(2000, 7, 9)
-    points = torch.cat([points, torch.linalg.eigh(geometry.queries.T @ geometry.queries).eigenvectors.T])
+    points = torch.cat(
+        [points, torch.linalg.eigh(geometry.queries.T @ geometry.queries).eigenvectors.T]
+    )
     points = points / torch.linalg.vector_norm(points, dim=1, keepdim=True)
     held = geometry.score_weight * (points @ geometry.queries.T).square().sum(dim=1)
     held = held + geometry.output_weight * (points @ geometry.offsets.T).square().sum(dim=1)

@@ -50,7 +50,9 @@ def test_softmax_brackets_are_narrow(share: float) -> None:
     if share <= 1e-4:
         attained = ws.jacobian_sensitivity(phi, text, words=words).per_word * radius
     else:
-        attained = ws.word_sensitivity(phi, text, words=words, radius=radius, certificate=False).per_word
+        attained = ws.word_sensitivity(
+            phi, text, words=words, radius=radius, certificate=False
+        ).per_word
     assert bool((upper >= attained * (1 - 1e-3)).all())
     assert float((upper / attained).max()) <= REACHED.get(share, 1.6)
 
@@ -85,7 +87,9 @@ def test_largest_eigenvalues_are_bounded_from_above_and_closely() -> None:
     exact = np.linalg.eigvalsh(matrices.numpy())[:, -1]
     assert (bound >= exact * (1 - 1e-14)).all()
     assert (bound <= 1.01 * exact + 1e-12).all()
-    assert np.isinf(largest_eigenvalues(matrices * math.nan, torch.zeros(5, dtype=torch.float64)).numpy()).all()
+    assert np.isinf(
+        largest_eigenvalues(matrices * math.nan, torch.zeros(5, dtype=torch.float64)).numpy()
+    ).all()
 
 
 STEEP = 60.0
@@ -105,12 +109,15 @@ def attained(rows: np.ndarray, matrix: np.ndarray, score: str, radius: float) ->
     """By moves of word 0 along and near the steep direction."""
     delta = np.zeros((402, rows.shape[1]))
     delta[:2, -1] = 1, -1
-    delta[2:] = delta[:2].repeat(200, axis=0) + 0.2 * np.random.default_rng(0).standard_normal((400, rows.shape[1]))
+    delta[2:] = delta[:2].repeat(200, axis=0) + 0.2 * np.random.default_rng(0).standard_normal(
+        (400, rows.shape[1])
+    )
     delta *= radius / np.linalg.norm(delta, axis=1, keepdims=True)
     texts = np.repeat(rows[None], len(delta), axis=0)
     texts[:, 0] += delta
     moved = np.linalg.norm(
-        (by_hand(texts, matrix, score) - by_hand(rows, matrix, score)).reshape(len(delta), -1), axis=1
+        (by_hand(texts, matrix, score) - by_hand(rows, matrix, score)).reshape(len(delta), -1),
+        axis=1,
     )
     return float(moved.max() / np.linalg.norm(by_hand(rows, matrix, score)))
 

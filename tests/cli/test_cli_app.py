@@ -42,7 +42,10 @@ def test_a_fault_of_the_package_asks_for_a_report(wordsens, monkeypatch):
     monkeypatch.setattr("wordsens.cli.measure._measure_all", None)
     run = wordsens("measure", "a b")
     assert (run.code, run.out) == (1, "")
-    assert "wordsens: unexpected TypeError: 'NoneType' object is not callable; please report it" in run.err
+    assert (
+        "wordsens: unexpected TypeError: 'NoneType' object is not callable; please report it"
+        in run.err
+    )
 
 
 def test_a_reader_that_goes_away_is_no_error():
@@ -61,7 +64,9 @@ def test_a_reader_that_goes_away_is_no_error():
 
 def test_a_command_uses_the_threads_asked_for_and_then_those_of_before(wordsens, monkeypatch):
     seen = []
-    monkeypatch.setattr("wordsens.cli.measure._measure_all", lambda *_, **__: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr(
+        "wordsens.cli.measure._measure_all", lambda *_, **__: seen.append(torch.get_num_threads())
+    )
     before = torch.get_num_threads()
     wordsens("measure", "a b")
     wordsens("measure", "a b", "--threads", "2")

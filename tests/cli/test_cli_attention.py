@@ -33,7 +33,9 @@ def test_the_papers_pair(wordsens, tmp_path, documented, monkeypatch):
         f"attention.{end}" for end in ("pdf", "png", "svg")
     }
     monkeypatch.setattr("wordsens.plotting.records.save_figures", lambda *_: [])
-    document = json.loads(wordsens("paper", "attention", "--out", str(tmp_path), "--json", "--quiet").out)
+    document = json.loads(
+        wordsens("paper", "attention", "--out", str(tmp_path), "--json", "--quiet").out
+    )
     assert list(document) == documented("The document of `paper`")
     phi = ws.TransformerFeatures.from_pretrained("minilm")
     expected = ws.attention_pair(phi, "I love her much", "I love her smile", layer=1)
@@ -53,7 +55,16 @@ def pair_in(folder):
 
 
 def test_words_of_different_tokens_are_compared_word_by_word(wordsens, tmp_path, no_figures):
-    arguments = ("paper", "attention", "I love her much", "I love her unbelievably", "--layer", "-1", "--head", "3")
+    arguments = (
+        "paper",
+        "attention",
+        "I love her much",
+        "I love her unbelievably",
+        "--layer",
+        "-1",
+        "--head",
+        "3",
+    )
     assert wordsens(*arguments, "--out", str(tmp_path), "--quiet").code == 0
     pair, _ = pair_in(tmp_path)
     assert pair.tokens[1] == ("[CLS]", "I", "love", "her", "unbelievably", "[SEP]")

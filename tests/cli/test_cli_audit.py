@@ -15,7 +15,12 @@ from tests.models.server import good, serving, slow
 from wordsens.evaluation.audit import cell as audit_cell
 from wordsens.sweeps.store import Store
 
-TEXTS = ("the film was not good", "the film was very long and not unlikely bad", "good and bad and short", "good")
+TEXTS = (
+    "the film was not good",
+    "the film was very long and not unlikely bad",
+    "good and bad and short",
+    "good",
+)
 real_audit_text = audit_cell.audit_text
 
 
@@ -30,7 +35,14 @@ def asked(tmp_path):
     save_model(tmp_path / "model")
     (tmp_path / "t.csv").write_text("text\n" + "\n".join(TEXTS) + "\n")
     out = tmp_path / "out"
-    arguments = ["audit", str(tmp_path / "model"), "--dataset", str(tmp_path / "t.csv"), "--out", str(out)]
+    arguments = [
+        "audit",
+        str(tmp_path / "model"),
+        "--dataset",
+        str(tmp_path / "t.csv"),
+        "--out",
+        str(out),
+    ]
     return [*arguments, "--layer-texts", "0", "--max-words", "20"], out
 
 
@@ -58,7 +70,14 @@ def test_the_report(wordsens, asked):
     arguments, out = asked
     run = wordsens(*arguments, "--layer-texts", "1")
     assert run.code == 0, run.err
-    for words in ("kind: negation", "place: middle", "band: common", "By layer", "Length", "negation"):
+    for words in (
+        "kind: negation",
+        "place: middle",
+        "band: common",
+        "By layer",
+        "Length",
+        "negation",
+    ):
         assert words in run.out
     assert "12 words of 3 texts" in " ".join(run.out.split())
     assert pq.read_table(out / "audit.parquet").num_rows == 3
@@ -74,7 +93,9 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, asked, document
     assert list(document["groups"][0]) == documented("Each of the audit `groups`")
     assert document["removal"] == "delete"
     assert [layer["layer"] for layer in document["layers"]] == [1, 2, 3]
-    assert document["left_out"] == [{"source": "t.csv:5", "reason": "it has 1 word, and an audit compares words"}]
+    assert document["left_out"] == [
+        {"source": "t.csv:5", "reason": "it has 1 word, and an audit compares words"}
+    ]
     assert document["failed"] == []
 
 
@@ -83,7 +104,9 @@ def test_a_stopped_audit_goes_on_and_measures_each_text_once(wordsens, asked, me
     arguments, out = asked
     seen, stop = measured
     if sign == signal.SIGINT:
-        signal.signal(sign, signal.default_int_handler)  # a run in the background may have inherited that it is ignored
+        signal.signal(
+            sign, signal.default_int_handler
+        )  # a run in the background may have inherited that it is ignored
     stop[2] = lambda: os.kill(os.getpid(), sign)
     stopped = wordsens(*arguments)
     assert stopped.code == code
@@ -130,9 +153,15 @@ def test_a_classifier_is_audited_by_its_probabilities(wordsens, asked, tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--pool", "men"), "--pool (='men') must be one of own, mean, cls, last, max; did you mean 'mean'?"),
+        (
+            ("--pool", "men"),
+            "--pool (='men') must be one of own, mean, cls, last, max; did you mean 'mean'?",
+        ),
         (("--words-per-text", "0"), "--words-per-text (=0) must be a whole number, at least 1"),
-        (("--threshold", "-1"), "--threshold (=-1.0) must be a cosine between -1 and 1, such as 0.95"),
+        (
+            ("--threshold", "-1"),
+            "--threshold (=-1.0) must be a cosine between -1 and 1, such as 0.95",
+        ),
         (("--removal", "drop"), "--removal (='drop') must be one of delete, mask"),
         (("--workers", "0"), "--workers (=0) must be a whole number, at least 1"),
     ],
@@ -143,7 +172,9 @@ def test_wrong_options_are_refused(wordsens, options, message):
     assert run.err == f"wordsens: {message}\n"
 
 
-def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, monkeypatch, documented):
+def test_a_function_is_audited_with_removals_swaps_and_lengths(
+    wordsens, asked, monkeypatch, documented
+):
     arguments, out = asked
 
     def letters(texts):
@@ -152,14 +183,25 @@ def test_a_function_is_audited_with_removals_swaps_and_lengths(wordsens, asked, 
     module = ModuleType("my_encoders")
     module.letters = letters
     monkeypatch.setitem(sys.modules, "my_encoders", module)
-    given = ["audit", "--encode", "my_encoders:letters", *arguments[2:], "--swaps", "--substitutions", "3"]
+    given = [
+        "audit",
+        "--encode",
+        "my_encoders:letters",
+        *arguments[2:],
+        "--swaps",
+        "--substitutions",
+        "3",
+    ]
     run = wordsens(*given)
     assert run.code == 0, run.err
     told = " ".join(run.out.split())
     assert "words count removal swap" in told and "average sensitivity" in told
     unsure = wordsens(*given, "--json", "--quiet")
     assert (unsure.code, unsure.out) == (2, "")
-    assert "nothing tells whether it is still the same; pass --resume if it is, or another --out" in unsure.err
+    assert (
+        "nothing tells whether it is still the same; pass --resume if it is, or another --out"
+        in unsure.err
+    )
     document = json.loads(wordsens(*given, "--json", "--quiet", "--resume").out)
     assert (document["model"], document["layers"]) == ("letters", [])
     assert list(document["substitution"]) == documented("The audit `substitution`")
@@ -176,7 +218,9 @@ def test_an_endpoint_is_audited_and_one_that_hangs_is_left(wordsens, asked):
         assert (run.code, json.loads(run.out)["texts"]) == (0, 3)
     with serving(slow(30)) as (url, _):
         begin = time.monotonic()
-        run = wordsens("audit", "--endpoint", url, "--endpoint-timeout", "0.5", *arguments[2:], "--quiet")
+        run = wordsens(
+            "audit", "--endpoint", url, "--endpoint-timeout", "0.5", *arguments[2:], "--quiet"
+        )
         assert (run.code, len(run.err.splitlines()), time.monotonic() - begin < 5) == (1, 1, True)
         assert "did not answer within 0.5 s" in run.err
 
@@ -212,10 +256,21 @@ def test_an_endpoint_that_fails_late_leaves_what_was_finished(wordsens, asked):
 def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
     arguments, out = asked
     wordsens(*arguments)
-    again = [*arguments, "--removal", "mask", "--out", str(tmp_path / "other"), "--compare", str(out)]
+    again = [
+        *arguments,
+        "--removal",
+        "mask",
+        "--out",
+        str(tmp_path / "other"),
+        "--compare",
+        str(out),
+    ]
     document = json.loads(wordsens(*again, "--json", "--quiet").out)
     assert {change["texts"] for change in document["changes"]} <= {1, 2, 3}
-    assert "Since the earlier audit no kind of word changed beyond chance (3 texts in both)." in document["findings"]
+    assert (
+        "Since the earlier audit no kind of word changed beyond chance (3 texts in both)."
+        in document["findings"]
+    )
     same = wordsens(*arguments, "--compare", str(out))
     assert same.code == 2
     assert "holds no other audit of any of these texts" in same.err
@@ -226,7 +281,14 @@ def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
 def test_unreadable_rows_are_left_out_and_labels_play_no_part(wordsens, asked, tmp_path):
     """An emoji, a zero-width text and words that the vocabulary lacks; stars and names as labels; a semicolon file."""
     arguments, _ = asked
-    rows = ["text;label", f"{TEXTS[0]};five stars", "😀;toxic", "\u200b;3", "zyzzy quux;1", f"{TEXTS[1]};4"]
+    rows = [
+        "text;label",
+        f"{TEXTS[0]};five stars",
+        "😀;toxic",
+        "\u200b;3",
+        "zyzzy quux;1",
+        f"{TEXTS[1]};4",
+    ]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     run = wordsens(*arguments, "--json")
     assert run.code == 0, run.err
@@ -239,10 +301,15 @@ def test_unreadable_rows_are_left_out_and_labels_play_no_part(wordsens, asked, t
 def test_a_few_short_texts_end_in_a_report_and_a_requirement_can_fail(wordsens, asked, tmp_path):
     arguments, _ = asked
     (tmp_path / "t.csv").write_text("text\nthe film\nvery good film\n", encoding="utf-8")
-    run = wordsens(*arguments, "--require", "all.removal <= 0", "--require", "negation.removal >= 0")
+    run = wordsens(
+        *arguments, "--require", "all.removal <= 0", "--require", "negation.removal >= 0"
+    )
     assert run.code == 3
     assert "content word.removal is" in run.err
     assert "no measured word is of 'negation'" in run.err
     assert "No advice on length:" in run.out
     refused = wordsens(*arguments, "--require", "all.loudness <= 0")
-    assert (refused.code, "must be one of count, sensitivity, removal, swap" in refused.err) == (2, True)
+    assert (refused.code, "must be one of count, sensitivity, removal, swap" in refused.err) == (
+        2,
+        True,
+    )

@@ -18,22 +18,43 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["measure", "hello", "--map", "rf"], "the text has one word; word sensitivity compares words"),
+        (
+            ["measure", "hello", "--map", "rf"],
+            "the text has one word; word sensitivity compares words",
+        ),
         (["measure", ""], "gives no token: it is empty or only blanks"),
-        (["measure", "--file", "binary.txt"], "the file 'binary.txt' is not text in the encoding 'utf-8'"),
-        (["measure", "--file", "none.txt"], "the file 'none.txt' cannot be read: No such file or directory"),
+        (
+            ["measure", "--file", "binary.txt"],
+            "the file 'binary.txt' is not text in the encoding 'utf-8'",
+        ),
+        (
+            ["measure", "--file", "none.txt"],
+            "the file 'none.txt' cannot be read: No such file or directory",
+        ),
         (["measure", "--texts", "empty.txt"], "the file 'empty.txt' is empty"),
         (["measure", "--texts", "none.csv"], "there is no file or folder 'none.csv'"),
         (
             ["measure", "--texts", "reviews.parquet"],
             "the file 'reviews.parquet' has no column 'text'; its columns are 'review'; name one with --text-column",
         ),
-        (["measure", "--texts", "one-word.csv"], "--texts (='one-word.csv') has no text of two words or more"),
+        (
+            ["measure", "--texts", "one-word.csv"],
+            "--texts (='one-word.csv') has no text of two words or more",
+        ),
         (["measure", "a b", "--encoder", "no/such-model"], "no model 'no/such-model'"),
-        (["measure", "a b", "--layer", "9"], "--layer (=9) is not a layer of minilm, which has layers 0"),
+        (
+            ["measure", "a b", "--layer", "9"],
+            "--layer (=9) is not a layer of minilm, which has layers 0",
+        ),
         (["measure", "a b", "--radius", "nan"], "--radius (=nan) must be a positive finite number"),
-        (["measure", "a b", "--word", "2"], "--word has 2, but the text has 2 words; indices run from 0 to 1"),
-        (["measure", "a b", "--sample", "1", "--word", "1"], "`--word` and `--sample` both choose the words"),
+        (
+            ["measure", "a b", "--word", "2"],
+            "--word has 2, but the text has 2 words; indices run from 0 to 1",
+        ),
+        (
+            ["measure", "a b", "--sample", "1", "--word", "1"],
+            "`--word` and `--sample` both choose the words",
+        ),
         (["measure", "a b", "--map", "rff"], "did you mean 'rf'?"),
         (["measure", "a b", "--device", "quantum"], "--device (='quantum') is not available here"),
         (["measure"], "give exactly one of TEXT, --file and --texts"),
@@ -42,13 +63,19 @@ def folder(tmp_path, monkeypatch):
         (["measure", "a b", "--seed", "x"], "Invalid value for '--seed'"),
         (["measure", "a", "b"], "unexpected extra argument"),
         (["meassure", "a b"], "No such command 'meassure'. Did you mean 'measure'?"),
-        (["paper", "--scale", "quik"], "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?"),
+        (
+            ["paper", "--scale", "quik"],
+            "--scale (='quik') must be one of quick, laptop, full; did you mean 'quick'?",
+        ),
         (
             ["paper", "sensitivty"],
             "must be one of sensitivity, generalization, attention, departures, correlations, several-words, depth, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
-        (["paper", "--out", "empty.txt"], "--out (='empty.txt') cannot be used as a folder for results"),
+        (
+            ["paper", "--out", "empty.txt"],
+            "--out (='empty.txt') cannot be used as a folder for results",
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_code_2(wordsens, folder, arguments, line):
@@ -74,8 +101,12 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("where", ["import", "call"])
-@pytest.mark.parametrize("command", [["check", "--require", "recall >= 0"], ["explain", "a b", "a c"]])
-def test_a_function_that_ends_the_process_passes_no_gate(wordsens, folder, monkeypatch, command, where, ending):
+@pytest.mark.parametrize(
+    "command", [["check", "--require", "recall >= 0"], ["explain", "a b", "a c"]]
+)
+def test_a_function_that_ends_the_process_passes_no_gate(
+    wordsens, folder, monkeypatch, command, where, ending
+):
     module, code = f"{ending}_at_{where}", ENDINGS[ending]
     at_import, at_call = (code, "pass") if where == "import" else ("", code)
     (folder / f"{module}.py").write_text(f"{at_import}\ndef encode(texts):\n    {at_call}\n")

@@ -25,7 +25,12 @@ def calibrate(wordsens, tmp_path):
     """A function that runs `wordsens calibrate` of a model on a few pairs."""
     ws.write_pairs(PAIRS, tmp_path / "pairs.jsonl")
     return lambda model, *options: wordsens(
-        "calibrate", "--encode", f"my_models:{model}", "--pairs", str(tmp_path / "pairs.jsonl"), *options
+        "calibrate",
+        "--encode",
+        f"my_models:{model}",
+        "--pairs",
+        str(tmp_path / "pairs.jsonl"),
+        *options,
     )
 
 
@@ -58,7 +63,10 @@ def test_without_a_threshold_the_exit_code_is_3_and_all_is_printed(calibrate):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--budget", "2"], "--budget (=2.0) must be a share above 0 and below 1, such as .02 for 2 %"),
+        (
+            ["--budget", "2"],
+            "--budget (=2.0) must be a share above 0 and below 1, such as .02 for 2 %",
+        ),
         (["--distance", "dot"], "--distance (='dot') must be one of l2, cosine"),
     ],
 )

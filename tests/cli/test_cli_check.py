@@ -36,7 +36,10 @@ def pairs(tmp_path):
 def long_pairs(tmp_path):
     """The file of a few pairs, two of which are as long as a paragraph."""
     paragraphs = [pair for pair in ws.read_pairs() if pair.length == "paragraph"]
-    long = [next(pair for pair in paragraphs if pair.kind == kind) for kind in ("negation", "paraphrase")]
+    long = [
+        next(pair for pair in paragraphs if pair.kind == kind)
+        for kind in ("negation", "paraphrase")
+    ]
     ws.write_pairs([*PAIRS, *long], tmp_path / "long.csv")
     return str(tmp_path / "long.csv")
 
@@ -46,7 +49,9 @@ def test_the_answer_in_words_comes_first(wordsens, pairs):
     assert (run.code, run.out.startswith("At your threshold .6, which keeps ")) == (0, True)
     assert re.search(r"negation +12 +\d+% +\[\d+%, \d+%\]\n", run.out)
     assert "AUC" not in run.out
-    run = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6", "--verbose")
+    run = wordsens(
+        "check", "--encode", "my_models:bag", "--pairs", pairs, "--threshold", ".6", "--verbose"
+    )
     assert re.search(r"negation +12 +\d+% +\[\d+%, \d+%\] +0\.\d{3} +\[0\.\d\d, 0\.\d\d\]", run.out)
 
 
@@ -58,16 +63,25 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, long_pairs, doc
     assert list(document["kinds"][0]) == documented("Each of the check `kinds`")
     assert list(document["lengths"][0]) == documented("Each of the check `lengths`")
     assert document["passed"] is True
-    assert wordsens("check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet").out == run.out
+    assert (
+        wordsens(
+            "check", "--encode", "my_models:bag", "--pairs", long_pairs, "--json", "--quiet"
+        ).out
+        == run.out
+    )
 
 
-def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_written(wordsens, pairs, tmp_path):
+def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_written(
+    wordsens, pairs, tmp_path
+):
     files = {option: tmp_path / option for option in ("junit", "markdown", "save-baseline")}
     options = [word for option, path in files.items() for word in (f"--{option}", str(path))]
     failing = ["--require", "negation.false_hits <= .1", "--require", "antonym.pairs >= 12"]
     run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, *failing, *options)
     assert run.code == 3
-    assert "wordsens: a requirement is not met: negation.false_hits is 1" in run.err.splitlines()[-1]
+    assert (
+        "wordsens: a requirement is not met: negation.false_hits is 1" in run.err.splitlines()[-1]
+    )
     assert "FAILED: negation.false_hits is 1" in run.out
     suite = ElementTree.parse(files["junit"]).getroot()
     assert (suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuite", "2", "1")
@@ -85,11 +99,28 @@ def test_a_requirement_that_fails_ends_in_exit_code_3_after_every_file_is_writte
 
 def test_a_model_passes_against_its_own_baseline_and_a_worse_one_fails(wordsens, pairs, tmp_path):
     kept = str(tmp_path / "baseline.json")
-    assert wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--save-baseline", kept).code == 0
-    same = wordsens("check", "--encode", "my_models:oracle", "--pairs", pairs, "--baseline", kept, "--seed", "1")
+    assert (
+        wordsens(
+            "check", "--encode", "my_models:oracle", "--pairs", pairs, "--save-baseline", kept
+        ).code
+        == 0
+    )
+    same = wordsens(
+        "check", "--encode", "my_models:oracle", "--pairs", pairs, "--baseline", kept, "--seed", "1"
+    )
     assert (same.code, "Since the baseline" in same.out) == (0, True)
     junit = tmp_path / "junit.xml"
-    worse = wordsens("check", "--encode", "my_models:bag", "--pairs", pairs, "--baseline", kept, "--junit", str(junit))
+    worse = wordsens(
+        "check",
+        "--encode",
+        "my_models:bag",
+        "--pairs",
+        pairs,
+        "--baseline",
+        kept,
+        "--junit",
+        str(junit),
+    )
     assert worse.code == 3
     assert "negation.auc has dropped from 1.0000 to 0.3" in worse.err
     assert [case.get("name") for case in ElementTree.parse(junit).getroot()] == [
@@ -110,7 +141,13 @@ def test_near_misses_are_made_shown_and_written(wordsens, tmp_path):
     assert "enable / disable: How do I disable sync?" in run.out
     assert f"4 pairs are in {made}" in " ".join(run.err.split())
     again = wordsens(
-        "check", "--encode", "my_models:bag", "--pairs", str(made), "--require", "antonym.false_hits <= .5"
+        "check",
+        "--encode",
+        "my_models:bag",
+        "--pairs",
+        str(made),
+        "--require",
+        "antonym.false_hits <= .5",
     )
     assert again.code == 3
     assert "'enable' / 'disable' in 'How do I enable sync?'" in " ".join(again.out.split())
@@ -123,7 +160,9 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
         assert (run.code, run.err) == (0, "")
         assert [row["kind"] for row in json.loads(run.out)["kinds"]] == ["negation", "antonym"]
     with serving((400, {"error": "no such model"}, {})) as (url, _):
-        run = wordsens("check", "--endpoint", url, "--endpoint-model", "x", "--pairs", pairs, "--quiet")
+        run = wordsens(
+            "check", "--endpoint", url, "--endpoint-model", "x", "--pairs", pairs, "--quiet"
+        )
         assert (run.code, run.out, len(run.err.splitlines())) == (1, "", 1)
 
 
@@ -131,10 +170,16 @@ def test_an_endpoint_is_asked_and_its_refusal_is_one_line(wordsens, pairs, monke
     ("options", "message"),
     [
         (["--require", "negation.auc => 1"], "--require (='negation.auc => 1') cannot be read"),
-        (["--require", "all.hits > 0"], "`the field of 'all.hits > 0'` (='hits') must be one of pairs, auc"),
+        (
+            ["--require", "all.hits > 0"],
+            "`the field of 'all.hits > 0'` (='hits') must be one of pairs, auc",
+        ),
         (["--kind", "rolle"], "--kind (='rolle') must be one of negation, antonym"),
         (["--keep", "2"], "--keep (=2.0) must be a share from 0 to 1"),
-        (["--csv", "/nowhere/at/all.csv"], "--csv (='/nowhere/at/all.csv') must be a file in a folder that exists"),
+        (
+            ["--csv", "/nowhere/at/all.csv"],
+            "--csv (='/nowhere/at/all.csv') must be a file in a folder that exists",
+        ),
         (["--baseline", "nowhere.json"], "--baseline (='nowhere.json') cannot be read"),
         (["--from", "faq.csv"], "--pairs and --texts exclude each other"),
         (["--threads", "0"], "--threads (=0) must be a whole number"),
@@ -169,7 +214,9 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
 
 
 def test_the_guard_behind_the_threshold(wordsens, pairs):
-    run = wordsens("check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard", "--json", "--quiet")
+    run = wordsens(
+        "check", "--encode", "my_models:deaf", "--pairs", pairs, "--guard", "--json", "--quiet"
+    )
     document = json.loads(run.out)
     assert list(document["guarded"]) == ["recall", "all_false_hits", "false_hits"]
     assert document["guarded"]["recall"] <= document["recall"]
@@ -183,7 +230,15 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
     def gone(*_, **__):
         raise BrokenPipeError
 
-    arguments = ("check", "--encode", "my_models:bag", "--pairs", pairs, "--require", "negation.auc >= .99")
+    arguments = (
+        "check",
+        "--encode",
+        "my_models:bag",
+        "--pairs",
+        pairs,
+        "--require",
+        "negation.auc >= .99",
+    )
     assert wordsens(*arguments).code == 3
     monkeypatch.setattr("wordsens.cli.model_choice.print_display", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)

@@ -27,18 +27,31 @@ def test_the_answer_in_words_comes_first(wordsens):
     assert told.startswith("deaf_to_negations differs from bag_of_words in")
     assert "Kinds of words: how far a text moves without one" in told
     assert "Its first neighbour by" in told
-    same = wordsens("compare", "my_models:bag", "--encode", "my_models:bag", "--dataset", "shipped", "--pairs", "none")
+    same = wordsens(
+        "compare",
+        "my_models:bag",
+        "--encode",
+        "my_models:bag",
+        "--dataset",
+        "shipped",
+        "--pairs",
+        "none",
+    )
     assert same.out.startswith("No difference between bag_of_words and bag_of_words (second)")
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
-    run = wordsens("compare", *MODELS, "--dataset", "shipped", "--pairs", "none", "--json", "--quiet")
+    run = wordsens(
+        "compare", *MODELS, "--dataset", "shipped", "--pairs", "none", "--json", "--quiet"
+    )
     assert (run.code, run.err) == (0, "")
     document = json.loads(run.out)
     assert list(document) == documented("The document of `compare`")
     assert list(document["rows"][0]) == documented("Each of the compare `rows`")
     assert list(document["changed"][0]) == documented("Each of the compare `changed`")
-    assert list(document["changed"][0]["words"][0]) == documented("Each of the words of a changed text")
+    assert list(document["changed"][0]["words"][0]) == documented(
+        "Each of the words of a changed text"
+    )
 
 
 def test_the_gate_and_the_files(wordsens, tmp_path):
@@ -57,9 +70,18 @@ def test_the_gate_and_the_files(wordsens, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("minilm", "--dataset", "shipped"), "give two models, FIRST and SECOND, or --encode for one of them; got 1"),
-        ((*MODELS, "--dataset", "shipped", "--tolerance", "0"), "--tolerance (=0.0) must be a positive finite number"),
-        ((*MODELS, "--dataset", "shipped", "--out", "/no/such/folder/x"), "must be a file in a folder that exists"),
+        (
+            ("minilm", "--dataset", "shipped"),
+            "give two models, FIRST and SECOND, or --encode for one of them; got 1",
+        ),
+        (
+            (*MODELS, "--dataset", "shipped", "--tolerance", "0"),
+            "--tolerance (=0.0) must be a positive finite number",
+        ),
+        (
+            (*MODELS, "--dataset", "shipped", "--out", "/no/such/folder/x"),
+            "must be a file in a folder that exists",
+        ),
         ((*MODELS, "--dataset", "no-such.csv"), "there is no file or folder 'no-such.csv'"),
         (("my_models:bag", "my_models:nothing", "--dataset", "shipped"), "has no 'nothing'"),
     ],

@@ -57,7 +57,12 @@ def document(run):
 
 @pytest.mark.parametrize(
     ("name", "failure"),
-    [("check", refused), ("check", short), ("check", not_a_number), *((name, refused) for name in list(COMMANDS)[1:])],
+    [
+        ("check", refused),
+        ("check", short),
+        ("check", not_a_number),
+        *((name, refused) for name in list(COMMANDS)[1:]),
+    ],
 )
 def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, failure):
     with serving(good) as (url, script):
@@ -74,7 +79,9 @@ def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, fai
         resumed = command(name, url)
     assert (resumed.code, document(resumed)) == (whole.code, document(whole))
     models = 2 if name == "compare" else 1
-    assert len(script.asked) - before <= 4 * models + 1  # four of each model about a sentence of ours, and the last
+    assert (
+        len(script.asked) - before <= 4 * models + 1
+    )  # four of each model about a sentence of ours, and the last
     assert not list(tmp_path.rglob("*.pt"))
 
 

@@ -37,10 +37,19 @@ def test_a_transformer_and_a_page(wordsens, tmp_path):
     model_of("bert").save_pretrained(tmp_path / "model")
     tokenizer().save_pretrained(tmp_path / "model")
     page = tmp_path / "page.html"
-    run = wordsens("explain", str(tmp_path / "model"), "the film was not good", "the film was bad", "--html", str(page))
+    run = wordsens(
+        "explain",
+        str(tmp_path / "model"),
+        "the film was not good",
+        "the film was bad",
+        "--html",
+        str(page),
+    )
     assert (run.code, "down" in run.out, "No vectors" in run.out) == (0, True, False)
     assert page.read_text().startswith("<!doctype html>")
-    run = wordsens("explain", str(tmp_path / "model"), "the film was not good", "--no-vectors", "--tries", "0")
+    run = wordsens(
+        "explain", str(tmp_path / "model"), "the film was not good", "--no-vectors", "--tries", "0"
+    )
     assert (run.code, "down" in run.out) == (0, False)
 
 
@@ -56,10 +65,16 @@ def test_a_classifier(wordsens, tmp_path):
     [
         (["minilm"], "give one text or two, in quotes; got 0"),
         (["minilm", "a b", "c d", "e f"], "give one text or two, in quotes; got 3"),
-        (["--encode", "my_models:bag", "a b", "--classes"], "--classes goes with the name or folder of a classifier"),
+        (
+            ["--encode", "my_models:bag", "a b", "--classes"],
+            "--classes goes with the name or folder of a classifier",
+        ),
         (["minilm", "a b", "--class", "1"], "--class goes with --classes; leave it out"),
         (["--encode", "my_models:bag", "word"], "has 1 words; an explanation compares two or more"),
-        (["--encode", "my_models:bag", "a b", "--html", "/no/where.html"], "--html (='/no/where.html') must be a file"),
+        (
+            ["--encode", "my_models:bag", "a b", "--html", "/no/where.html"],
+            "--html (='/no/where.html') must be a file",
+        ),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(wordsens, arguments, message):

@@ -30,13 +30,19 @@ def test_one_pair(wordsens):
 def test_what_a_cache_should_do_is_said_beside_the_verdict(wordsens):
     unsure = ("Add a pinch of nutmeg.", "Add a pinch of cinnamon.")
     run = wordsens("guard", *unsure)
-    assert (run.out.split("\t")[0], "cache should miss" in run.err, "second opinion" in run.err) == (
+    assert (
+        run.out.split("\t")[0],
+        "cache should miss" in run.err,
+        "second opinion" in run.err,
+    ) == (
         "unsure",
         True,
         True,
     )
     assert "may give the answer" in wordsens("guard", *SAME).err
-    assert wordsens("guard", *unsure, "--quiet").err == wordsens("guard", *unsure, "--json").err == ""
+    assert (
+        wordsens("guard", *unsure, "--quiet").err == wordsens("guard", *unsure, "--json").err == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,13 @@ def test_a_summary_by_verdict_and_reason(wordsens, pairs, documented):
     document = json.loads(run.out)
     assert list(document) == documented("The document of `guard`")
     assert list(document["reasons"][0]) == documented("Each of the guard `reasons`")
-    assert [document[key] for key in ("command", "pairs", "same", "different", "unsure")] == ["guard", 3, 1, 2, 0]
+    assert [document[key] for key in ("command", "pairs", "same", "different", "unsure")] == [
+        "guard",
+        3,
+        1,
+        2,
+        0,
+    ]
     assert {(row["verdict"], row["reason"], row["pairs"]) for row in document["reasons"][1:]} == {
         ("different", "antonym", 1),
         ("different", "quantity", 1),
@@ -129,7 +141,10 @@ def test_a_summary_by_verdict_and_reason(wordsens, pairs, documented):
     [
         ('{"first": "a", "second": "b"}\n{"first": "a"}\n', "pairs.jsonl:2"),
         ('{"first": "a", "second": 3}\n', "pairs.jsonl:1"),
-        ('{"first": "a", "second": "b"}\n{"first": "a", "second": " "}\n', "pairs.jsonl:2: `second`"),
+        (
+            '{"first": "a", "second": "b"}\n{"first": "a", "second": " "}\n',
+            "pairs.jsonl:2: `second`",
+        ),
         ("", "no pair"),
     ],
 )
@@ -142,7 +157,12 @@ def test_a_wrong_row_of_a_file_is_named_and_nothing_is_written(wordsens, tmp_pat
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--out", "x.csv"), ("--workers", "2"), ("a", "b", "--pairs", "x.csv"), ("--pairs", "x.csv", "--workers", "0")],
+    [
+        ("--out", "x.csv"),
+        ("--workers", "2"),
+        ("a", "b", "--pairs", "x.csv"),
+        ("--pairs", "x.csv", "--workers", "0"),
+    ],
 )
 def test_options_that_exclude_each_other(wordsens, arguments):
     assert wordsens("guard", *arguments).code == 2
@@ -156,7 +176,13 @@ def test_a_wrong_place_is_refused_before_the_pairs_are_judged(wordsens, pairs, o
 
 def test_the_file_of_pairs_is_not_overwritten(wordsens, pairs):
     before = pairs.read_bytes()
-    run = wordsens("guard", "--pairs", str(pairs), "--out", str(pairs.parent / ".." / pairs.parent.name / pairs.name))
+    run = wordsens(
+        "guard",
+        "--pairs",
+        str(pairs),
+        "--out",
+        str(pairs.parent / ".." / pairs.parent.name / pairs.name),
+    )
     assert (run.code, run.err.count("\n"), pairs.read_bytes()) == (2, 1, before)
 
 
@@ -165,7 +191,9 @@ def rewritten(tmp_path):
     """The paths of a text and of its rewriting, which lost a condition and a negation."""
     paths = tmp_path / "before.txt", tmp_path / "after.txt"
     for path, text in zip(
-        paths, ("Refund only if the seal\nis not broken.", "Refund if the seal is broken."), strict=True
+        paths,
+        ("Refund only if the seal\nis not broken.", "Refund if the seal is broken."),
+        strict=True,
     ):
         path.write_text(text, encoding="utf-8")
     return [str(path) for path in paths]
@@ -175,13 +203,19 @@ def test_a_line_for_each_loss_of_a_rewriting(wordsens, rewritten):
     run = wordsens("guard", "--rewrite", *rewritten)
     assert run.code == 0
     sentence = "Refund only if the seal is not broken."
-    assert run.out.splitlines() == [f"only\tonly\t7-11\t{sentence}", f"negation\tnot\t27-30\t{sentence}"]
+    assert run.out.splitlines() == [
+        f"only\tonly\t7-11\t{sentence}",
+        f"negation\tnot\t27-30\t{sentence}",
+    ]
 
 
 def test_the_losses_as_json_and_as_a_requirement(wordsens, rewritten):
     run = wordsens("guard", "--rewrite", *rewritten, "--json", "--require-same")
     assert run.code == 3
-    assert [(loss["kind"], loss["start"]) for loss in json.loads(run.out)["lost"]] == [("only", 7), ("negation", 27)]
+    assert [(loss["kind"], loss["start"]) for loss in json.loads(run.out)["lost"]] == [
+        ("only", 7),
+        ("negation", 27),
+    ]
     run = wordsens("guard", "--rewrite", rewritten[0], rewritten[0], "--require-same")
     assert (run.code, run.out) == (0, "nothing lost\n")
 

@@ -25,7 +25,9 @@ def test_the_example_of_the_readme(wordsens):
     ratio, dense, attention, _ = map(float, numbers.groups())
     assert ratio == pytest.approx(attention / dense, rel=0.05)
     for word in ("i", "love", "her", "much"):
-        assert re.search(rf"^\d +{word} +(\d\.\d{{3}} +){{2}}\d\.\d{{3}}", run.out, flags=re.MULTILINE)
+        assert re.search(
+            rf"^\d +{word} +(\d\.\d{{3}} +){{2}}\d\.\d{{3}}", run.out, flags=re.MULTILINE
+        )
     notes = " ".join(run.out.split("predicted")[1].split())
     assert "by at most 19.6. It is attained: a lower bound. 'At most' is certified." in notes
     assert len(run.out.strip().split("\n\n")) == 2
@@ -46,11 +48,26 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
 
 
 def test_the_numbers_are_those_of_the_library(wordsens):
-    run = wordsens("measure", "I love her much", "--map", "raf", "--seed", "3", "--radius", "5", "--json", *FAST)
+    run = wordsens(
+        "measure",
+        "I love her much",
+        "--map",
+        "raf",
+        "--seed",
+        "3",
+        "--radius",
+        "5",
+        "--json",
+        *FAST,
+    )
     (result,) = json.loads(run.out)["texts"][0]["results"]
     X = ws.embed("I love her much")[0]
     expected = ws.word_sensitivity(
-        ws.RandomAttentionFeatures(384, seed=3), X, radius=5.0, seed=3, search=ws.SearchPlan(starts=1, steps=5)
+        ws.RandomAttentionFeatures(384, seed=3),
+        X,
+        radius=5.0,
+        seed=3,
+        search=ws.SearchPlan(starts=1, steps=5),
     )
     assert result["per_word"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)
     assert result["value"] == pytest.approx(expected.value, rel=1e-12)
@@ -64,17 +81,26 @@ def test_theory_stands_beside_the_numbers(wordsens):
     run = wordsens(*arguments, "--small-radius", "--conditions", "--verbose")
     shown = " ".join(run.out.split())
     assert "S/radius at 0" in shown and "'At most' is certified." in shown
-    assert "Predicted numbers are theory's, and no bounds: the largest of 4 words for RAF (softmax)." in shown
+    assert (
+        "Predicted numbers are theory's, and no bounds: the largest of 4 words for RAF (softmax)."
+        in shown
+    )
     assert shown.count("[yes] rows of length sqrt(d)") == 3
     assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in shown
-    results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0]["results"]
+    results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0][
+        "results"
+    ]
     X = ws.embed("I love her much")[0]
     phi = ws.RandomAttentionFeatures(384, seed=0)
     assert results[0]["predicted"] == ws.theory.predict(phi, X).value
     assert results[0]["predicted_of"] == "the largest of 4 words"
-    assert results[0]["small_radius"] == pytest.approx(ws.jacobian_sensitivity(phi, X).per_word.tolist(), rel=1e-9)
+    assert results[0]["small_radius"] == pytest.approx(
+        ws.jacobian_sensitivity(phi, X).per_word.tolist(), rel=1e-9
+    )
     assert [result["predicted"] for result in results[1:]] == [None, None]
-    plain = json.loads(wordsens(*arguments, "--radius", "1", "--json").out)["texts"][0]["results"][0]
+    plain = json.loads(wordsens(*arguments, "--radius", "1", "--json").out)["texts"][0]["results"][
+        0
+    ]
     assert (plain["predicted"], plain["small_radius"]) == (None, None)
 
 
@@ -87,13 +113,25 @@ def test_all_measures_stand_below_the_words(wordsens):
     expected = ws.sensitivity_profile(phi, ws.embed("I love her")[0], radius=4, search=plan)
     assert result["profile"] == json.loads(json.dumps(expected.to_dict()))
     for row in expected.measures:
-        assert re.search(rf"^{re.escape(row.name)} +[\d.e+-]+ +{row.kind}", shown, flags=re.MULTILINE)
+        assert re.search(
+            rf"^{re.escape(row.name)} +[\d.e+-]+ +{row.kind}", shown, flags=re.MULTILINE
+        )
 
 
 @pytest.mark.slow
 def test_a_dataset_gives_a_row_a_text_and_map(wordsens, tmp_path):
-    (tmp_path / "t.csv").write_text("review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n")
-    arguments = ["measure", "--texts", str(tmp_path / "t.csv"), "--text-column", "review", "--limit", "3"]
+    (tmp_path / "t.csv").write_text(
+        "review\na good film\nhello\nquite [bold]bad[/bold]\nnot read\n"
+    )
+    arguments = [
+        "measure",
+        "--texts",
+        str(tmp_path / "t.csv"),
+        "--text-column",
+        "review",
+        "--limit",
+        "3",
+    ]
     run = wordsens(*arguments, "--map", "raf,relu-raf", *FAST)
     assert run.code == 0
     lines = run.out.splitlines()
@@ -114,15 +152,29 @@ def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented,
     first = wordsens(*arguments, "--json")
     document = json.loads(first.out)
     assert document["records"] == str(tmp_path / "measure.parquet")
-    assert set(documented("The columns of the records")) <= set(pq.read_schema(document["records"]).names)
+    assert set(documented("The columns of the records")) <= set(
+        pq.read_schema(document["records"]).names
+    )
     rows = {row["map"]: row for row in pq.read_table(document["records"]).to_pylist()}
     for result in document["texts"][0]["results"]:
         row = rows[result["map"]]
-        assert (row["text"], row["content"], row["n"]) == ("given", arguments[1], document["texts"][0]["n"])
+        assert (row["text"], row["content"], row["n"]) == (
+            "given",
+            arguments[1],
+            document["texts"][0]["n"],
+        )
         assert json.loads(row["tokens"]) == document["texts"][0]["tokens"]
-        for key, column in (("words", "searched"), ("per_word", "per_word"), ("upper_per_word", "upper_per_word")):
+        for key, column in (
+            ("words", "searched"),
+            ("per_word", "per_word"),
+            ("upper_per_word", "upper_per_word"),
+        ):
             assert row[column] == result[key]
-        assert (row["value"], row["word"], row["upper"]) == (result["value"], result["word"], result["upper"])
+        assert (row["value"], row["word"], row["upper"]) == (
+            result["value"],
+            result["word"],
+            result["upper"],
+        )
     words = [word for word, _ in json.loads(rows["raf"]["whole_words"])]
     assert words == ["Not", "שלום", "😀", "!"]
     moved = json.loads(rows["raf"]["moved"])
@@ -148,9 +200,13 @@ def test_the_best_real_words(wordsens, tmp_path):
     arguments = ("measure", "I love her", "--map", "raf", "--swaps", *FAST)
     run = wordsens(*arguments)
     assert "real word" in run.out
-    (result,) = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json").out)["texts"][0]["results"]
+    (result,) = json.loads(wordsens(*arguments, "--out", str(tmp_path), "--json").out)["texts"][0][
+        "results"
+    ]
     X = ws.embed("I love her")[0]
-    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(special_tokens=False, rescale=True)
+    vocabulary = ws.TransformerFeatures.from_pretrained("minilm").vocabulary(
+        special_tokens=False, rescale=True
+    )
     expected = ws.best_swaps(ws.RandomAttentionFeatures(384, seed=0), X, vocabulary=vocabulary)
     assert result["swapped_for"] == list(expected.swapped_for)
     assert result["swap"] == pytest.approx(expected.per_word.tolist(), rel=1e-12)

@@ -25,7 +25,15 @@ FIGURES = {
     "similarity": ["similarity", "similarity-check", "similarity-sensitivity"],
     "control": [
         f"control-{name}"
-        for name in ("accuracy", "along", "along-sensitivity", "layers", "sensitivity", "target", "tradeoff")
+        for name in (
+            "accuracy",
+            "along",
+            "along-sensitivity",
+            "layers",
+            "sensitivity",
+            "target",
+            "tradeoff",
+        )
     ],
 }
 
@@ -38,7 +46,9 @@ def small_scales(monkeypatch):
         {"map": ["raf", "relu-raf"], "n": (4, 8, 12), "d": (16,), "draw": 2, **FEW},
     ])  # fmt: skip
     monkeypatch.setitem(
-        generalization.PRESETS, "quick", {"texts": [8], "d": 6, "sample": 1, "draw": 1, "held_out": 4, **FEW}
+        generalization.PRESETS,
+        "quick",
+        {"texts": [8], "d": 6, "sample": 1, "draw": 1, "held_out": 4, **FEW},
     )
     monkeypatch.setattr(generalization, "MAPS_AND_WORDS", (("raf", 4),))
     monkeypatch.setattr(generalization, "available", lambda source, n, *, labelled: 0)
@@ -46,8 +56,12 @@ def small_scales(monkeypatch):
         "d": {"raf": 8}, "n": (3, 4), "error": {"raf": (3, 8)}, "texts": 4, "draws": 1,
     })  # fmt: skip
     monkeypatch.setitem(departures._SEARCHES, "raf", FEW)
-    monkeypatch.setitem(correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}]))
-    monkeypatch.setitem(several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}]))
+    monkeypatch.setitem(
+        correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}])
+    )
+    monkeypatch.setitem(
+        several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}])
+    )
     monkeypatch.setitem(depth.PRESETS, "quick", {
         "d": 8, "n": (4,), "layers": (1, 2), "draws": 1, "context": (0, 3), "trained": (4,),
     })  # fmt: skip
@@ -80,7 +94,9 @@ def no_figures(monkeypatch):
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("similarity", "control")),
     ],
 )
-def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens, tmp_path, documented, name):
+def test_the_answer_first_one_table_figures_and_the_report_s_sentences(
+    wordsens, tmp_path, documented, name
+):
     first = wordsens("paper", name, "--out", str(tmp_path), "--quiet")
     assert first.code == 0, first.err
     frame = pd.read_parquet(tmp_path / f"{name}.parquet")
@@ -95,7 +111,11 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens,
     if document["findings"]:
         assert said.startswith(" ".join(document["findings"][0]["sentence"].split())[:60])
     titles = [table["title"] for table in document["tables"]]
-    shown = [title for title in titles if re.search(rf"^{re.escape(title)}(:|$)", first.out, re.MULTILINE)]
+    shown = [
+        title
+        for title in titles
+        if re.search(rf"^{re.escape(title)}(:|$)", first.out, re.MULTILINE)
+    ]
     assert shown == titles[:1]
     everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
     assert all(title in everything for title in titles)
@@ -104,7 +124,17 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(wordsens,
 
 
 def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):
-    arguments = ("paper", "sensitivity", "n=[4, 5]", "map=raf", "d=6", "--out", str(tmp_path), "--json", "--quiet")
+    arguments = (
+        "paper",
+        "sensitivity",
+        "n=[4, 5]",
+        "map=raf",
+        "d=6",
+        "--out",
+        str(tmp_path),
+        "--json",
+        "--quiet",
+    )
     document = json.loads(wordsens(*arguments).out)
     assert document["cells"] == 2 * 2 * 2
     frame = pd.read_parquet(document["records"])
@@ -113,7 +143,9 @@ def test_overrides_change_the_cells(wordsens, tmp_path, no_figures):
     assert (wrong.code, "override 'nn=4': `key` (='nn') must be one of" in wrong.err) == (2, True)
 
 
-def test_an_interrupted_run_says_what_it_has_and_is_resumed(wordsens, tmp_path, monkeypatch, no_figures):
+def test_an_interrupted_run_says_what_it_has_and_is_resumed(
+    wordsens, tmp_path, monkeypatch, no_figures
+):
     small = ("paper", "n=[4, 6]", "map=[rf, raf]", "--out", str(tmp_path))
     measured, seen = run._measured, []
 
@@ -130,7 +162,9 @@ def test_an_interrupted_run_says_what_it_has_and_is_resumed(wordsens, tmp_path, 
     assert "interrupted: 5 of 16 cells are finished in" in stopped.err
     assert "the same command goes on from there" in stopped.err
     seen.clear()
-    monkeypatch.setattr(run, "_measured", lambda *arguments: seen.append(arguments) or measured(*arguments))
+    monkeypatch.setattr(
+        run, "_measured", lambda *arguments: seen.append(arguments) or measured(*arguments)
+    )
     resumed = wordsens(*small)
     assert (resumed.code, len(seen)) == (0, 11)
     assert "5 of 16 cells are in" in resumed.err
@@ -155,8 +189,18 @@ def test_a_failed_cell_is_told_after_everything_else(wordsens, tmp_path, monkeyp
 
 
 def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
-    (tmp_path / "t.csv").write_text("text\n" + "a good film that goes on and on and on until it stops\n" * 3)
-    arguments = ("paper", "map=raf", "n=[4, 8]", "--texts", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out"))
+    (tmp_path / "t.csv").write_text(
+        "text\n" + "a good film that goes on and on and on until it stops\n" * 3
+    )
+    arguments = (
+        "paper",
+        "map=raf",
+        "n=[4, 8]",
+        "--texts",
+        str(tmp_path / "t.csv"),
+        "--out",
+        str(tmp_path / "out"),
+    )
     document = json.loads(wordsens(*arguments, "--json", "--quiet").out)
     assert {row["texts"] for row in document["tables"][0]["rows"]} == {"dataset", "gaussian"}
 
@@ -164,13 +208,31 @@ def test_texts_of_ones_own(wordsens, no_figures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--text-column", "review"], "--text-column (='review') is for the texts of --texts; name them, or drop it"),
-        (["--texts", "t.csv", "--labels", "liner"], "--labels (='liner') must be one of sentiment, linear, random"),
+        (
+            ["--text-column", "review"],
+            "--text-column (='review') is for the texts of --texts; name them, or drop it",
+        ),
+        (
+            ["--texts", "t.csv", "--labels", "liner"],
+            "--labels (='liner') must be one of sentiment, linear, random",
+        ),
         (["--head", "3"], "--head (='3') is an option of attention; draw that, or drop it"),
-        (["attention", "I love her"], "`attention` is followed by 1 texts (I love her); give two texts in quotes"),
-        (["attention", "I love her", "I LOVE her"], "reads the same as `first` to minilm; change a word"),
-        (["attention", "--prompt", "a b", "--prompt", "a c"], "--prompt and --answer need a causal language model"),
-        (["--style", "nowhere"], "--style (='nowhere') is neither a file nor a style of matplotlib"),
+        (
+            ["attention", "I love her"],
+            "`attention` is followed by 1 texts (I love her); give two texts in quotes",
+        ),
+        (
+            ["attention", "I love her", "I LOVE her"],
+            "reads the same as `first` to minilm; change a word",
+        ),
+        (
+            ["attention", "--prompt", "a b", "--prompt", "a c"],
+            "--prompt and --answer need a causal language model",
+        ),
+        (
+            ["--style", "nowhere"],
+            "--style (='nowhere') is neither a file nor a style of matplotlib",
+        ),
         (["--workers", "2", "--scheduler", "tcp://a:1"], "both say where cells run"),
     ],
 )
@@ -183,9 +245,21 @@ def test_wrong_options_are_one_line(wordsens, tmp_path, arguments, message):
 
 
 def test_everything_and_the_report(wordsens, tmp_path, monkeypatch):
-    monkeypatch.setattr("wordsens.cli.paper._run", lambda name, options: {"command": f"paper {name}"})
+    monkeypatch.setattr(
+        "wordsens.cli.paper._run", lambda name, options: {"command": f"paper {name}"}
+    )
     monkeypatch.setattr("wordsens.report.write.write_report", lambda folders, path: path)
     document = json.loads(wordsens("paper", "all", "--out", str(tmp_path), "--json").out)
-    names = ("sensitivity", "generalization", "attention", "departures", "correlations", "several-words", "depth")
-    assert [part["command"] for part in document["parts"]] == [f"paper {name}" for name in (*names, "similarity")]
+    names = (
+        "sensitivity",
+        "generalization",
+        "attention",
+        "departures",
+        "correlations",
+        "several-words",
+        "depth",
+    )
+    assert [part["command"] for part in document["parts"]] == [
+        f"paper {name}" for name in (*names, "similarity")
+    ]
     assert document["report"] == str(tmp_path / "report.html")

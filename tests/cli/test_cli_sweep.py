@@ -31,7 +31,10 @@ def test_a_sweep_is_run_and_run_again(wordsens):
 
 def test_status_says_how_far_a_run_is(wordsens):
     wordsens("sweep", "run", "small.yaml", "draw=[0, 1]", "--quiet")
-    assert "small: 2 of 6 cells done (33%)\n0 failed, 4 to come" in wordsens("sweep", "status", "small.yaml").out
+    assert (
+        "small: 2 of 6 cells done (33%)\n0 failed, 4 to come"
+        in wordsens("sweep", "status", "small.yaml").out
+    )
     document = json.loads(wordsens("sweep", "status", "small.yaml", "--json").out)
     assert {key: document[key] for key in ("cells", "done", "failed", "to_come")} == {
         "cells": 6, "done": 2, "failed": [], "to_come": 4,
@@ -60,7 +63,9 @@ def test_plot_prints_the_exponents(wordsens, here):
     wordsens("sweep", "run", "small.yaml", "draw=[1, 2, 4]", "--quiet")
     run = wordsens("sweep", "plot", "small", "--x", "draw")
     assert "2.000 ± 0.000" in run.out
-    assert (here / "small" / "figures" / "value-against-draw.png").read_bytes().startswith(b"\x89PNG")
+    assert (
+        (here / "small" / "figures" / "value-against-draw.png").read_bytes().startswith(b"\x89PNG")
+    )
 
 
 def test_documents_have_the_documented_keys(wordsens, documented):

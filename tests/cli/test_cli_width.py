@@ -30,7 +30,9 @@ def words_of(text):
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"sweep"}))
 def test_help_breaks_no_word_and_fills_its_lines(wordsens, command):
     printed = wordsens(command, "--help").out
-    known = " ".join([COMMANDS[command].help, *(parameter.help or "" for parameter in COMMANDS[command].params)])
+    known = " ".join(
+        [COMMANDS[command].help, *(parameter.help or "" for parameter in COMMANDS[command].params)]
+    )
     assert {word for word in known.split() if len(word) < 40} <= words_of(printed)
     # A line of prose ends where the next word does not fit, or with its paragraph.
     prose = printed.partition("\u256d")[0].splitlines()
@@ -50,7 +52,8 @@ def test_help_leads_with_five_options(wordsens, command):
 def test_a_wide_table_goes_on_below_with_every_word_and_number_whole(capsys):
     headings = ("", "word", *(f"{name} of long standing" for name in "abcdefg"), "reads")
     rows = tuple(
-        (row, "internationalization", *(f"1.{row}2 securities",) * 7, "and so on, to the end") for row in range(3)
+        (row, "internationalization", *(f"1.{row}2 securities",) * 7, "and so on, to the end")
+        for row in range(3)
     )
     print_display(Display((), (Table("", headings, rows),)))
     printed = capsys.readouterr().out

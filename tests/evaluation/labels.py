@@ -39,7 +39,9 @@ def other_number(rng: random.Random, number: str) -> str:
 def identifier(rng: random.Random) -> Label:
     """mw-3, rack-12-b, a-17-086."""
     head = rng.choice([*WORDS, *SHORT, *"abcxz"])
-    numbers = [str(rng.randint(1, rng.choice((9, 99, 2030)))) for _ in range(rng.choice((1, 1, 2, 3)))]
+    numbers = [
+        str(rng.randint(1, rng.choice((9, 99, 2030)))) for _ in range(rng.choice((1, 1, 2, 3)))
+    ]
     if len(head) == 1 and len(numbers) == 1:
         numbers.append(str(rng.randint(100, 999)))
     if rng.random() < 0.2:
@@ -47,7 +49,12 @@ def identifier(rng: random.Random) -> Label:
     tail = rng.sample(WORDS, 1) if rng.random() < 0.3 else []
     parts = [head, *numbers, *tail]
     text = "-".join(parts)
-    variants = ["_".join(parts), " ".join(parts), text.upper(), "-".join([head.capitalize(), *parts[1:]])]
+    variants = [
+        "_".join(parts),
+        " ".join(parts),
+        text.upper(),
+        "-".join([head.capitalize(), *parts[1:]]),
+    ]
     if head in WORDS:
         variants.append("-".join([f"{head}{'es' if head[-1] in 'sh' else 's'}", *parts[1:]]))
     if head in AMERICAN:
@@ -58,13 +65,18 @@ def identifier(rng: random.Random) -> Label:
     changed = ["-".join([head, *others, *tail]), "_".join([head, *others, *tail]).upper()]
     if len(set(numbers)) > 1 and numbers != numbers[::-1]:
         changed.append("-".join([head, *numbers[::-1], *tail]))
-    changed += ["-".join([head, *numbers[:-1], f"{numbers[-1]}{tail_letter}", *tail]) for tail_letter in "bx"]
+    changed += [
+        "-".join([head, *numbers[:-1], f"{numbers[-1]}{tail_letter}", *tail])
+        for tail_letter in "bx"
+    ]
     return Label(text, variants, changed)
 
 
 def version(rng: random.Random) -> Label:
     """v1.2.3, langfuse:3.224.4, release 2.0-rc1."""
-    numbers = [str(rng.randint(0, rng.choice((3, 12, 300)))) for _ in range(rng.choice((2, 3, 3, 4)))]
+    numbers = [
+        str(rng.randint(0, rng.choice((3, 12, 300)))) for _ in range(rng.choice((2, 3, 3, 4)))
+    ]
     dotted = ".".join(numbers)
     name = rng.choice(["", *SHORT, *WORDS])
     joint = rng.choice(":-@ ") if name else ""
@@ -78,7 +90,11 @@ def version(rng: random.Random) -> Label:
     at = rng.randrange(len(numbers))
     others = [*numbers]
     others[at] = other_number(rng, numbers[at])
-    changed = [text.replace(dotted, ".".join(others)), text.replace(dotted, f"{dotted}.0"), f"{text}.1"]
+    changed = [
+        text.replace(dotted, ".".join(others)),
+        text.replace(dotted, f"{dotted}.0"),
+        f"{text}.1",
+    ]
     changed.append(text.replace(dotted, numbers[0] + ".".join(numbers[1:])))
     changed += [text.replace(end, f"{end}1"), text.removesuffix(end)] if end else [f"{text}-rc2"]
     return Label(text, variants, changed)
@@ -94,7 +110,11 @@ def numeric_range(rng: random.Random) -> Label:
         variants = [f"{head}_{low}_{high}", f"{head} {low}-{high}", f"{head.upper()}-{low}-{high}"]
     else:
         text = f"{head} {low}-{high}"
-        variants = [f"{head} {low}–{high}", f"{head.capitalize()} {low}-{high}", f"{head} {low} to {high}"]
+        variants = [
+            f"{head} {low}–{high}",
+            f"{head.capitalize()} {low}-{high}",
+            f"{head} {low} to {high}",
+        ]
     changed = [
         text.replace(f"{low}-{high}", both)
         for both in (
@@ -123,8 +143,15 @@ def unit(rng: random.Random) -> Label:
         return Label(f"{one}{rate}", [], [f"{other}{rate}"])
     text = f"{name}{number} {one}{rate}"
     variants = [f"{name}{number}{one}{rate}", f"{name.capitalize()}{number} {one}{rate}"]
-    changed = [f"{name}{number} {other}{rate}", f"{name}{number}{other}{rate}"] if len(name.split()) + 1 < 3 else []
-    changed += [f"{name}{other_number(rng, number.replace('.', ''))} {one}{rate}", f"{name}-{number} {one}{rate}"]
+    changed = (
+        [f"{name}{number} {other}{rate}", f"{name}{number}{other}{rate}"]
+        if len(name.split()) + 1 < 3
+        else []
+    )
+    changed += [
+        f"{name}{other_number(rng, number.replace('.', ''))} {one}{rate}",
+        f"{name}-{number} {one}{rate}",
+    ]
     return Label(text, variants, changed)
 
 
@@ -140,16 +167,24 @@ def expression(rng: random.Random) -> Label:
     variants = [f"  {text} "]
     if sign in (">=", "<=", "==", "!=", "=", "<", ">", "&&", "||"):
         variants.append(f"{left}{sign}{right}")
-    variants += [text.replace(a, b) for a, b in ((">=", "≥"), ("<=", "≤"), ("!=", "≠")) if a in text]
+    variants += [
+        text.replace(a, b) for a, b in ((">=", "≥"), ("<=", "≤"), ("!=", "≠")) if a in text
+    ]
     changed = [f"{left} {other} {right}" for other in rng.sample(OPERATORS, 5) if other != sign]
     changed += [f"{left}{other}{right}" for other in rng.sample(OPERATORS, 5) if other != sign]
     changed.append(f"{right} {sign} {left}")
     if right.isdigit():
-        changed += [f"{left} {sign} {other_number(rng, right)}", f"{left} {sign} -{right}", f"!{left} {sign} {right}"]
+        changed += [
+            f"{left} {sign} {other_number(rng, right)}",
+            f"{left} {sign} -{right}",
+            f"!{left} {sign} {right}",
+        ]
     return Label(text, variants, changed)
 
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
 
 
 def date(rng: random.Random) -> Label:
@@ -164,7 +199,12 @@ def date(rng: random.Random) -> Label:
         others.append((year, day, month))
     sort = rng.randrange(4)
     if sort == 0:
-        variants = [f"{day} {name} {year}", f"{name} {day}, {year}", f"{day} {name[:3]} {year}", f" {iso}"]
+        variants = [
+            f"{day} {name} {year}",
+            f"{name} {day}, {year}",
+            f"{day} {name[:3]} {year}",
+            f" {iso}",
+        ]
         return Label(iso, variants, [f"{y}-{m:02}-{d:02}" for y, m, d in others])
     if sort == 1:
         text = f"{day} {name} {year}"
@@ -173,23 +213,38 @@ def date(rng: random.Random) -> Label:
     if sort == 2:
         head = rng.choice(WORDS)
         text = f"{head}-{iso}"
-        variants = [f"{head}_{iso}", f"{head} {iso}", text.upper(), f"{head}_{iso.replace('-', '_')}"]
+        variants = [
+            f"{head}_{iso}",
+            f"{head} {iso}",
+            text.upper(),
+            f"{head}_{iso.replace('-', '_')}",
+        ]
         return Label(text, variants, [f"{head}-{y}-{m:02}-{d:02}" for y, m, d in others])
     quarter = rng.randint(1, 4)
     text = f"Q{quarter} {year}"
     variants = [text.lower(), f"Q{quarter}-{year}", f"q{quarter}_{year}"]
-    return Label(text, variants, [f"Q{quarter % 4 + 1} {year}", f"Q{quarter} {year + 1}", f"H{quarter} {year}"])
+    return Label(
+        text,
+        variants,
+        [f"Q{quarter % 4 + 1} {year}", f"Q{quarter} {year + 1}", f"H{quarter} {year}"],
+    )
 
 
 def option(rng: random.Random) -> Label:
     """--max-heads, -d, --batch-size 32."""
     if rng.random() < 0.2:
         letter = rng.choice("abcdefgknopqrstvx")
-        return Label(f"-{letter}", [f" -{letter}"], [f"-{letter.upper()}", f"--{letter}{letter}", letter])
+        return Label(
+            f"-{letter}", [f" -{letter}"], [f"-{letter.upper()}", f"--{letter}{letter}", letter]
+        )
     words = rng.sample([*WORDS, "max", "min", "no", "dry", "run", "size"], rng.choice((2, 2, 3)))
     value = rng.choice(("", "", f" {rng.randint(1, 512)}", f"={rng.randint(1, 512)}"))
     text = f"--{'-'.join(words)}{value}"
-    changed = [f"-{'-'.join(words)}{value}", f"--{'-'.join(words[:-1])}{value}", f"--no-{'-'.join(words)}{value}"]
+    changed = [
+        f"-{'-'.join(words)}{value}",
+        f"--{'-'.join(words[:-1])}{value}",
+        f"--no-{'-'.join(words)}{value}",
+    ]
     if value:
         changed.append(f"--{'-'.join(words)}{value[0]}{other_number(rng, value[1:])}")
         changed.append(f"--{'-'.join(words)}{value[0]}-{value[1:]}")
@@ -226,9 +281,19 @@ def address(rng: random.Random) -> Label:
     if rng.random() < 0.4:
         user = f"{rng.choice(WORDS)}{rng.choice('._-')}{rng.choice(SHORT)}"
         text = f"{user}{number}@{host}"
-        changed = [f"{user}{other_number(rng, number)}@{host}", f"{user}@{host}", f"{user}+{number}@{host}"]
-        changed += [f"{user.replace('.', '-')}{number}@{host}"] if "." in user else [f"{user[1:]}{number}@{host}"]
-        return Label(text, [text.upper(), text.capitalize(), f"{user}{number}@{host.capitalize()}"], changed)
+        changed = [
+            f"{user}{other_number(rng, number)}@{host}",
+            f"{user}@{host}",
+            f"{user}+{number}@{host}",
+        ]
+        changed += (
+            [f"{user.replace('.', '-')}{number}@{host}"]
+            if "." in user
+            else [f"{user[1:]}{number}@{host}"]
+        )
+        return Label(
+            text, [text.upper(), text.capitalize(), f"{user}{number}@{host.capitalize()}"], changed
+        )
     tail = f"/{rng.choice(WORDS)}/{number}{rng.choice(('', '?id=5', '#top'))}"
     text = f"https://{host}{tail}"
     changed = [
@@ -239,7 +304,9 @@ def address(rng: random.Random) -> Label:
         f"https://{host}{tail.upper()}",
         f"https://www2.{host}{tail}",
     ]
-    return Label(text, [f"https://{host.upper()}{tail}", f"HTTPS://{host}{tail}", f"{text} "], changed)
+    return Label(
+        text, [f"https://{host.upper()}{tail}", f"HTTPS://{host}{tail}", f"{text} "], changed
+    )
 
 
 def code_name(rng: random.Random) -> Label:
@@ -247,7 +314,11 @@ def code_name(rng: random.Random) -> Label:
     if rng.random() < 0.3:
         digest = f"{rng.getrandbits(rng.choice((32, 64, 128))):08x}"
         at = rng.randrange(len(digest))
-        other = digest[:at] + rng.choice([c for c in "0123456789abcdef" if c != digest[at]]) + digest[at + 1 :]
+        other = (
+            digest[:at]
+            + rng.choice([c for c in "0123456789abcdef" if c != digest[at]])
+            + digest[at + 1 :]
+        )
         return Label(digest, [f" {digest}", digest.upper()], [other, digest[:-1], f"{digest}0"])
     words = rng.sample([*WORDS, "max", "size", "first", "open"], rng.choice((2, 3)))
     number = str(rng.randint(1, 40))
@@ -255,7 +326,11 @@ def code_name(rng: random.Random) -> Label:
     snake = "_".join(words)
     other = other_number(rng, number)
     if rng.random() < 0.5:
-        return Label(camel, [snake, "-".join(words), camel[:1].upper() + camel[1:]], [f"{camel}2", f"{camel}{number}"])
+        return Label(
+            camel,
+            [snake, "-".join(words), camel[:1].upper() + camel[1:]],
+            [f"{camel}2", f"{camel}{number}"],
+        )
     return Label(
         f"{snake}_{number}",
         [f"{'-'.join(words)}-{number}", f"{snake}_{number}".upper(), f"{' '.join(words)} {number}"],

@@ -48,5 +48,9 @@ SHORT = [pair for pair in ws.read_pairs() if pair.length == "question"]
 def few_pairs(kinds=("negation", "antonym"), opposites=12, paraphrases=30, synonyms=5, near=20):
     """Some of the shipped pairs: short, and quickly encoded."""
     wanted = dict.fromkeys(kinds, opposites) | {"paraphrase": paraphrases, "synonym": synonyms}
-    some = [pair for kind, most in wanted.items() for pair in [one for one in SHORT if one.kind == kind][:most]]
+    some = [
+        pair
+        for kind, most in wanted.items()
+        for pair in [one for one in SHORT if one.kind == kind][:most]
+    ]
     return [*some, *ws.read_pairs(ws.near_duplicates())[: 12 * near : 12]]

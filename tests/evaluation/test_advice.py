@@ -9,7 +9,20 @@ import pytest
 import wordsens as ws
 from wordsens.evaluation.length import Surroundings
 
-WORDS = ("lamp", "table", "door", "river", "stone", "paper", "cloud", "train", "bread", "glass", "house", "wheel")
+WORDS = (
+    "lamp",
+    "table",
+    "door",
+    "river",
+    "stone",
+    "paper",
+    "cloud",
+    "train",
+    "bread",
+    "glass",
+    "house",
+    "wheel",
+)
 
 
 def texts_of(count, seed=0):
@@ -19,7 +32,9 @@ def texts_of(count, seed=0):
     def filler():
         return " ".join(chance.choices(WORDS, k=40)).capitalize() + "."
 
-    return [f"{filler()} The key{at} lamp is not as good as before. {filler()}" for at in range(count)]
+    return [
+        f"{filler()} The key{at} lamp is not as good as before. {filler()}" for at in range(count)
+    ]
 
 
 def encoder(law, scale):
@@ -30,7 +45,12 @@ def encoder(law, scale):
         for text in texts:
             words, moved = text.split(), 0.0
             for at, word in enumerate(words):
-                if word.startswith("key") and at + 3 < len(words) and words[at + 2] == "is" and words[at + 3] != "not":
+                if (
+                    word.startswith("key")
+                    and at + 3 < len(words)
+                    and words[at + 2] == "is"
+                    and words[at + 3] != "not"
+                ):
                     others = len(words) - 8
                     place = (at - 1) / others if others else 0.5
                     moved = min(1.0, law(len(words), place) * scale[int(word[3:])])
@@ -41,9 +61,18 @@ def encoder(law, scale):
 
 
 LAWS = {
-    "power": (lambda n, place: 0.5 * (n / 10) ** -0.8, {"any": 177.8, "first": 177.8, "last": 177.8}),
-    "exponential": (lambda n, place: 0.6 * math.exp(-n / 70), {"any": 173.9, "first": 173.9, "last": 173.9}),
-    "place": (lambda n, place: 0.5 * (n / 10) ** -0.8 * (1.6 - 1.2 * place), {"first": 320.0, "last": 56.6}),
+    "power": (
+        lambda n, place: 0.5 * (n / 10) ** -0.8,
+        {"any": 177.8, "first": 177.8, "last": 177.8},
+    ),
+    "exponential": (
+        lambda n, place: 0.6 * math.exp(-n / 70),
+        {"any": 173.9, "first": 173.9, "last": 173.9},
+    ),
+    "place": (
+        lambda n, place: 0.5 * (n / 10) ** -0.8 * (1.6 - 1.2 * place),
+        {"first": 320.0, "last": 56.6},
+    ),
 }
 
 
@@ -57,7 +86,10 @@ def test_the_interval_covers_the_true_length(name):
         chance = random.Random(run)
         scale = [math.exp(0.3 * chance.gauss(0, 1)) for _ in range(12)]
         found = ws.advise_length(encoder(law, scale), texts_of(12, run), changes=12)
-        ends = {"any": (found.low, found.high), **{one.place: (one.low, one.high) for one in found.places}}
+        ends = {
+            "any": (found.low, found.high),
+            **{one.place: (one.low, one.high) for one in found.places},
+        }
         for place, length in true.items():
             low, high = ends[place]
             covered[place] += (low or 0) <= length <= (math.inf if high is None else high)
@@ -68,8 +100,15 @@ def test_without_noise_the_length_is_the_laws():
     found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
     assert found.length == pytest.approx(177.8, rel=0.01)
     assert found.decisive
-    assert found.advice.startswith(f"at most {found.length} words (95 %: {found.low} to {found.high})")
-    assert (found.source, found.changes, found.unit, found.context) == ("your texts", 12, "words", None)
+    assert found.advice.startswith(
+        f"at most {found.length} words (95 %: {found.low} to {found.high})"
+    )
+    assert (found.source, found.changes, found.unit, found.context) == (
+        "your texts",
+        12,
+        "words",
+        None,
+    )
 
 
 def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
@@ -82,7 +121,11 @@ def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
     found = ws.advise_length(
         encode, ["a dull book of many pages " * 30, "the river runs " * 60], pairs, threshold=0.999
     )
-    assert (found.changes, found.kind, found.source) == (8, "negation", "given sentences, put into your texts")
+    assert (found.changes, found.kind, found.source) == (
+        8,
+        "negation",
+        "given sentences, put into your texts",
+    )
     assert found.length == pytest.approx(22, abs=1)
 
 
@@ -94,13 +137,17 @@ def test_what_cannot_be_advised_has_a_reason():
     kept = ws.advise_length(encoder(lambda n, place: 0.2, [1.0] * 12), texts)
     assert (kept.length, kept.low, kept.high) == (None, kept.longest, None)
     few = ws.advise_length(
-        encoder(LAWS["power"][0], [1.0] * 3), texts_of(3), [("negation", "The lamp is on", "The lamp is not on", False)]
+        encoder(LAWS["power"][0], [1.0] * 3),
+        texts_of(3),
+        [("negation", "The lamp is on", "The lamp is not on", False)],
     )
     assert (few.length, few.low, few.high) == (None, None, None)
 
 
 def test_a_transformer_is_measured_in_tokens_up_to_its_context():
-    texts = [f"The lamp number {at} is not on. " + "It hangs over the table. " * 30 for at in range(7)]
+    texts = [
+        f"The lamp number {at} is not on. " + "It hangs over the table. " * 30 for at in range(7)
+    ]
     done = []
     found = ws.advise_length("minilm", texts, threshold=1e-4, changes=6, longest=64,
                              progress=lambda now, total: done.append((now, total)))  # fmt: skip

@@ -43,8 +43,12 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     chosen = chosen_words(X, 3, seed=0, content=TEXT.text)
     assert [X.whole_words[at].text for at in chosen] == names
     assert [word.place for word in found.measured] == [at / 8 for at in chosen]
-    again = ws.whole_word_sensitivity(phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2))
-    for word, whole, delta, value in zip(found.measured, again.whole, again.perturbations, again.per_word, strict=True):
+    again = ws.whole_word_sensitivity(
+        phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2)
+    )
+    for word, whole, delta, value in zip(
+        found.measured, again.whole, again.perturbations, again.per_word, strict=True
+    ):
         assert (word.word, word.tokens) == (whole.text, len(whole.rows))
         assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
         moved = attained(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
@@ -52,7 +56,9 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
         assert word.sensitivity <= float(moved) * (1 + 1e-6)
         assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)
     removed = ws.removal_effects(phi, TEXT, chosen, way=removal)
-    assert [word.removal for word in found.measured] == pytest.approx(removed.per_word.tolist(), rel=1e-6)
+    assert [word.removal for word in found.measured] == pytest.approx(
+        removed.per_word.tolist(), rel=1e-6
+    )
     assert found.value == max(word.sensitivity for word in found.measured)
 
 
@@ -66,9 +72,15 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     assert by_word["film"].swapped_for == ""
     base, very, both, bad = phi.encode([TEXT.text, *(TEXT.text.replace("not", word) for word in ("very", "and")),
                                         TEXT.text.replace("good", "bad")])  # fmt: skip
-    moved = {word: float((rows - base).norm() / base.norm()) for word, rows in (("very", very), ("and", both))}
+    moved = {
+        word: float((rows - base).norm() / base.norm())
+        for word, rows in (("very", very), ("and", both))
+    }
     best = max(moved, key=moved.get)
-    assert (by_word["not"].swapped_for, by_word["not"].swap) == (best, pytest.approx(moved[best], rel=1e-5))
+    assert (by_word["not"].swapped_for, by_word["not"].swap) == (
+        best,
+        pytest.approx(moved[best], rel=1e-5),
+    )
     assert by_word["good"].swap == pytest.approx(float((bad - base).norm() / base.norm()), rel=1e-5)
 
 
@@ -90,7 +102,13 @@ def made(source, tokens, words, sensitivity, removal, last=None):
         for at, (word, value, change) in enumerate(zip(words, sensitivity, removal, strict=True))
     )
     return AuditedText(
-        source=source, tokens=tokens, words=len(words), words_lost=0, negations_lost=0, measured=measured, evaluations=1
+        source=source,
+        tokens=tokens,
+        words=len(words),
+        words_lost=0,
+        negations_lost=0,
+        measured=measured,
+        evaluations=1,
     )
 
 
@@ -119,7 +137,9 @@ def test_words_are_listed_against_the_other_words_of_their_texts():
         size = 10.0**at
         usual = (size * np.exp(0.1 * stream.standard_normal(4))).tolist()
         removals = (3 * usual[0], usual[1] / 3, *usual[2:])
-        texts.append(made(f"t{at}", 10 + 5 * at, ["The", "film", "plot", "of"], (1.0,) * 4, removals))
+        texts.append(
+            made(f"t{at}", 10 + 5 * at, ["The", "film", "plot", "of"], (1.0,) * 4, removals)
+        )
     found, most = reactions(texts)
     assert (set(found), most) == ({"the", "film", "plot", "of"}, 12)
     assert found["the"].low > 1 > found["film"].high
@@ -137,7 +157,9 @@ def test_a_word_like_any_other_is_listed_no_more_often_than_said():
     more = less = 0
     for _ in range(1000):
         removals = np.exp(stream.standard_normal((15, 4)))
-        found, _ = reactions([made("t", 10, list("abcd"), (1.0,) * 4, tuple(row)) for row in removals.tolist()])
+        found, _ = reactions(
+            [made("t", 10, list("abcd"), (1.0,) * 4, tuple(row)) for row in removals.tolist()]
+        )
         more += sum(one.more for one in found.values())
         less += sum(one.less for one in found.values())
     assert 0.005 < more / 4000 < 0.038
@@ -156,15 +178,22 @@ def test_layers_and_heads(phi):
         head = phi.at(layer=layer.layer, head=3)
         changes = []
         for word, delta in zip(r.whole, r.perturbations, strict=True):
-            changes.append(float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))))
+            changes.append(
+                float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0)))
+            )
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
 
 
-REVIEW = ws.Document("The film was not good, and nobody liked its end.", label=-1, source="reviews:1")
+REVIEW = ws.Document(
+    "The film was not good, and nobody liked its end.", label=-1, source="reviews:1"
+)
 
 
 def letters(texts):
-    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    return [
+        [text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"]
+        for text in texts
+    ]
 
 
 def test_removals_and_swaps_are_those_of_plain_encoding():
@@ -180,7 +209,10 @@ def test_removals_and_swaps_are_those_of_plain_encoding():
     whole = torch.tensor(letters([read])[0])
     for word in found.measured:
         at = read.index(word.word)
-        texts = [without(read, (at, at + len(word.word))), read.replace(word.word, word.swapped_for, 1)]
+        texts = [
+            without(read, (at, at + len(word.word))),
+            read.replace(word.word, word.swapped_for, 1),
+        ]
         for text, change in zip(texts, (word.removal, word.swap), strict=True):
             moved = (torch.tensor(letters([text])[0]) - whole).norm() / whole.norm()
             assert change == pytest.approx(float(moved), rel=1e-6)
@@ -211,13 +243,29 @@ def test_words_that_a_model_does_not_read_are_lost_and_not_measured():
 
 def test_the_change_is_that_of_the_words_both_measured():
     def text(at, **words):
-        return made(str(at), 9, list(words), (*words.values(),), tuple(value / 2 for value in words.values()), last=9)
+        return made(
+            str(at),
+            9,
+            list(words),
+            (*words.values(),),
+            tuple(value / 2 for value in words.values()),
+            last=9,
+        )
 
     before = [text(at, **{"not": 0.2 + at / 100, "film": 0.5, "old": 9.0}) for at in range(6)]
     after = [text(at, **{"not": 0.3 + at / 100, "film": 0.5 + (-1) ** at / 10}) for at in range(6)]
-    found = {(one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))}
-    assert set(found) == {(kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")}
+    found = {
+        (one.kind, one.measure): one for one in audit_changes(list(zip(before, after, strict=True)))
+    }
+    assert set(found) == {
+        (kind, name) for kind in ("negation", "content word") for name in ("sensitivity", "removal")
+    }
     grew = found["negation", "sensitivity"]
-    assert (grew.before, grew.after, grew.texts, grew.certain) == (pytest.approx(0.225), pytest.approx(0.325), 6, True)
+    assert (grew.before, grew.after, grew.texts, grew.certain) == (
+        pytest.approx(0.225),
+        pytest.approx(0.325),
+        6,
+        True,
+    )
     assert grew.difference.value == pytest.approx(0.1)
     assert not found["content word", "removal"].certain

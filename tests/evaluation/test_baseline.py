@@ -57,9 +57,13 @@ def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
         alike = {pair.second: pair.first for pair in PAIRS if not pair.same}
         return bag_of_words([alike.get(text, text) for text in texts])
 
-    with pytest.raises(ws.InputError, match="`baseline` is vacuous: the AUC of negation, antonym is at the floor"):
+    with pytest.raises(
+        ws.InputError, match="`baseline` is vacuous: the AUC of negation, antonym is at the floor"
+    ):
         ws.check(floor, PAIRS).save_baseline(tmp_path / "b.json")
-    Baseline.of(ws.check(floor, PAIRS).measured, model="floor", identity="x").write(tmp_path / "b.json")
+    Baseline.of(ws.check(floor, PAIRS).measured, model="floor", identity="x").write(
+        tmp_path / "b.json"
+    )
     with pytest.raises(ws.InputError, match="the gate would pass whatever replaces this model"):
         ws.check(bag_of_words, PAIRS, baseline=tmp_path / "b.json")
 
@@ -70,7 +74,10 @@ def test_a_baseline_at_the_floor_is_refused_when_saved_and_when_read(tmp_path):
         ("{", "is no baseline (JSONDecodeError"),
         ("[]", "is no baseline (TypeError"),
         ('{"format": 2}', "is no baseline (ValueError: its format is 2, not 1)"),
-        ('{"format": 1, "model": "m", "identity": "i", "similarities": {"a": NaN}}', "not a finite number"),
+        (
+            '{"format": 1, "model": "m", "identity": "i", "similarities": {"a": NaN}}',
+            "not a finite number",
+        ),
         (
             '{"format": 1, "model": "m", "identity": "i", "similarities": {"a": 1}}',
             "`baseline` has no opposites or no near-duplicates in common",

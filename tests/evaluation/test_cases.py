@@ -75,8 +75,12 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
         assert float((row - vector(text)).norm() / row.norm()) < tolerance
     explained = ws.explain(pair, FIRST, SECOND, tries=1)
     span = lettered_spans(FIRST)[3]
-    changed = torch.nn.functional.cosine_similarity(vector(without(FIRST, span)), vector(SECOND), dim=0)
-    assert explained.value + explained.words[3].removal == pytest.approx(float(changed), abs=tolerance)
+    changed = torch.nn.functional.cosine_similarity(
+        vector(without(FIRST, span)), vector(SECOND), dim=0
+    )
+    assert explained.value + explained.words[3].removal == pytest.approx(
+        float(changed), abs=tolerance
+    )
     assert 0 <= ws.check(pair, PAIRS).kinds["negation"].auc <= 1
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
@@ -84,13 +88,17 @@ def test_unusual_models_are_checked_compared_and_explained(kind):
 def test_tokenizers_that_are_not_fast():
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.ByT5Tokenizer()
-    config = transformers.T5Config(vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=24, num_layers=1, num_heads=2)
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=24, num_layers=1, num_heads=2
+    )
     model = transformers.T5EncoderModel(config).eval()
     ids = tokenizer(FIRST, return_tensors="pt")["input_ids"]
     with torch.no_grad():
         expected = model(input_ids=ids).last_hidden_state[0].mean(dim=0)
     pair = (model, tokenizer)
-    np.testing.assert_allclose(ws.as_model(pair).encode([FIRST])[0].numpy(), expected.numpy(), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        ws.as_model(pair).encode([FIRST])[0].numpy(), expected.numpy(), rtol=0, atol=1e-6
+    )
     assert any("No vectors" in note for note in ws.explain(pair, FIRST, SECOND, tries=1).notes)
     assert not ws.compare(pair, pair, TEXTS, pairs="none").differs
 
@@ -99,17 +107,36 @@ def test_a_bag_of_words_of_sentence_transformers():
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.sentence_transformer.modules import BoW
 
-    words = ["the", "lift", "number", "is", "not", "working", "today", "turn", "it", "on", "off", "door", "open"]
+    words = [
+        "the",
+        "lift",
+        "number",
+        "is",
+        "not",
+        "working",
+        "today",
+        "turn",
+        "it",
+        "on",
+        "off",
+        "door",
+        "open",
+    ]
     bag = library.SentenceTransformer(modules=[BoW(vocab=words)], device="cpu")
     np.testing.assert_array_equal(ws.as_model(bag).encode(TEXTS).numpy(), bag.encode(TEXTS))
     assert not ws.compare(bag, bag, TEXTS, pairs="none").differs
-    rows = [("negation", "the door is open", "the door is not open", False), ("near", "turn it on", "turn on it", True)]
+    rows = [
+        ("negation", "the door is open", "the door is not open", False),
+        ("near", "turn it on", "turn on it", True),
+    ]
     assert ws.check(bag, rows).kinds["negation"].auc == 1
 
 
 def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_path):
     tokenizer, model = zoo_model("bert")
-    with pytest.raises(ws.InputError, match="are on the meta device, where they have no numbers; load them"):
+    with pytest.raises(
+        ws.InputError, match="are on the meta device, where they have no numbers; load them"
+    ):
         ws.as_model((model.to("meta"), tokenizer))
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ws.InputError, match="holds an adapter alone"):
@@ -130,7 +157,9 @@ def test_a_folder_of_an_encoder_alone(tmp_path):
     model.save_pretrained(tmp_path)
     with torch.no_grad():
         expected = model(**tokenizer(FIRST, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
-    torch.testing.assert_close(ws.as_model(tmp_path).encode([FIRST])[0].float(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        ws.as_model(tmp_path).encode([FIRST])[0].float(), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_repeated_word_has_its_own_radius():
@@ -154,7 +183,9 @@ def test_a_repeated_word_has_its_own_radius():
 
 def words_read(tokenizer):
     """The places of the words of LONG that the tokenizer does not cut off."""
-    offsets = tokenizer(LONG, truncation=True, max_length=64, return_offsets_mapping=True)["offset_mapping"]
+    offsets = tokenizer(LONG, truncation=True, max_length=64, return_offsets_mapping=True)[
+        "offset_mapping"
+    ]
     return [span for span in lettered_spans(LONG) if span[1] <= max(stop for _, stop in offsets)]
 
 
@@ -166,15 +197,24 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     explained = ws.explain(pair, LONG, FIRST, tries=1)
     own = [word for word in explained.words if word.side == 0]
     assert [(word.start, word.stop) for word in own] == spans
-    assert [word.removal is None for word in own] == [False] * len(read) + [True] * (len(spans) - len(read))
-    assert f"{len(spans) - len(read)} of {len(spans)} words of the first text, from" in explained.notes[0]
+    assert [word.removal is None for word in own] == [False] * len(read) + [True] * (
+        len(spans) - len(read)
+    )
+    assert (
+        f"{len(spans) - len(read)} of {len(spans)} words of the first text, from"
+        in explained.notes[0]
+    )
     compared = ws.compare(pair, pair, [f"{LONG} {n}" for n in range(8)], pairs="none")
-    assert any("words of 8 texts are past what one of the models reads" in note for note in compared.notes)
+    assert any(
+        "words of 8 texts are past what one of the models reads" in note for note in compared.notes
+    )
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     read = words_read(tokenizer)
     flips = ws.label_flips((classifier, tokenizer), [*TEXTS, LONG], tries=0, radius_texts=9)
     assert all((word.start, word.stop) in read for word in flips.words if word.text == len(TEXTS))
-    assert any(f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes)
+    assert any(
+        f"{len(spans) - len(read)} words of 1 texts are past" in note for note in flips.notes
+    )
 
 
 def test_pairs_that_differ_past_the_limit_are_left_out():
@@ -186,7 +226,9 @@ def test_pairs_that_differ_past_the_limit_are_left_out():
     ]
     result = ws.check((model, tokenizer), rows)
     assert result.kinds["negation"].pairs == 1
-    assert any(note.startswith("1 pair differs only past what the model reads") for note in result.notes)
+    assert any(
+        note.startswith("1 pair differs only past what the model reads") for note in result.notes
+    )
 
 
 def test_several_labels_at_once_flip_as_a_set():
@@ -221,7 +263,9 @@ def test_a_prompt_for_each_side():
         result = ws.check(f"{folder}/made", PAIRS, prompt_names=["query", "document"])
     first = made.encode([pair.first for pair in PAIRS], prompt_name="query")
     second = made.encode([pair.second for pair in PAIRS], prompt_name="document")
-    expected = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    expected = (
+        (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    )
     np.testing.assert_allclose(result.measured.values, expected, rtol=0, atol=1e-5)
     with pytest.raises(ws.InputError, match="is no prompt of"):
         ws.check(made, PAIRS, prompt_names=["answer"])
@@ -229,11 +273,15 @@ def test_a_prompt_for_each_side():
 
 def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
     tokenizer, model = zoo_model("bert")
-    documents = [ws.Document(text, source=f"texts.csv:{at}") for at, text in enumerate([*TEXTS, "🜁🜂🜃 🜄"], start=1)]
+    documents = [
+        ws.Document(text, source=f"texts.csv:{at}")
+        for at, text in enumerate([*TEXTS, "🜁🜂🜃 🜄"], start=1)
+    ]
     result = ws.compare((model, tokenizer), (model, tokenizer), documents, pairs="none")
     assert result.texts == len(TEXTS)
     assert any(
-        note.startswith("1 texts cannot be read and were left out; the first, texts.csv:9: ") for note in result.notes
+        note.startswith("1 texts cannot be read and were left out; the first, texts.csv:9: ")
+        for note in result.notes
     )
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     texts = [document.text for document in documents]

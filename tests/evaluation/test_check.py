@@ -20,8 +20,13 @@ PAIRS = few_pairs()
 
 def cosines(encode, pairs):
     """From nothing but the pairs and the function."""
-    first, second = (np.asarray(encode([getattr(pair, side) for pair in pairs]), float) for side in ("first", "second"))
-    return ((first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)).round(12)
+    first, second = (
+        np.asarray(encode([getattr(pair, side) for pair in pairs]), float)
+        for side in ("first", "second")
+    )
+    return (
+        (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    ).round(12)
 
 
 def area(opposite, same):
@@ -37,14 +42,21 @@ def figures_by_numpy(encode, pairs, keep):
     numbers = {"threshold": threshold}
     for kind in dict.fromkeys(kinds[~same]):
         opposite = values[kinds == kind]
-        numbers |= {f"{kind}.auc": area(opposite, near), f"{kind}.false_hits": np.mean(opposite >= threshold)}
+        numbers |= {
+            f"{kind}.auc": area(opposite, near),
+            f"{kind}.false_hits": np.mean(opposite >= threshold),
+        }
     return numbers
 
 
 def figures(check):
     return {
         "threshold": check.threshold,
-        **{f"{row.kind}.{name}": getattr(row, name) for row in check.kinds.values() for name in ("auc", "false_hits")},
+        **{
+            f"{row.kind}.{name}": getattr(row, name)
+            for row in check.kinds.values()
+            for name in ("auc", "false_hits")
+        },
     }
 
 
@@ -96,13 +108,19 @@ def test_a_bag_of_words_cannot_tell_roles():
 
 
 def test_a_model_that_deletes_negations_lets_more_of_them_through():
-    deaf, plain = (ws.check(model, kinds=["negation"]) for model in (deaf_to_negations, bag_of_words))
+    deaf, plain = (
+        ws.check(model, kinds=["negation"]) for model in (deaf_to_negations, bag_of_words)
+    )
     assert deaf.measured.indistinct["negation"] > 20 > plain.measured.indistinct["negation"]
     assert deaf.kinds["negation"].auc < plain.kinds["negation"].auc
 
 
 def test_a_model_that_sees_meaning_passes():
-    result = ws.check(Oracle(PAIRS), PAIRS, requirements=["all.auc >= .99", "negation.false_hits <= 0", "recall >= .9"])
+    result = ws.check(
+        Oracle(PAIRS),
+        PAIRS,
+        requirements=["all.auc >= .99", "negation.false_hits <= 0", "recall >= .9"],
+    )
     row = result.kinds["antonym"]
     assert (result.passed, result.failures, row.auc, row.false_hits) == (True, (), 1, 0)
     assert result.threshold == pytest.approx(1)
@@ -110,7 +128,10 @@ def test_a_model_that_sees_meaning_passes():
 
 
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
-    own = [("switch", "turn it on", "turn it off", False), ("paraphrase", "turn it on", "please activate this", True)]
+    own = [
+        ("switch", "turn it on", "turn it off", False),
+        ("paraphrase", "turn it on", "please activate this", True),
+    ]
     result = ws.check(bag_of_words, own)
     assert int(result.measured.near.sum()) == len(ws.near_duplicates())
     assert any("the package's own, in English, stand in" in note for note in result.notes)
@@ -119,7 +140,10 @@ def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():
     def shared_words(first, second):
-        return [5.0 + len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
+        return [
+            5.0 + len(set(one.split()) & set(two.split()))
+            for one, two in zip(first, second, strict=True)
+        ]
 
     scorer = FunctionPairModel(shared_words, name="shared words")
     result = ws.check(scorer, PAIRS)
@@ -188,7 +212,10 @@ def test_requirements_on_all_opposites_and_with_the_guard():
     ],
 )  # fmt: skip
 def test_requirements_that_cannot_be_read_or_name_a_field_of_another_place(text):
-    with pytest.raises(ws.InputError, match=r"cannot be read; write it as KIND\.FIELD >= NUMBER or FIELD|the field of"):
+    with pytest.raises(
+        ws.InputError,
+        match=r"cannot be read; write it as KIND\.FIELD >= NUMBER or FIELD|the field of",
+    ):
         read(text)
 
 
@@ -196,7 +223,11 @@ def test_one_failure_for_every_kind_that_fails():
     requirements = ["all.auc >= .99", "all.pairs >= 1", "recall >= .99", "antonym.false_hits >= 0"]
     result = ws.check(bag_of_words, few_pairs(), requirements=requirements)
     assert [each.kind for each in result.unmet] == ["negation", "antonym", ""]
-    assert [failure.split(" is ")[0] for failure in result.failures] == ["negation.auc", "antonym.auc", "recall"]
+    assert [failure.split(" is ")[0] for failure in result.failures] == [
+        "negation.auc",
+        "antonym.auc",
+        "recall",
+    ]
     assert any(row["same"] and not row["hit"] for row in result.failing_pairs())
 
 
@@ -210,7 +241,11 @@ def sentence_transformer():
 @pytest.mark.parametrize("every", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_figures_are_those_of_sentence_transformers(every):
     short = [pair for pair in ws.read_pairs() if len(pair.first.split()) <= 12]
-    pairs = [pair for kind in ("negation", "entity") for pair in [one for one in short if one.kind == kind][:20]]
+    pairs = [
+        pair
+        for kind in ("negation", "entity")
+        for pair in [one for one in short if one.kind == kind][:20]
+    ]
     pairs += ws.read_pairs(ws.near_duplicates())[::10]
     result = ws.check("minilm", None if every else pairs)
     expected = figures_by_numpy(sentence_transformer().encode, list(result.measured.pairs), 0.9)
@@ -219,7 +254,12 @@ def test_the_figures_are_those_of_sentence_transformers(every):
 
 
 def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pair():
-    swapped = ("role", "Is there a train from Vienna to Prague?", "Is there a train from Prague to Vienna?", False)
+    swapped = (
+        "role",
+        "Is there a train from Vienna to Prague?",
+        "Is there a train from Prague to Vienna?",
+        False,
+    )
     pairs = [pair for pair in few_pairs() if pair.kind != "role"] + ws.read_pairs([swapped])
     result = ws.check(bag_of_words, pairs, threshold=0.999)
     assert next(iter(result.kinds)) == "role" and result.kinds["role"].false_hits == 1
@@ -227,5 +267,12 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
     assert shares == sorted(shares, reverse=True)
     assert "Worst: role (1 of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
     kinds, *_, opposites = [part for part in result.display().parts if isinstance(part, Table)]
-    assert [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)
-    assert [part for text in opposites.rows[0][3:] for part in text.parts] == ["Vienna", "Prague", "Prague", "Vienna"]
+    assert (
+        [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)
+    )
+    assert [part for text in opposites.rows[0][3:] for part in text.parts] == [
+        "Vienna",
+        "Prague",
+        "Prague",
+        "Vienna",
+    ]

@@ -42,14 +42,24 @@ def test_two_copies_have_no_difference():
 def test_no_verdict_rests_on_four_pairs_and_no_share_leaves_its_range():
     texts = [review.text for review in ws.shipped_reviews()[:12]]
     found = ws.compare(
-        bag_of_words, deaf_to_negations, texts, few_pairs(opposites=4), requirements=["check.all.low >= -1"]
+        bag_of_words,
+        deaf_to_negations,
+        texts,
+        few_pairs(opposites=4),
+        requirements=["check.all.low >= -1"],
     )
     few = [row for row in found.rows if row.part == "check" and row.count < 6]
     assert {row.name for row in few} == {"negation", "antonym"}
-    assert all((row.low, row.high, row.differs, row.excluded) == (None, None, False, False) for row in few)
+    assert all(
+        (row.low, row.high, row.differs, row.excluded) == (None, None, False, False) for row in few
+    )
     assert found["check.all kinds"].low is not None
     assert {each.kind for each in found.unmet} >= {"check.negation", "check.antonym"}
-    shares = [row for row in found.rows if row.part in ("check", "neighbours", "rank") and row.low is not None]
+    shares = [
+        row
+        for row in found.rows
+        if row.part in ("check", "neighbours", "rank") and row.low is not None
+    ]
     assert all(-1 <= row.low <= row.difference <= row.high <= 1 for row in shares)
 
 
@@ -72,10 +82,14 @@ def test_every_number_is_that_of_encoding_the_texts_again():
     texts = [" ".join(text.split()[:30]) for text in TEXTS[:20]]
     found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", words_per_text=60)
     row = found["word.the"]
-    held = [text for text in texts if "the" in [text[slice(*span)].lower() for span in word_spans(text)]]
+    held = [
+        text for text in texts if "the" in [text[slice(*span)].lower() for span in word_spans(text)]
+    ]
     assert row.count == len(held)
     for value, encode in ((row.first, bag_of_words), (row.second, deaf_to_negations)):
-        assert value == pytest.approx(np.mean([relative(encode, text, "the") for text in held]), abs=1e-12)
+        assert value == pytest.approx(
+            np.mean([relative(encode, text, "the") for text in held]), abs=1e-12
+        )
 
 
 def test_the_other_order_is_the_same_comparison_with_the_signs_turned(deaf):
@@ -122,7 +136,9 @@ def unit(encode, text):
 
 
 def units(seed, texts=9):
-    drawn = torch.randn(texts, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    drawn = torch.randn(
+        texts, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return torch.nn.functional.normalize(drawn, dim=1)
 
 
@@ -131,7 +147,10 @@ def test_agreement_is_that_of_plain_cosines():
     found = agreement(one, other, 3)
     for at in range(9):
         lists = [
-            sorted((i for i in range(9) if i != at), key=lambda i, at=at, cosines=each @ each.T: -cosines[at, i])[:3]
+            sorted(
+                (i for i in range(9) if i != at),
+                key=lambda i, at=at, cosines=each @ each.T: -cosines[at, i],
+            )[:3]
             for each in (one, other)
         ]
         assert (list(found.first[at][:3]), list(found.second[at][:3])) == tuple(lists)
@@ -161,7 +180,9 @@ def test_a_changed_neighbour_and_its_words_are_those_of_plain_encoding():
     for one in found.changed:
         assert one.first >= 0 >= one.second
         assert max(one.first, -one.second) > 1e-6
-        assert (one.text, one.old_text, one.new_text) == tuple(SCENES[at] for at in (one.at, one.old, one.new))
+        assert (one.text, one.old_text, one.new_text) == tuple(
+            SCENES[at] for at in (one.at, one.old, one.new)
+        )
     one = found.changed[0]
     for encode, margin, changes in (
         (bag_of_words, one.first, [word.first for word in one.words]),
@@ -175,12 +196,19 @@ def test_a_changed_neighbour_and_its_words_are_those_of_plain_encoding():
             assert (word.back if encode is deaf_to_negations else word.away) == (
                 moved > 0 if encode is deaf_to_negations else moved < 0
             )
-    assert [abs(word.apart) for word in one.words] == sorted((abs(word.apart) for word in one.words), reverse=True)
+    assert [abs(word.apart) for word in one.words] == sorted(
+        (abs(word.apart) for word in one.words), reverse=True
+    )
     assert found.changed[-1].words == () or len(found.changed) <= 5
 
 
 TAGGED = [f"<b>{review.text}" for review in ws.shipped_reviews()[:40]]
-ASKED = ("neighbours.recall.second >= .99", "check.all.low >= -1", "removal.negation.differs <= 0", "all.count >= 6")
+ASKED = (
+    "neighbours.recall.second >= .99",
+    "check.all.low >= -1",
+    "removal.negation.differs <= 0",
+    "all.count >= 6",
+)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +230,11 @@ def test_it_shows_itself(found):
     page = found._repr_html_()
     assert "&lt;b&gt;" in page and "<b>José" not in page
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert sum(row["differs"] for row in document["rows"]) == sum(row.differs for row in found.rows) > 0
+    assert (
+        sum(row["differs"] for row in document["rows"])
+        == sum(row.differs for row in found.rows)
+        > 0
+    )
     with pytest.raises(KeyError, match="not a row of this comparison"):
         found["word.zebra"]
 
@@ -232,14 +264,27 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
     for share, each, threshold in (
         (matched.false_hits_first, first, 0.7), (matched.false_hits_second, second, matched.second),
     ):  # fmt: skip
-        values = [value for pair, value in zip(each.pairs, each.values, strict=True) if not pair.same]
+        values = [
+            value for pair, value in zip(each.pairs, each.values, strict=True) if not pair.same
+        ]
         assert share == sum(value >= threshold for value in values) / len(values)
     assert found.to_dict()["matched"]["first"] == 0.7
 
 
 def test_where_nothing_could_be_compared_no_difference_is_denied():
-    texts = ["the lift works", "turn it on", "he did not go", "turn it off", "the door is shut", "ok"]
-    found = ws.compare(bag_of_words, deaf_to_negations, texts, "none", requirements=["all.differs <= 0"])
+    texts = [
+        "the lift works",
+        "turn it on",
+        "he did not go",
+        "turn it off",
+        "the door is shut",
+        "ok",
+    ]
+    found = ws.compare(
+        bag_of_words, deaf_to_negations, texts, "none", requirements=["all.differs <= 0"]
+    )
     assert found.rows == () and not found.passed
     with pytest.raises(ws.InputError, match="`texts` holds none of two words or more"):
-        ws.compare(bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none")
+        ws.compare(
+            bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none"
+        )

@@ -14,7 +14,10 @@ BARE = {"tries": 0, "vectors": False}
 
 
 def letters(texts):
-    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    return [
+        [text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"]
+        for text in texts
+    ]
 
 
 def cosine(model, first, second):
@@ -28,7 +31,10 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
     found = explain(model, FIRST, SECOND, vectors=False)
     value, texts = cosine(model, FIRST, SECOND), (FIRST, SECOND)
     assert found.value == pytest.approx(value, abs=1e-6)
-    assert [word.word for word in found.words] == [*FIRST.rstrip("?").split(), *SECOND.rstrip("?").split()]
+    assert [word.word for word in found.words] == [
+        *FIRST.rstrip("?").split(),
+        *SECOND.rstrip("?").split(),
+    ]
     assert found.removal == tuple(word.removal for word in found.words)
     for word in found.words[::4]:
         span, moved = (word.start, word.stop), list(texts)
@@ -39,7 +45,10 @@ def test_every_number_is_that_of_encoding_the_texts_again(model):
             assert word.swap == pytest.approx(cosine(model, *moved) - value, abs=1e-6)
     for pair in found.pairs[:3]:
         one, two = found.words[pair.first_at], found.words[pair.second_at]
-        both = cosine(model, *(without(text, (w.start, w.stop)) for text, w in zip(texts, (one, two), strict=True)))
+        both = cosine(
+            model,
+            *(without(text, (w.start, w.stop)) for text, w in zip(texts, (one, two), strict=True)),
+        )
         assert pair.together == pytest.approx(both - value, abs=1e-6)
         assert pair.alone == pytest.approx(one.removal + two.removal)
 
@@ -53,7 +62,10 @@ def test_a_planted_word_is_what_keeps_the_texts_apart():
     ][:12]
     model = as_model("minilm")
     found = [explain(model, pair.first, pair.second, **BARE).dividing for pair in one_word]
-    hits = [(word.word, word.counterpart) == pair.changed for word, pair in zip(found, one_word, strict=True)]
+    hits = [
+        (word.word, word.counterpart) == pair.changed
+        for word, pair in zip(found, one_word, strict=True)
+    ]
     assert sum(hits) >= 11
     assert found[0].apart > 0
 
@@ -79,7 +91,9 @@ def test_a_class_and_the_words_that_carry_it():
     found = explain(phi, text, target=2, tries=1)
     whole = phi.encode([text])[0]
     assert found.value == pytest.approx(float(whole[2]))
-    assert found.words[3].removal == pytest.approx(float(phi.encode(["the film was good"])[0, 2] - whole[2]), abs=1e-6)
+    assert found.words[3].removal == pytest.approx(
+        float(phi.encode(["the film was good"])[0, 2] - whole[2]), abs=1e-6
+    )
     assert found.score == "probability of class LABEL_2"
     assert explain(phi, text, **BARE).value == pytest.approx(float(whole.max()))
     with pytest.raises(ws.InputError, match=r"`target` \(=3\) is no class; .* has 0 to 2"):
@@ -107,10 +121,15 @@ def test_what_keeps_texts_apart_most_may_be_a_single_word():
 
 def test_a_function_of_pairs_has_no_vectors_and_says_so():
     def score(first, second):
-        return [len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)]
+        return [
+            len(set(one.split()) & set(two.split())) for one, two in zip(first, second, strict=True)
+        ]
 
     found = explain(as_pair_model(score), "turn it on", "turn it off", tries=0)
-    assert (found.value, [word.removal for word in found.words]) == (2.0, [-1.0, -1.0, 0.0, -1.0, -1.0, 0.0])
+    assert (found.value, [word.removal for word in found.words]) == (
+        2.0,
+        [-1.0, -1.0, 0.0, -1.0, -1.0, 0.0],
+    )
     assert (found.pairs, {word.farthest for word in found.words}) == ((), {None})
     assert len(found.notes) == 1
     assert "where gradients are needed score cannot be used" in found.notes[0]
@@ -131,7 +150,9 @@ def test_a_text_of_one_word_is_compared_with_a_longer_one():
 
 def test_a_long_text_has_every_removal_and_swaps_of_its_leading_words():
     """A text of n words costs n + 1 encodings, and `tries` for each leading word; pairs of words cost none."""
-    texts = [" ".join([first, second] * 20) for first, second in (("dentist", "pear"), ("sofa", "tiger"))]
+    texts = [
+        " ".join([first, second] * 20) for first, second in (("dentist", "pear"), ("sofa", "tiger"))
+    ]
     calls = []
 
     def counted(texts):
@@ -147,7 +168,9 @@ def test_a_long_text_has_every_removal_and_swaps_of_its_leading_words():
     for side in (0, 1):
         words = [word for word in found.words if word.side == side]
         leading = sorted(words, key=lambda word: -abs(word.removal))[:5]
-        assert {word.span for word in words if word.swap is not None} == {word.span for word in leading}
+        assert {word.span for word in words if word.swap is not None} == {
+            word.span for word in leading
+        }
     assert sum("leaders=40" in note for note in found.notes) == 2
     whole = explain(model, *texts, tries=3, leaders=40)
     assert whole.removal == found.removal
@@ -165,7 +188,11 @@ def test_vectors_of_the_leading_words_alone_are_moved():
 
 @pytest.mark.parametrize(
     ("model", "options"),
-    [(letters, {}), (letters, {"tries": 0, "vectors": False}), ((model_of("bert"), tokenizer()), {"leaders": 2})],
+    [
+        (letters, {}),
+        (letters, {"tries": 0, "vectors": False}),
+        ((model_of("bert"), tokenizer()), {"leaders": 2}),
+    ],
 )
 def test_progress_reaches_its_total_and_never_passes_it(model, options):
     """Also where words have fewer candidates than `tries`, or the model no gradients."""
@@ -183,7 +210,9 @@ def test_progress_reaches_its_total_and_never_passes_it(model, options):
 
 
 def test_of_a_score_that_no_word_moves_no_word_is_named():
-    said = explain(lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off").answer
+    said = explain(
+        lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off"
+    ).answer
     assert [line for line in said if "no word moves it" in line] == list(said[1:3])
     assert not any("'" in line for line in said[:3])
 

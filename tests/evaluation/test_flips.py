@@ -53,11 +53,19 @@ def test_every_number_is_that_of_classifying_again(found):
         at = int(moderation([text])[0].argmax())
         changes = [(word.removal, word.removed_to, without(text, (word.start, word.stop)))]
         if word.swapped_for is not None:
-            changes += [(word.swap, word.swapped_to, with_word(text, (word.start, word.stop), word.swapped_for))]
+            changes += [
+                (
+                    word.swap,
+                    word.swapped_to,
+                    with_word(text, (word.start, word.stop), word.swapped_for),
+                )
+            ]
         for value, to, changed in changes:
             again = moderation([changed])[0]
             assert value == pytest.approx(float(again[at] - moderation([text])[0, at]))
-            assert to == (None if int(again.argmax()) == at else ("fine", "rude")[int(again.argmax())])
+            assert to == (
+                None if int(again.argmax()) == at else ("fine", "rude")[int(again.argmax())]
+            )
 
 
 def test_a_rule_without_a_decisive_word_names_none():
@@ -93,14 +101,20 @@ def test_a_radius_is_attained_and_random_directions_need_more(phi):
             continue
         rows = torch.tensor([word.rows] * 500)
         drawn = torch.randn(500, len(word.rows), X.rows.shape[1], generator=random)
-        steps = torch.nn.functional.normalize(drawn, dim=2) * X.rows[list(word.rows)].norm(dim=1, keepdim=True)
+        steps = torch.nn.functional.normalize(drawn, dim=2) * X.rows[list(word.rows)].norm(
+            dim=1, keepdim=True
+        )
         with torch.no_grad():
             labels = phi.features(perturbed_texts(X.rows, rows, 0.2 * radius * steps)).argmax(dim=1)
         assert (labels == label).all()
 
 
 def test_a_transformer_has_radii_and_comes_back_from_a_file(phi, tmp_path):
-    texts = [f"the {noun} was {state}" for noun in ("film", "end", "don") for state in ("good", "bad", "not long")]
+    texts = [
+        f"the {noun} was {state}"
+        for noun in ("film", "end", "don")
+        for state in ("good", "bad", "not long")
+    ]
     found = ws.label_flips(phi, texts, tries=2, radius_texts=4)
     assert {word.text for word in found.words if word.radius is not None} <= {0, 1, 2, 3}
     assert any(row.radius is not None for row in found.classes)
@@ -115,7 +129,10 @@ def test_a_transformer_has_radii_and_comes_back_from_a_file(phi, tmp_path):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda texts: [[1.0]] * len(texts), "gives one number a text; a classifier gives one for each class"),
+        (
+            lambda texts: [[1.0]] * len(texts),
+            "gives one number a text; a classifier gives one for each class",
+        ),
         (3, "is no classifier"),
     ],
 )

@@ -22,7 +22,9 @@ with (Path(__file__).parent / "guard_pairs.csv").open(encoding="utf-8", newline=
 with (Path(__file__).parent / "guard_reworded.csv").open(encoding="utf-8", newline="") as _file:
     REWORDED = list(csv.DictReader(_file))
 PARTS = ["tuning", "held out", "another writer"]
-SENTENCES = [row[side] for row in csv.DictReader(_FILE.splitlines()) for side in ("first", "second")]
+SENTENCES = [
+    row[side] for row in csv.DictReader(_FILE.splitlines()) for side in ("first", "second")
+]
 
 
 @pytest.mark.parametrize(("verdict", "kind", "first", "second"), PAIRS)
@@ -56,7 +58,12 @@ def test_the_same_in_other_words_is_seldom_called_different(part):
 def test_the_published_price_is_that_of_the_other_writers_pairs():
     opposites, near = (verdicts(meaning, "another writer") for meaning in ("different", "same"))
     published = [int(number) for number in re.findall(r"\d+", MEASURED)]
-    assert published == [len(opposites), len(near), opposites.count("different"), near.count("different")]
+    assert published == [
+        len(opposites),
+        len(near),
+        opposites.count("different"),
+        near.count("different"),
+    ]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -68,12 +75,18 @@ def test_an_opposite_is_never_called_the_same(part):
 
 def test_reworded_pairs_in_either_order():
     for pair in REWORDED:
-        assert ws.guard(pair["first"], pair["second"]).verdict == ws.guard(pair["second"], pair["first"]).verdict, pair
+        assert (
+            ws.guard(pair["first"], pair["second"]).verdict
+            == ws.guard(pair["second"], pair["first"]).verdict
+        ), pair
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_spans_are_of_the_text_as_it_was_given(form):
-    first, second = (unicodedata.normalize(form, f"The café on Ålgatan is {state}.") for state in ("open", "closed"))
+    first, second = (
+        unicodedata.normalize(form, f"The café on Ålgatan is {state}.")
+        for state in ("open", "closed")
+    )
     judgement = ws.guard(first, second)
     assert [first[start:end] for start, end in judgement.first] == ["open"]
     assert [second[start:end] for start, end in judgement.second] == ["closed"]
@@ -90,7 +103,9 @@ def test_a_second_opinion_is_asked_where_the_rules_are_unsure():
     assert judge("It is on.", "It is off.").verdict == "different"
     assert judge("It is on.", "It's on").verdict == "same"
     assert not asked
-    assert [judge("Add nutmeg.", f"Add {spice}.").verdict for spice in ("cinnamon", "salt", "pepper")] == [
+    assert [
+        judge("Add nutmeg.", f"Add {spice}.").verdict for spice in ("cinnamon", "salt", "pepper")
+    ] == [
         "same",
         "different",
         "unsure",
@@ -121,7 +136,10 @@ def test_hostile_texts_are_judged(text):
 
 def lines_run(unit, words):
     """Lines of Python that judging two texts of so many words runs, the second in the other order."""
-    first, second = (" ".join(unit.format(k) for k in order) for order in (range(words), reversed(range(words - 1))))
+    first, second = (
+        " ".join(unit.format(k) for k in order)
+        for order in (range(words), reversed(range(words - 1)))
+    )
     count = 0
 
     def step(frame, event, argument):
@@ -138,7 +156,9 @@ def lines_run(unit, words):
     return count
 
 
-@pytest.mark.parametrize("unit", ["not", "open the door before 5 pm", "a-", "1.", "'", "w{}", "]!", "1 000"])
+@pytest.mark.parametrize(
+    "unit", ["not", "open the door before 5 pm", "a-", "1.", "'", "w{}", "]!", "1 000"]
+)
 def test_a_text_eight_times_as_long_takes_eight_times_as_much_work(unit):
     """A quadratic step would make it 64 times."""
     ws.guard("warm", "up")

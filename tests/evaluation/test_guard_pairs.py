@@ -13,7 +13,9 @@ PAIRS = [(f"Plan {k} is ready.", f"Plan {k + k % 2} is ready.") for k in range(1
 @pytest.mark.parametrize("workers", [None, 2])
 def test_each_pair_is_judged_as_by_itself(workers):
     done = []
-    guarded = ws.guard_pairs(PAIRS, workers=workers, progress=lambda count, total: done.append((count, total)))
+    guarded = ws.guard_pairs(
+        PAIRS, workers=workers, progress=lambda count, total: done.append((count, total))
+    )
     assert list(guarded.judgements) == [ws.guard(*pair) for pair in PAIRS]
     assert guarded.counts == {"same": 650, "different": 650, "unsure": 0}
     assert done[-1] == (1300, 1300)
@@ -21,9 +23,14 @@ def test_each_pair_is_judged_as_by_itself(workers):
 
 
 def test_rows_keep_their_columns():
-    rows = [{"id": 7, "first": "on", "second": "off", "tags": ["a"]}, {"second": "The lift", "first": "a lift"}]
+    rows = [
+        {"id": 7, "first": "on", "second": "off", "tags": ["a"]},
+        {"second": "The lift", "first": "a lift"},
+    ]
     guarded = ws.guard_pairs(rows)
-    assert [{k: row[k] for k in row if k not in ("verdict", "reason")} for row in guarded.rows()] == rows
+    assert [
+        {k: row[k] for k in row if k not in ("verdict", "reason")} for row in guarded.rows()
+    ] == rows
     assert [row["verdict"] for row in guarded.rows()] == ["different", "same"]
     assert list(guarded.to_pandas()["verdict"]) == ["different", "same"]
 
@@ -51,7 +58,9 @@ def test_a_wrong_row_is_named(pairs, said):
 def test_a_failed_write_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "out.parquet"
     path.write_bytes(b"before")
-    guarded = ws.guard_pairs([{"first": "a", "second": "b", "x": 1}, {"first": "a", "second": "b", "x": "one"}])
+    guarded = ws.guard_pairs(
+        [{"first": "a", "second": "b", "x": 1}, {"first": "a", "second": "b", "x": "one"}]
+    )
     with pytest.raises(ws.InputError, match="Parquet"):
         guarded.write(path)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"before"]
@@ -62,14 +71,23 @@ def test_a_text_that_meets_many_is_read_once(monkeypatch):
 
     scanned = []
     scan = tokens._scanned
-    monkeypatch.setattr(tokens, "_scanned", lambda text, language: scanned.append(text) or scan(text, language))
-    ws.guard_pairs([("Which of the plans is read once?", f"Which of the plans is read {k} times?") for k in range(50)])
+    monkeypatch.setattr(
+        tokens, "_scanned", lambda text, language: scanned.append(text) or scan(text, language)
+    )
+    ws.guard_pairs(
+        [
+            ("Which of the plans is read once?", f"Which of the plans is read {k} times?")
+            for k in range(50)
+        ]
+    )
     assert scanned.count("which of the plans is read once?") == 1
 
 
 def test_a_file_is_judged_without_torch(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("first,second\non,off\n", encoding="utf-8")
-    code = f"import sys, wordsens as ws; ws.guard_pairs({str(path)!r}); print('torch' in sys.modules)"
+    code = (
+        f"import sys, wordsens as ws; ws.guard_pairs({str(path)!r}); print('torch' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False"]

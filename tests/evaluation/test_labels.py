@@ -31,7 +31,9 @@ def test_another_digit_operator_or_unit_is_never_the_same(made):
 
 
 def test_formatting_is_the_same(made):
-    verdicts = [ws.guard(label.text, variant).verdict for label in made for variant in label.variants]
+    verdicts = [
+        ws.guard(label.text, variant).verdict for label in made for variant in label.variants
+    ]
     assert verdicts.count("same") >= 0.9 * len(verdicts)
     assert verdicts.count("different") <= 0.01 * len(verdicts)
 
@@ -46,19 +48,29 @@ def test_labels_that_met_by_chance_are_not_the_same():
 def test_the_order_of_two_labels_does_not_matter():
     for label in labels((*CHOSEN_ON, *HELD_OUT), 500, seed=3):
         for other in (*label.variants, *label.changed):
-            assert ws.guard(label.text, other).verdict == ws.guard(other, label.text).verdict, (label.text, other)
+            assert ws.guard(label.text, other).verdict == ws.guard(other, label.text).verdict, (
+                label.text,
+                other,
+            )
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("mw-03", "mw-3"), ("a-17-086", "a-17-86"), ("007", "7"), ("unit03", "unit3"), ("Room 05", "Room 5")],
+    [
+        ("mw-03", "mw-3"),
+        ("a-17-086", "a-17-86"),
+        ("007", "7"),
+        ("unit03", "unit3"),
+        ("Room 05", "Room 5"),
+    ],
 )
 def test_leading_zeros_are_left_to_the_reader(first, second):
     assert ws.guard(first, second).verdict == "unsure"
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("05 May 2024", "5 May 2024"), ("05:30 pm", "5:30 pm"), ("9.05 kg", "9.05kg")]
+    ("first", "second"),
+    [("05 May 2024", "5 May 2024"), ("05:30 pm", "5:30 pm"), ("9.05 kg", "9.05kg")],
 )
 def test_leading_zeros_of_dates_and_times_are_formatting(first, second):
     assert ws.guard(first, second).verdict == "same"
@@ -66,7 +78,8 @@ def test_leading_zeros_of_dates_and_times_are_formatting(first, second):
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "merge.md").read_text(encoding="utf-8")
 MERGED, APART = (
-    re.findall(r"^\| `(.+?)` \| `(.+?)` \|(.*)\|$", part, re.MULTILINE) for part in GUIDE.split("| must not merge |")
+    re.findall(r"^\| `(.+?)` \| `(.+?)` \|(.*)\|$", part, re.MULTILINE)
+    for part in GUIDE.split("| must not merge |")
 )
 
 
@@ -76,7 +89,10 @@ def test_the_tables_of_the_guide_are_read():
 
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
-    [*((first, second, "same") for first, second, _ in MERGED), *((a, b, said.strip()) for a, b, said in APART)],
+    [
+        *((first, second, "same") for first, second, _ in MERGED),
+        *((a, b, said.strip()) for a, b, said in APART),
+    ],
 )
 def test_a_row_of_the_merge_tables(first, second, verdict):
     assert ws.guard(first, second).verdict == ws.guard(second, first).verdict == verdict

@@ -39,7 +39,9 @@ def test_every_number_is_that_of_the_models_own_hidden_states(tiny):
     for pair in PAIRS:
         for text in (pair.first, pair.second):
             with torch.no_grad():
-                hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+                hidden = model(
+                    **tokenizer(text, return_tensors="pt"), output_hidden_states=True
+                ).hidden_states
             states[text] = [layer[0].double().numpy() for layer in hidden]
     assert sorted({row.layer for row in found}) == [0, 1, 2, 3]
 
@@ -50,9 +52,16 @@ def test_every_number_is_that_of_the_models_own_hidden_states(tiny):
     for row in found:
         pair = next(pair for pair in PAIRS if pair.kind == row.kind)
         one, two = (states[text][row.layer] for text in (pair.first, pair.second))
-        cosines = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in two] for a in one])
-        assert row.rows == pytest.approx(1 - min(cosines.max(axis=0).min(), cosines.max(axis=1).min()), abs=1e-5)
-        apart = {each.kind: 1 - pooled(each.first, row.layer) @ pooled(each.second, row.layer) for each in PAIRS}
+        cosines = np.array(
+            [[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in two] for a in one]
+        )
+        assert row.rows == pytest.approx(
+            1 - min(cosines.max(axis=0).min(), cosines.max(axis=1).min()), abs=1e-5
+        )
+        apart = {
+            each.kind: 1 - pooled(each.first, row.layer) @ pooled(each.second, row.layer)
+            for each in PAIRS
+        }
         assert row.pooled == pytest.approx(apart[row.kind], abs=1e-5)
         assert row.auc == (apart[row.kind] > apart["same"])
         assert row.auc_synonym == (apart[row.kind] > apart["synonym"])

@@ -14,9 +14,7 @@ PAGES = [
     for name in ("meaning_pages.jsonl", "reviews.jsonl")
     for line in SHIPPED.joinpath(name).read_text(encoding="utf-8").splitlines()
 ]
-SMALL_NUMBERS = (
-    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred thousand"
-)
+SMALL_NUMBERS = "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred thousand"
 MATTERS = {
     "negation": r"\b(?:not|no|never|nobody|nothing|nowhere|none|neither|nor|without)\b|n['’]t\b",
     "number": rf"\d[\d.,:]*\d|\d|\b(?:{SMALL_NUMBERS.replace(' ', '|')}|first|second|third)\b",
@@ -28,7 +26,9 @@ FILLERS = r"\b(?:very|really|just|quite|also|even|still|already|please|simply|so
 
 def deletions(pattern, each=1):
     """The texts that are shipped, without one match of the pattern at a time; of the matches each so many-th."""
-    matches = [(text, match) for text in PAGES for match in re.finditer(pattern, text, re.IGNORECASE)]
+    matches = [
+        (text, match) for text in PAGES for match in re.finditer(pattern, text, re.IGNORECASE)
+    ]
     for text, match in matches[::each]:
         start, stop = match.span()
         yield text, text[:start].removesuffix(" ") + text[stop:], start, stop
@@ -45,7 +45,9 @@ def test_a_deleted_word_that_matters_is_named_with_its_place(kind):
 
 
 def test_a_deleted_filler_is_no_loss():
-    alarms = [bool(ws.lost_meaning(text, shorter)) for text, shorter, *_ in deletions(FILLERS, each=5)]
+    alarms = [
+        bool(ws.lost_meaning(text, shorter)) for text, shorter, *_ in deletions(FILLERS, each=5)
+    ]
     assert len(alarms) > 200
     assert sum(alarms) < 0.03 * len(alarms)
 
@@ -86,7 +88,11 @@ def test_what_is_said_in_another_way_is_kept(original, rewritten):
 @pytest.mark.parametrize(
     ("original", "rewritten", "losses"),
     [
-        ("Refund only if it isn't worn.", "Refund if it is worn.", [("only", "only"), ("negation", "isn't")]),
+        (
+            "Refund only if it isn't worn.",
+            "Refund if it is worn.",
+            [("only", "only"), ("negation", "isn't")],
+        ),
         ("Open it unless Marta objects.", "Open it.", [("condition", "unless"), ("name", "Marta")]),
         ("Pay at most 40 euros.", "Pay 40 euros.", [("condition", "at most")]),
         ("Use over 3 cups.", "Use 3 cups.", [("condition", "over")]),
@@ -104,7 +110,11 @@ def test_what_is_said_in_another_way_is_kept(original, rewritten):
         ("Due on 3 May 2024.", "Due on 3 May.", [("time", "3 May 2024")]),
         ("Send it on Monday.", "Send it.", [("time", "Monday")]),
         ("You may leave.", "You leave.", [("modality", "may")]),
-        ("All may enter, except when it rains.", "All may enter when it rains.", [("condition", "except")]),
+        (
+            "All may enter, except when it rains.",
+            "All may enter when it rains.",
+            [("condition", "except")],
+        ),
         ("Nobody's hurt.", "It's hurt.", [("negation", "Nobody's")]),
     ],
 )

@@ -32,14 +32,18 @@ LEFT = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "sentence", "opposite"), [*MADE, *((*left, None) for left in LEFT)])
+@pytest.mark.parametrize(
+    ("kind", "sentence", "opposite"), [*MADE, *((*left, None) for left in LEFT)]
+)
 def test_what_a_rule_makes_and_leaves_alone(kind, sentence, opposite):
     assert RULES[kind](sentence) in (opposite, sentence if opposite is None else opposite)
 
 
 def test_pairs_are_made_sentence_by_sentence_with_their_source():
     made = ws.near_misses([ws.Document("Enable sync. It is safe.", source="faq/1"), "Hello."])
-    told = [(pair.kind, pair.first, pair.second, pair.same, pair.columns["source"]) for pair in made]
+    told = [
+        (pair.kind, pair.first, pair.second, pair.same, pair.columns["source"]) for pair in made
+    ]
     assert told == [
         ("negation", "It is safe.", "It is not safe.", False, "faq/1"),
         ("antonym", "It is safe.", "It is dangerous.", False, "faq/1"),

@@ -40,14 +40,19 @@ def test_the_word_before_tells_nouns_from_verbs():
 
 
 def test_an_article_agrees_with_what_is_offered():
-    for article, word, initials in (("an", "orange", "aeiou"), ("a", "lemon", "bcdfghjklmnpqrstvwxyz")):
+    for article, word, initials in (
+        ("an", "orange", "aeiou"),
+        ("a", "lemon", "bcdfghjklmnpqrstvwxyz"),
+    ):
         others = offered(f"Eat {article} {word} now", word)
         assert others
         assert {other[0] for other in others} <= set(initials)
 
 
 def test_no_word_is_offered_for_itself_or_for_a_synonym():
-    listed = {word.strip(",:>") for line in lines_of("substitutes.txt") for word in line.split()} - {""}
+    listed = {
+        word.strip(",:>") for line in lines_of("substitutes.txt") for word in line.split()
+    } - {""}
     alike = synonyms()
     for word in listed:
         others = offered(f"So {word} ends", word) if word not in ("So", "ends") else ()
@@ -63,4 +68,7 @@ def test_negations_and_words_of_grammar_stay_of_their_kind_or_turn_it():
             of_grammar = text[slice(*span)].lower() in FUNCTION_WORDS
             for other in substitutes(text, span):
                 if kind_of(other) != "negation" and kind_of(text[slice(*span)]) != "negation":
-                    assert (other.lower() in FUNCTION_WORDS) == of_grammar, (text[slice(*span)], other)
+                    assert (other.lower() in FUNCTION_WORDS) == of_grammar, (
+                        text[slice(*span)],
+                        other,
+                    )

@@ -39,20 +39,30 @@ def adaptive_run(V):
         forward = V.multiply(direction / direction.norm())
         direction = V.multiply_transposed(forward / forward.norm())
     whole = V.multiply(torch.eye(COLUMNS, dtype=torch.float64)).T
-    return whole, torch.stack([moved.norm(), again.norm(), straddling[0], forward.norm(), direction.norm()])
+    return whole, torch.stack(
+        [moved.norm(), again.norm(), straddling[0], forward.norm(), direction.norm()]
+    )
 
 
 def functionals(V):
     """Numbers that name many ways in which the law of the matrix and of its answers could be wrong."""
     whole, answers = adaptive_run(V)
     spectrum = torch.linalg.svdvals(whole)
-    moments = [whole.square().sum(), whole[0, 0], whole[2, 3], whole[1, 4] * whole[5, 0], whole[3, 1] * whole[4, 1]]
+    moments = [
+        whole.square().sum(),
+        whole[0, 0],
+        whole[2, 3],
+        whole[1, 4] * whole[5, 0],
+        whole[3, 1] * whole[4, 1],
+    ]
     return torch.cat([answers, torch.stack(moments), spectrum[[0, -1]]])
 
 
 def draws(kind, count=DRAWS, **options):
     matrices = (
-        kind(ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose=kind.__name__, **options)
+        kind(
+            ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose=kind.__name__, **options
+        )
         for seed in range(count)
     )
     return torch.stack([functionals(V) for V in matrices])
@@ -60,7 +70,9 @@ def draws(kind, count=DRAWS, **options):
 
 def smallest_level(first, second):
     """The smallest p-value over the statistics, times their number."""
-    levels = [stats.ks_2samp(a, b).pvalue for a, b in zip(first.T.numpy(), second.T.numpy(), strict=True)]
+    levels = [
+        stats.ks_2samp(a, b).pvalue for a, b in zip(first.T.numpy(), second.T.numpy(), strict=True)
+    ]
     return min(levels) * len(levels)
 
 
@@ -84,11 +96,16 @@ def test_the_reconstructed_entries_are_independent_standard_gaussians():
     count = 300
     matrices = []
     for seed in range(count):
-        V = OnDemandGaussian(ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="entries")
+        V = OnDemandGaussian(
+            ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="entries"
+        )
         matrices.append(adaptive_run(V)[0].flatten() / DEVIATION)
     entries = torch.stack(matrices)
     assert stats.kstest(entries.flatten().numpy(), "norm").pvalue > FALSE_ALARMS / 3
-    assert stats.kstest(entries.square().sum(dim=1).numpy(), "chi2", args=(entries.shape[1],)).pvalue > FALSE_ALARMS / 3
+    assert (
+        stats.kstest(entries.square().sum(dim=1).numpy(), "chi2", args=(entries.shape[1],)).pvalue
+        > FALSE_ALARMS / 3
+    )
     # An off-diagonal entry of the sample covariance is close to N(0, 1 / count): a union bound over all pairs.
     size = entries.shape[1]
     covariance = (entries.T @ entries / count - torch.eye(size)).fill_diagonal_(0).abs().max()
@@ -99,19 +116,29 @@ def test_the_reconstructed_entries_are_independent_standard_gaussians():
 @pytest.mark.slow
 def test_a_fork_with_a_seed_draws_its_future_from_the_conditional_law(dense_draws):
     def forked(seed):
-        V = OnDemandGaussian(ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="forked")
+        V = OnDemandGaussian(
+            ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="forked"
+        )
         V.multiply(torch.linspace(-1, 1, COLUMNS, dtype=torch.float64))
         V.multiply_block(torch.ones(D, dtype=torch.float64), 0)
         V.multiply_transposed(torch.ones(ROWS, dtype=torch.float64))
         return functionals(V.fork(seed=seed))
 
-    assert smallest_level(dense_draws, torch.stack([forked(seed) for seed in range(DRAWS)])) > FALSE_ALARMS
+    assert (
+        smallest_level(dense_draws, torch.stack([forked(seed) for seed in range(DRAWS)]))
+        > FALSE_ALARMS
+    )
 
 
 def test_single_precision_has_the_same_law(dense_draws):
     def run(seed):
         V = OnDemandGaussian(
-            ROWS, COLUMNS, standard_deviation=DEVIATION, seed=seed, purpose="single", dtype=torch.float32
+            ROWS,
+            COLUMNS,
+            standard_deviation=DEVIATION,
+            seed=seed,
+            purpose="single",
+            dtype=torch.float32,
         )
         q = torch.randn(3, COLUMNS, generator=generator(seed, "queries"))
         answer = V.multiply(q)

@@ -40,7 +40,9 @@ def asked(V, kind, word, stream, count):
 
 KINDS = ["full", "block", "straddling", "full transposed", "block transposed"]
 QUERIES = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, WORDS - 1), st.integers(1, 3)), min_size=1, max_size=12
+    st.tuples(st.sampled_from(KINDS), st.integers(0, WORDS - 1), st.integers(1, 3)),
+    min_size=1,
+    max_size=12,
 )
 
 
@@ -60,7 +62,9 @@ def test_every_answer_belongs_to_one_matrix(queries, seed, scale):
             inside = torch.zeros_like(q)
             inside[:, start:stop] = q[:, start:stop]
             if torch.equal(inside, q):
-                assert torch.allclose(u @ product.T, transposed @ q[:, start:stop].T, rtol=0, atol=1e-10)
+                assert torch.allclose(
+                    u @ product.T, transposed @ q[:, start:stop].T, rtol=0, atol=1e-10
+                )
     q = torch.randn(2, COLUMNS, generator=stream, dtype=torch.float64)
     combined = V.multiply(scale * q[0] - 2 * q[1])
     expected = scale * V.multiply(q[0]) - 2 * V.multiply(q[1])
@@ -72,7 +76,10 @@ def test_every_answer_belongs_to_one_matrix(queries, seed, scale):
 def test_the_same_calls_get_the_same_answers(queries):
     first, second, other = (matrix(seed) for seed in (3, 3, 4))
     for query in queries:
-        answers = [asked(V, *query[:2], generator(5, *query[:2]), query[2])[-1] for V in (first, second, other)]
+        answers = [
+            asked(V, *query[:2], generator(5, *query[:2]), query[2])[-1]
+            for V in (first, second, other)
+        ]
         assert torch.equal(answers[0], answers[1])
         assert not torch.equal(answers[0], answers[2])
 
@@ -97,14 +104,20 @@ def test_a_query_in_the_span_of_earlier_ones_adds_nothing():
     answer = V.multiply(q)
     before = V.queries
     assert torch.allclose(V.multiply(q[0] - 5 * q[2]), answer[0] - 5 * answer[2])
-    assert torch.allclose(V.multiply(torch.cat([q, q, 0 * q])), torch.cat([answer, answer, 0 * answer]))
+    assert torch.allclose(
+        V.multiply(torch.cat([q, q, 0 * q])), torch.cat([answer, answer, 0 * answer])
+    )
     assert V.queries == before == (3, 0)
 
 
 def test_past_its_budget_it_says_what_to_do():
-    V = OnDemandGaussian(1000, 1000, standard_deviation=1.0, seed=0, gaussian_bytes=40 * 2 * 1000 * 8)
+    V = OnDemandGaussian(
+        1000, 1000, standard_deviation=1.0, seed=0, gaussian_bytes=40 * 2 * 1000 * 8
+    )
     V.multiply(torch.eye(1000, dtype=torch.float64)[:30])
-    with pytest.raises(BudgetError, match=r"search fewer words, steps or starts, raise `gaussian_bytes`"):
+    with pytest.raises(
+        BudgetError, match=r"search fewer words, steps or starts, raise `gaussian_bytes`"
+    ):
         V.multiply(torch.eye(1000, dtype=torch.float64)[30:90])
 
 

@@ -30,14 +30,20 @@ def test_a_panel_near_the_span_of_earlier_queries_stays_orthonormal(outside):
     vectors = gaussian(4, 30, seed=5) @ basis + outside * gaussian(4, 200, seed=6)
     parts = decompose(stack, vectors)
     frame = torch.cat([basis, parts.directions])
-    torch.testing.assert_close(frame @ frame.T, torch.eye(len(frame), dtype=frame.dtype), rtol=0, atol=1e-13)
-    torch.testing.assert_close(torch.cat([parts.old, parts.new], dim=1) @ frame, vectors, rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        frame @ frame.T, torch.eye(len(frame), dtype=frame.dtype), rtol=0, atol=1e-13
+    )
+    torch.testing.assert_close(
+        torch.cat([parts.old, parts.new], dim=1) @ frame, vectors, rtol=0, atol=1e-12
+    )
     assert len(parts.directions) == 4
 
 
 def problems(b, m, rank):
     factors = torch.randn(b, m, rank, generator=generator(0, "factors"), dtype=torch.float64)
-    return factors @ factors.mT, torch.randn(b, m, generator=generator(0, "starts"), dtype=torch.float64)
+    return factors @ factors.mT, torch.randn(
+        b, m, generator=generator(0, "starts"), dtype=torch.float64
+    )
 
 
 def test_the_whole_space_gives_every_eigenvalue():
@@ -62,7 +68,9 @@ def test_an_exhausted_space_is_completed():
     matrices, start = problems(2, 9, 3)
     basis, rotation, values = lanczos(lambda q: torch.einsum("bij,bj->bi", matrices, q), start, 9)
     torch.testing.assert_close(basis @ basis.mT, torch.eye(9, dtype=torch.float64).expand(2, 9, 9))
-    torch.testing.assert_close(values, torch.linalg.eigvalsh(matrices).flip(1), rtol=1e-6, atol=1e-12)
+    torch.testing.assert_close(
+        values, torch.linalg.eigvalsh(matrices).flip(1), rtol=1e-6, atol=1e-12
+    )
     ritz = rotation @ basis
     torch.testing.assert_close(ritz @ matrices, values.unsqueeze(2) * ritz, rtol=1e-6, atol=1e-11)
 

@@ -47,7 +47,9 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     assert any(value > 0.1 for value in known)
 
 
-@pytest.mark.parametrize(("name", "word"), [("softmax", "all"), ("relu", 0), ("rf", 1), ("rf", "all")])
+@pytest.mark.parametrize(
+    ("name", "word"), [("softmax", "all"), ("relu", 0), ("rf", 1), ("rf", "all")]
+)
 def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
     texts, labels, x = data()
     phi = ws.RandomFeatures(WORDS, D, 40) if name == "rf" else ws.RandomAttentionFeatures(D, name)
@@ -65,7 +67,9 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
         assert frontier.at(limit) == float(frontier.errors[index])
     assert frontier.at(0.01) == frontier.error_unchanged
     assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
-    penalized = new.generalization(word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT)
+    penalized = new.generalization(
+        word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
+    )
     inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
     if inside:
         assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
@@ -78,6 +82,8 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
     best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)
     on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
     for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
-        best.see(torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double())
+        best.see(
+            torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double()
+        )
     assert best.perturbations.tolist() == inside.tolist()
     assert best.words.tolist() == [2]

@@ -5,7 +5,12 @@ import torch
 
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.functionals import AttentionFunctionals, DenseFunctionals, PlainFunctionals, word_functionals
+from wordsens.maps.functionals import (
+    AttentionFunctionals,
+    DenseFunctionals,
+    PlainFunctionals,
+    word_functionals,
+)
 from wordsens.seeds import generator
 
 N, D = 6, 10
@@ -22,8 +27,14 @@ MAPS = {
     },
     "rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="dense")),
     "lazy rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="lazy")),
-    "drf": (DenseFunctionals, lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="dense")),
-    "lazy drf": (DenseFunctionals, lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="lazy")),
+    "drf": (
+        DenseFunctionals,
+        lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="dense"),
+    ),
+    "lazy drf": (
+        DenseFunctionals,
+        lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="lazy"),
+    ),
 }
 
 
@@ -36,10 +47,15 @@ def test_values_and_gradients_agree_with_the_definition(name):
     kind, build = MAPS[name]
     phi, X = build(), drawn(N, D, purpose="text")
     thetas = drawn(3, phi(X).numel(), purpose="thetas")
-    structured, plain = word_functionals(phi, X, thetas), PlainFunctionals(phi, X, thetas, memory_budget=1 << 28)
+    structured, plain = (
+        word_functionals(phi, X, thetas),
+        PlainFunctionals(phi, X, thetas, memory_budget=1 << 28),
+    )
     assert type(structured) is kind
     words = torch.arange(18) % N
-    delta = drawn(18, D, purpose="delta") * torch.logspace(-3, 0.5, 18, dtype=torch.float64).unsqueeze(1)
+    delta = drawn(18, D, purpose="delta") * torch.logspace(
+        -3, 0.5, 18, dtype=torch.float64
+    ).unsqueeze(1)
 
     def pull(values):
         return torch.cos(values) * torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
@@ -55,7 +71,10 @@ def test_values_and_gradients_agree_with_the_definition(name):
 def test_chunks_of_a_small_budget_change_nothing(name):
     phi, X = MAPS[name][1](), drawn(N, D, purpose="text")
     thetas = drawn(2, phi(X).numel(), purpose="thetas")
-    whole, pieces = word_functionals(phi, X, thetas), word_functionals(phi, X, thetas, memory_budget=1)
+    whole, pieces = (
+        word_functionals(phi, X, thetas),
+        word_functionals(phi, X, thetas, memory_budget=1),
+    )
     assert pieces.chunk() == 1 < whole.chunk()
     delta, words = drawn(7, D, purpose="delta"), torch.arange(7) % N
     for one, other in zip(

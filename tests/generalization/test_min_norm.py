@@ -57,7 +57,9 @@ def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
     update = fit.update(x.flatten(), "retrained")
     after = dense(np.vstack([Phi, psi]), np.append(labels.numpy(), 1.0))
     assert np.abs(fit.theta.numpy() - theta).max() < 1e-12
-    assert np.abs((fit.theta + update.direction * (1.0 - psi @ theta)).numpy() - after).max() < 1e-12
+    assert (
+        np.abs((fit.theta + update.direction * (1.0 - psi @ theta)).numpy() - after).max() < 1e-12
+    )
     assert update.alignment < 1
 
 
@@ -72,9 +74,16 @@ def test_streamed_features_give_what_stored_ones_give(dtype):
     assert stored.gram().dtype is torch.float64
     assert torch.allclose(stored.gram(), streamed.gram(), rtol=0, atol=tolerance)
     vectors = torch.randn(2, 32, generator=generator(0, "vectors"), dtype=torch.float64)
-    assert torch.allclose(stored.inner_products(vectors), streamed.inner_products(vectors), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(
+        stored.inner_products(vectors),
+        streamed.inner_products(vectors),
+        rtol=0,
+        atol=10 * tolerance,
+    )
     weights = torch.randn(3, 13, generator=generator(0, "weights"), dtype=torch.float64)
-    assert torch.allclose(stored.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance)
+    assert torch.allclose(
+        stored.combine(weights), streamed.combine(weights), rtol=0, atol=10 * tolerance
+    )
 
 
 def test_a_lazy_map_and_a_dense_map_interpolate_alike():
@@ -109,11 +118,16 @@ def test_conditioning_reports_the_extreme_eigenvalues():
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
     # Integers: the Gram matrix is exactly singular, and Cholesky meets an exact zero.
     texts = torch.tensor([[[3.0, 4.0, 0.0]], [[3.0, 4.0, 0.0]]], dtype=torch.float64)
-    with pytest.warns(ConditioningWarning, match="singular to rounding; .* was added to its diagonal"):
+    with pytest.warns(
+        ConditioningWarning, match="singular to rounding; .* was added to its diagonal"
+    ):
         fit = fit_min_norm(IDENTITY, texts, [1, 1])
     assert fit.conditioning.jitter > 0
     assert torch.allclose(fit.predict(texts), torch.ones(2, dtype=torch.float64), atol=1e-6)
-    with warnings.catch_warnings(), pytest.raises(SingularGramError, match="leave out repeated texts"):
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(SingularGramError, match="leave out repeated texts"),
+    ):
         warnings.simplefilter("ignore", ConditioningWarning)
         fit_min_norm(IDENTITY, texts, [1, -1])  # with two labels it is beyond repair
 
@@ -132,4 +146,6 @@ def test_float32_features_with_a_float64_gram_stay_close_to_float64():
         fit_min_norm(RandomAttentionFeatures(16, seed=0, dtype=kind), texts, labels)
         for kind in (torch.float64, torch.float32)
     ]
-    assert torch.allclose(fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm()))
+    assert torch.allclose(
+        fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm())
+    )

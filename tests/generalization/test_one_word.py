@@ -83,17 +83,23 @@ def test_every_reported_number_is_that_of_the_dense_formulas(name, training, y):
     word=st.integers(0, WORDS - 1),
     length=st.floats(0.0, 3.0),
 )
-def test_the_identity_holds_and_the_finite_sample_bound_is_never_violated(name, training, seed, y, word, length):
+def test_the_identity_holds_and_the_finite_sample_bound_is_never_violated(
+    name, training, seed, y, word, length
+):
     phi = build(name, seed)
     new = learned(phi, seed, y)
-    delta = torch.nn.functional.normalize(torch.randn(D, generator=generator(seed, "d"), dtype=torch.float64), dim=0)
+    delta = torch.nn.functional.normalize(
+        torch.randn(D, generator=generator(seed, "d"), dtype=torch.float64), dim=0
+    )
     variant = new.rows.clone()
     variant[word] += length * math.sqrt(D) * delta
     before, variant_before, after, alignment = dense_outputs(phi, seed, y, variant, training)
     identity = (variant_before - before) + (alignment - 1) * (y - before)
     assert after - y == pytest.approx(identity, abs=1e-9 * max(1.0, abs(after), abs(alignment)))
     outputs = new.outputs(word, variant[word] - new.rows[word], training)
-    assert outputs.after - y == pytest.approx(outputs.shift + (outputs.alignment - 1) * new.surprise, abs=1e-10)
+    assert outputs.after - y == pytest.approx(
+        outputs.shift + (outputs.alignment - 1) * new.surprise, abs=1e-10
+    )
     assert outputs.after == pytest.approx(after, abs=1e-8)
     bound = max(0.0, 2 - abs(variant_before - before) - abs(alignment - 1) * abs(y - before)) ** 2
     assert outputs.error >= bound - 1e-9 * max(1.0, outputs.error)
@@ -109,8 +115,13 @@ def test_objectives_come_lowest_where_they_are_asked_for(name):
     assert found["error"].error <= min(g.error for g in found.values()) + 1e-4
     penalized = {objective: g.error + g.gamma**2 for objective, g in found.items()}
     assert penalized["penalized-error"] <= min(penalized.values()) + 1e-2
-    assert abs(found["alignment"].alignment + 1) <= min(abs(g.alignment + 1) for g in found.values()) + 1e-2
-    assert found["alignment"].alignment == pytest.approx(found["fine-tuned-alignment"].alignment, abs=2e-2)
+    assert (
+        abs(found["alignment"].alignment + 1)
+        <= min(abs(g.alignment + 1) for g in found.values()) + 1e-2
+    )
+    assert found["alignment"].alignment == pytest.approx(
+        found["fine-tuned-alignment"].alignment, abs=2e-2
+    )
     for objective, g in found.items():
         assert g.bound <= g.error + 1e-9
         if objective.endswith("alignment") and objective != "retrained-alignment":
@@ -126,7 +137,9 @@ def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius
     least = (2 - radius * theta.norm(dim=1)).clamp(min=0).square()
     asked = {"training": training, "objective": "error", "radius": radius, **SHORT}
     for word in (0, 3):
-        assert new.generalization(word, **asked).error == pytest.approx(float(least[word]), abs=1e-4)
+        assert new.generalization(word, **asked).error == pytest.approx(
+            float(least[word]), abs=1e-4
+        )
     best = new.generalization("all", **asked)
     assert best.error == pytest.approx(float(least.min()), abs=1e-4)
     assert float(least[best.word]) == pytest.approx(float(least.min()), abs=1e-4)
@@ -146,7 +159,9 @@ def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
     assert g.error == pytest.approx(new.generalization(g.word, objective="error").error, abs=1e-6)
     variant = new.rows.clone()
     variant[g.word] += g.perturbation
-    assert dense_outputs(phi, 0, 1, variant, "fine-tuned")[2] == pytest.approx(g.output_after, abs=1e-9)
+    assert dense_outputs(phi, 0, 1, variant, "fine-tuned")[2] == pytest.approx(
+        g.output_after, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("name", "is_random"), [("rf", True), ("raf", False)])
@@ -160,9 +175,13 @@ def test_theorem_conditions_say_what_is_known(name, is_random):
 
 
 def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
-    g = learned(build("raf"), ridge=2.0).generalization(training="retrained", objective="error", **SHORT)
+    g = learned(build("raf"), ridge=2.0).generalization(
+        training="retrained", objective="error", **SHORT
+    )
     shift = g.variant_output_before - g.output_before
-    assert g.output_after - 1 == pytest.approx(shift + (g.alignment - 1) * (1 - g.output_before), abs=1e-10)
+    assert g.output_after - 1 == pytest.approx(
+        shift + (g.alignment - 1) * (1 - g.output_before), abs=1e-10
+    )
     assert g.text_output_after < 1 - 1e-3
 
 
@@ -171,8 +190,13 @@ def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
     texts, labels, x = data()
     phi, plan = ws.RandomFeatures(WORDS, D, 400, seed=0), ws.SearchPlan(starts=1, steps=5)
     twin = ws.gaussian_text(WORDS, D, seed=99).rows
-    twice = ws.fit_min_norm(phi, [*texts, twin, twin + 1e-7 * torch.ones_like(twin)], [*labels, 1, 1])
-    well, ill = learned(phi).generalization(search=plan), ws.NewText(twice, x, 1).generalization(search=plan)
+    twice = ws.fit_min_norm(
+        phi, [*texts, twin, twin + 1e-7 * torch.ones_like(twin)], [*labels, 1, 1]
+    )
+    well, ill = (
+        learned(phi).generalization(search=plan),
+        ws.NewText(twice, x, 1).generalization(search=plan),
+    )
     assert (well.conditions.solved, well.conditions.hold) == (True, True)
     assert ill.conditions.condition > 1e13 and ill.gamma < 2
     assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
@@ -190,15 +214,27 @@ def test_bad_input_is_named():
             ws.NewText(*arguments)
     new = ws.NewText(fit, x, 1)
     for call, message in (
-        (lambda: new.generalization(9), r"`word` \(=9\) is out of range: the text has 5 words, 0 to 4"),
+        (
+            lambda: new.generalization(9),
+            r"`word` \(=9\) is out of range: the text has 5 words, 0 to 4",
+        ),
         (lambda: new.generalization("one"), "`word` .* must be an index, or 'all'"),
-        (lambda: new.generalization(training="taught"), "`training` .* must be one of fine-tuned, retrained"),
+        (
+            lambda: new.generalization(training="taught"),
+            "`training` .* must be one of fine-tuned, retrained",
+        ),
         (lambda: new.generalization(radius=0), "`radius` .* must be a positive finite number"),
         (lambda: new.frontier(gammas=()), "`gammas` is empty"),
         (lambda: new.frontier(gammas=(0.5, -1)), "`gammas` .* must be a positive finite number"),
         (lambda: new.outcomes("all"), "`word` .* must be an index here"),
-        (lambda: new.swap(vocabulary=(["a"], x.rows[:2])), "`vocabulary` has 1 words and rows of shape"),
-        (lambda: new.swap(vocabulary=(["a"], 9 * x.rows[:1]), radius=1e-3), "no vocabulary word has"),
+        (
+            lambda: new.swap(vocabulary=(["a"], x.rows[:2])),
+            "`vocabulary` has 1 words and rows of shape",
+        ),
+        (
+            lambda: new.swap(vocabulary=(["a"], 9 * x.rows[:1]), radius=1e-3),
+            "no vocabulary word has",
+        ),
     ):
         with pytest.raises(ws.InputError, match=message):
             call()

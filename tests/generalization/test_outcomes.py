@@ -43,7 +43,9 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
 def test_every_number_is_that_of_its_witness(name):
     new = new_text(name)
     found = new.outcomes(2, gammas=GAMMAS, penalty=0.5)
-    assert {(one.training, one.objective) for one in found.chosen} == set(product(TRAININGS, OBJECTIVES))
+    assert {(one.training, one.objective) for one in found.chosen} == set(
+        product(TRAININGS, OBJECTIVES)
+    )
     assert len(found.chosen) == 8
     for one in found.chosen:
         training, objective = one.training, one.objective
@@ -54,7 +56,9 @@ def test_every_number_is_that_of_its_witness(name):
         features = new.fit.map(rows)
         shift = float((features - new.features) @ new.fit.theta)
         align = {kind: float(features @ new.update(kind).direction) for kind in TRAININGS}
-        assert one.gamma == pytest.approx(abs(shift)) and one.alignment == pytest.approx(align[training])
+        assert one.gamma == pytest.approx(abs(shift)) and one.alignment == pytest.approx(
+            align[training]
+        )
         after = float(features @ new.fit.theta) + align[training] * new.surprise
         assert one.error == pytest.approx((after + new.label) ** 2, abs=1e-9)
         kind = objective.removesuffix("-alignment")
@@ -88,12 +92,20 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
 
 def test_derivatives_agree_with_autograd():
     new = new_text("softmax")
-    named = [Loss.of(training, objective, 0.7) for training, objective in product(TRAININGS, OBJECTIVES)]
+    named = [
+        Loss.of(training, objective, 0.7) for training, objective in product(TRAININGS, OBJECTIVES)
+    ]
     limits = torch.tensor(GAMMAS, dtype=torch.float64)
-    losses = Losses(new, [*named, *(loss for training in TRAININGS for loss in losses_under(training, limits))])
-    values = torch.randn(len(losses), 3, generator=torch.Generator().manual_seed(1)).to(new.rows.dtype)
+    losses = Losses(
+        new, [*named, *(loss for training in TRAININGS for loss in losses_under(training, limits))]
+    )
+    values = torch.randn(len(losses), 3, generator=torch.Generator().manual_seed(1)).to(
+        new.rows.dtype
+    )
     losses.raise_multipliers(values[:, 0])
-    assert bool((losses.multipliers[: len(named)] == 0).all()) and bool((losses.multipliers > 0).any())
+    assert bool((losses.multipliers[: len(named)] == 0).all()) and bool(
+        (losses.multipliers > 0).any()
+    )
     values = values.double().requires_grad_()
     items = torch.arange(len(values))
     loss, slopes = losses.loss(values, items)
@@ -101,6 +113,10 @@ def test_derivatives_agree_with_autograd():
     torch.testing.assert_close(slopes.detach(), expected, rtol=1e-6, atol=1e-6)
     reached = losses.reached(values.detach())
     free = len(named)
-    torch.testing.assert_close(reached[items, items][:free], loss.detach()[:free], rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        reached[items, items][:free], loss.detach()[:free], rtol=1e-6, atol=1e-9
+    )
     outside = values[:, :1].abs() > losses.limit
-    assert bool((reached.isinf() == outside)[(values[:, :1].abs() / losses.limit - 1).abs() > 1e-3].all())
+    assert bool(
+        (reached.isinf() == outside)[(values[:, :1].abs() / losses.limit - 1).abs() > 1e-3].all()
+    )

@@ -13,7 +13,9 @@ NAMES = [f"w{index}" for index in range(25)]
 
 def setting():
     texts = [ws.gaussian_text(WORDS, D, seed=index) for index in range(N_TEXTS + 1)]
-    new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts[:-1], [1, -1, 1] * 3), texts[-1], 1)
+    new = ws.NewText(
+        ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts[:-1], [1, -1, 1] * 3), texts[-1], 1
+    )
     rows = ws.gaussian_text(len(NAMES), D, seed=77).rows
     return new, rows
 
@@ -22,7 +24,9 @@ def setting():
 @pytest.mark.parametrize(("radius", "gamma_limit"), [(None, None), (3.0, None), (None, 0.4)])
 def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma_limit):
     new, rows = setting()
-    g = new.swap(None, training=training, vocabulary=(NAMES, rows), radius=radius, gamma_limit=gamma_limit)
+    g = new.swap(
+        None, training=training, vocabulary=(NAMES, rows), radius=radius, gamma_limit=gamma_limit
+    )
     found = {}
     for word in range(WORDS):
         for name, row in zip(NAMES, rows, strict=True):
@@ -46,7 +50,10 @@ def test_vocabulary_rows_are_those_that_embed_gives_at_the_position():
         for position, token in enumerate(X.tokens):
             if token in wanted:
                 words, rows = vocabulary_rows(
-                    "minilm", position, special_tokens=special, keep=lambda word, token=token: word == token
+                    "minilm",
+                    position,
+                    special_tokens=special,
+                    keep=lambda word, token=token: word == token,
                 )
                 assert words == (token,)
                 assert torch.allclose(rows[0], X.rows[position], rtol=0, atol=1e-5)

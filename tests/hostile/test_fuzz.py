@@ -31,8 +31,14 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
 
 
 def fuzzed(examples):
-    unhurried = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-    return settings(max_examples=examples, derandomize=True, deadline=None, suppress_health_check=unhurried)
+    unhurried = [
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ]
+    return settings(
+        max_examples=examples, derandomize=True, deadline=None, suppress_health_check=unhurried
+    )
 
 
 def survives(call):
@@ -47,7 +53,9 @@ def survives(call):
         return None
 
 
-ODD_NUMBERS = st.sampled_from([0, -1, 1, 2, 10**6, 2**31, 2**63 - 1, 2**63, 10**30, -(2**63) - 1, 1.5, 1e308, 5e-324])
+ODD_NUMBERS = st.sampled_from(
+    [0, -1, 1, 2, 10**6, 2**31, 2**63 - 1, 2**63, 10**30, -(2**63) - 1, 1.5, 1e308, 5e-324]
+)
 NUMBERS = st.one_of(st.integers(-3, 20), ODD_NUMBERS, st.floats(), st.booleans(), st.none())
 SIGNS = st.characters(codec=None, exclude_categories=())
 TEXTS = st.one_of(
@@ -55,9 +63,26 @@ TEXTS = st.one_of(
     st.text(max_size=20),
     st.text(SIGNS, max_size=8),
 )
-NAMES = ["a", "text", "label", "kind", "first", "second", "same", "pos", "1", "0", "true", "", "\0", "~"]
+NAMES = [
+    "a",
+    "text",
+    "label",
+    "kind",
+    "first",
+    "second",
+    "same",
+    "pos",
+    "1",
+    "0",
+    "true",
+    "",
+    "\0",
+    "~",
+]
 WORDS = st.sampled_from(NAMES)
-ENCODINGS = st.sampled_from(["utf-8", "utf-16", "latin-1", "utf-7", "ascii", "utf-32", "cp037", "\0", "zip", "x"])
+ENCODINGS = st.sampled_from(
+    ["utf-8", "utf-16", "latin-1", "utf-7", "ascii", "utf-32", "cp037", "\0", "zip", "x"]
+)
 READING = st.fixed_dictionaries(
     {"encoding": ENCODINGS},
     optional={
@@ -70,14 +95,22 @@ READING = st.fixed_dictionaries(
     },
 )
 ROWS = st.lists(st.dictionaries(WORDS, st.one_of(NUMBERS, TEXTS, WORDS), max_size=5), max_size=4)
-CELLS = [TEXTS.filter(str.isprintable), st.integers(0, 3), st.booleans(), st.floats(), st.binary(max_size=4)]
+CELLS = [
+    TEXTS.filter(str.isprintable),
+    st.integers(0, 3),
+    st.booleans(),
+    st.floats(),
+    st.binary(max_size=4),
+]
 
 
 def json_values(keys=WORDS):
     """Anything that JSON has, its keys mostly those given."""
     return st.recursive(
         st.one_of(NUMBERS, TEXTS, WORDS),
-        lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=4)),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=4), st.dictionaries(keys, inner, max_size=4)
+        ),
         max_leaves=8,
     )
 
@@ -88,7 +121,9 @@ def damaged(draw, content):
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(content)))
         stop = min(len(content), start + draw(st.sampled_from([0, 1, 2, 8, 64, 4096])))
-        content = content[:start] + draw(st.one_of(st.binary(max_size=8), st.just(content[start:stop] * 2)))
+        content = content[:start] + draw(
+            st.one_of(st.binary(max_size=8), st.just(content[start:stop] * 2))
+        )
     return content
 
 
@@ -109,7 +144,9 @@ def tables(draw):
         pq.write_table(table, out)
         content = out.getvalue()
     elif ending in (".csv", ".tsv"):
-        names = draw(st.one_of(st.just(["kind", "first", "second", "same"]), st.lists(WORDS, max_size=5)))
+        names = draw(
+            st.one_of(st.just(["kind", "first", "second", "same"]), st.lists(WORDS, max_size=5))
+        )
         out = io.StringIO()
         writer = csv.writer(out, delimiter="," if ending == ".csv" else "\t", escapechar="\\")
         writer.writerows([names, *([row.get(name, "") for name in names] for row in rows)])
@@ -133,13 +170,19 @@ def test_files_of_texts_and_of_pairs(tmp_path, table, reading):
 
 
 @fuzzed(30)
-@given(st.lists(st.one_of(ROWS, st.tuples(WORDS, TEXTS, TEXTS, json_values()), json_values()), max_size=2))
+@given(
+    st.lists(
+        st.one_of(ROWS, st.tuples(WORDS, TEXTS, TEXTS, json_values()), json_values()), max_size=2
+    )
+)
 def test_rows_of_pairs(rows):
     survives(lambda: read_pairs(rows))
 
 
 @fuzzed(20)
-@given(json_values(st.sampled_from(["format", "model", "identity", "similarities", "state", "splits"])))
+@given(
+    json_values(st.sampled_from(["format", "model", "identity", "similarities", "state", "splits"]))
+)
 def test_small_files(tmp_path, content):
     shutil.rmtree(tmp_path, ignore_errors=True)
     tmp_path.mkdir()
@@ -167,11 +210,19 @@ def test_saved_results(tmp_path, result, data):
 
 VECTORS = st.one_of(json_values(), st.lists(NUMBERS, min_size=2, max_size=2), st.just([1.0, 0.5]))
 EMBEDDINGS = st.fixed_dictionaries({"embedding": VECTORS}, optional={"index": NUMBERS})
-ANSWERS = st.fixed_dictionaries({"data": st.one_of(json_values(), st.lists(EMBEDDINGS, min_size=2, max_size=2))})
+ANSWERS = st.fixed_dictionaries(
+    {"data": st.one_of(json_values(), st.lists(EMBEDDINGS, min_size=2, max_size=2))}
+)
 
 
 @fuzzed(50)
-@given(st.one_of(ANSWERS.map(json.dumps).map(str.encode), json_values().map(json.dumps).map(str.encode), st.binary()))
+@given(
+    st.one_of(
+        ANSWERS.map(json.dumps).map(str.encode),
+        json_values().map(json.dumps).map(str.encode),
+        st.binary(),
+    )
+)
 def test_answers_of_an_endpoint(monkeypatch, content):
     monkeypatch.setattr(Endpoint, "_asked", lambda self, texts, deadline: content)
     endpoint = Endpoint(url="http://localhost", retries=0)
@@ -193,7 +244,12 @@ def test_texts(tiny_bert, text, other):
 
 
 @fuzzed(4)
-@given(st.sampled_from(["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]), st.data())
+@given(
+    st.sampled_from(
+        ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"]
+    ),
+    st.data(),
+)
 def test_files_of_models(tiny_bert, tmp_path, name, data):
     shutil.copytree(tiny_bert, tmp_path, dirs_exist_ok=True)
     (tmp_path / name).write_bytes(data.draw(damaged((tmp_path / name).read_bytes())))
@@ -208,7 +264,9 @@ COMMANDS = {
     "report": "--out --title --json",
 }
 KNOWN = ["minilm", "shipped", "quick", "rf", "seed=1", "draw=[0, 1]", "-", "--"]
-PLAIN = st.one_of(TEXTS.filter(lambda text: "\0" not in text), NUMBERS.map(str), st.sampled_from(KNOWN))
+PLAIN = st.one_of(
+    TEXTS.filter(lambda text: "\0" not in text), NUMBERS.map(str), st.sampled_from(KNOWN)
+)
 
 
 @st.composite

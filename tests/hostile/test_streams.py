@@ -17,7 +17,11 @@ LONG = "a" * 5000
 def ended(command, **streams):
     """The exit code and stderr of `wordsens` in a process of its own."""
     run = subprocess.run(
-        [sys.executable, "-m", "wordsens", *command], stderr=subprocess.PIPE, text=True, timeout=120, **streams
+        [sys.executable, "-m", "wordsens", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        **streams,
     )
     return run.returncode, run.stderr
 
@@ -61,7 +65,11 @@ def test_a_path_that_cannot_be_one(wordsens, command):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (PermissionError(13, "Permission denied", "/locked/a"), 2, "'/locked/a' cannot be used: Permission denied"),
+        (
+            PermissionError(13, "Permission denied", "/locked/a"),
+            2,
+            "'/locked/a' cannot be used: Permission denied",
+        ),
         (MemoryError(), 1, "the memory does not suffice"),
     ],
 )
@@ -110,7 +118,10 @@ def test_a_narrow_stdout_is_written_to(encoding):
     code = "from wordsens.cli import terminal, main; main(['--version'])"
     code += "; terminal.print_json({'a': 'é漢\\ud800'}); terminal.stdout().print('é漢')"
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=120, env={**os.environ, "PYTHONIOENCODING": encoding}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
     )
     assert run.returncode == 0, run.stderr
     lines = run.stdout.decode(encoding).splitlines()

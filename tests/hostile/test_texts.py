@@ -33,12 +33,16 @@ def refusal(call):
         lambda model: ws.TransformerFeatures.from_pretrained(model, pool="mean").encode([HALF]),
         lambda model: ws.explain(model, HALF),
         lambda model: ws.explain(model, "good film", HALF),
-        lambda model: ws.check(model, pairs=[("k", "good film", HALF, False), ("k", "a", "b", True)]),
+        lambda model: ws.check(
+            model, pairs=[("k", "good film", HALF, False), ("k", "a", "b", True)]
+        ),
         lambda model: ws.check(lambda texts: [[1.0]] * len(texts), pairs=[(HALF, "a", "b", False)]),
     ],
 )
 def test_half_a_pair_of_surrogates_is_no_text(tiny_bert, call):
-    assert r"'\ud800') is half of a pair, no character; save it as UTF-8" in refusal(lambda: call(str(tiny_bert)))
+    assert r"'\ud800') is half of a pair, no character; save it as UTF-8" in refusal(
+        lambda: call(str(tiny_bert))
+    )
 
 
 @pytest.mark.parametrize("read", [read_documents, read_pairs])
@@ -47,7 +51,9 @@ def test_strings_of_parquet_that_are_not_utf8(tmp_path, read):
     strings = pa.StringArray.from_buffers(2, *given.buffers()[1:])
     rest = {"kind": ["k", "k"], "second": ["x", "y"], "same": [True, False]}
     pq.write_table(pa.table({"text": strings, "first": strings, **rest}), tmp_path / "a.parquet")
-    assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(lambda: read(tmp_path / "a.parquet"))
+    assert "cannot be read as Parquet: 'utf-8' codec can't decode" in refusal(
+        lambda: read(tmp_path / "a.parquet")
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,4 +84,6 @@ def test_a_model_of_too_many_layers_is_not_built(tiny_bert, tmp_path, layers, ne
     settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     settings |= {"text_config": {"num_layers": layers}} if nested else {"num_hidden_layers": layers}
     (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
-    assert f"(={layers}); at most 2,000 layers are built" in refusal(lambda: ws.embed(["a b"], encoder=str(tmp_path)))
+    assert f"(={layers}); at most 2,000 layers are built" in refusal(
+        lambda: ws.embed(["a b"], encoder=str(tmp_path))
+    )

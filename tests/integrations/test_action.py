@@ -21,7 +21,10 @@ def run_check(folder, **inputs):
     summary, output = folder / "summary", folder / "output"
     environment = {
         **os.environ,
-        **{name: given[value.split("inputs.")[1].rstrip(" }")] for name, value in step["env"].items()},
+        **{
+            name: given[value.split("inputs.")[1].rstrip(" }")]
+            for name, value in step["env"].items()
+        },
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
         "RUNNER_TEMP": str(folder),
@@ -29,7 +32,9 @@ def run_check(folder, **inputs):
         "GITHUB_STEP_SUMMARY": str(summary),
     }
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     return run, summary.read_text() if summary.exists() else "", output.read_text()
 
 
@@ -47,7 +52,9 @@ def pairs(tmp_path):
 
 def test_a_failed_requirement_fails_the_step_and_is_in_the_summary(tmp_path, pairs):
     requirements = "switch.false_hits <= .1\nrecall >= .5\n"
-    run, summary, output = run_check(tmp_path, model="minilm", requirements=requirements, arguments=pairs)
+    run, summary, output = run_check(
+        tmp_path, model="minilm", requirements=requirements, arguments=pairs
+    )
     assert run.returncode == 3, run.stderr
     assert "wordsens check: FAILED" in summary and "| switch | 2 |" in summary
     assert f"markdown={tmp_path}/wordsens.md" in output

@@ -14,7 +14,15 @@ pytest.importorskip("accelerate")
 
 from wordsens.integrations.sentence_transformers import OneWordEvaluator  # noqa: E402
 
-METRICS = ["mean_auc", "negation_auc", "negation_false_hits", "role_auc", "role_false_hits", "recall", "threshold"]
+METRICS = [
+    "mean_auc",
+    "negation_auc",
+    "negation_false_hits",
+    "role_auc",
+    "role_false_hits",
+    "recall",
+    "threshold",
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +52,9 @@ def test_a_model_that_ends_the_process_is_an_error(tmp_path):
 
 def test_a_training_run_watches_it_and_writes_rows_and_a_card(model, tmp_path):
     rows = [("The cat is in.", "The cat is inside.", "The cat is not in.")] * 16
-    data = datasets.Dataset.from_dict(dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True)))
+    data = datasets.Dataset.from_dict(
+        dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True))
+    )
     arguments = sentence_transformers.SentenceTransformerTrainingArguments(
         output_dir=str(tmp_path), max_steps=4, per_device_train_batch_size=4, eval_strategy="steps", eval_steps=2,
         save_steps=2, load_best_model_at_end=True, metric_for_best_model="eval_dev_mean_auc", report_to=[],
@@ -61,10 +71,14 @@ def test_a_training_run_watches_it_and_writes_rows_and_a_card(model, tmp_path):
     trainer.train()
     logged = [entry for entry in trainer.state.log_history if "eval_dev_mean_auc" in entry]
     assert [entry["step"] for entry in logged] == [2, 4]
-    with (tmp_path / "eval" / "one_word_evaluation_dev_results.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "eval" / "one_word_evaluation_dev_results.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         written = list(csv.DictReader(file))
     assert list(written[0]) == ["epoch", "steps", *METRICS]
-    assert [float(row["mean_auc"]) for row in written] == [entry["eval_dev_mean_auc"] for entry in logged]
+    assert [float(row["mean_auc"]) for row in written] == [
+        entry["eval_dev_mean_auc"] for entry in logged
+    ]
     model.save(str(tmp_path / "model"))
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "One Word" in card

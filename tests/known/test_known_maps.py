@@ -22,13 +22,19 @@ def test_linear_map(radius):
     X = gaussian_rows(n, d, 1)
     r = ws.word_sensitivity(lambda text: A @ text.flatten(), X, radius=radius)
     blocks = [torch.linalg.matrix_norm(A[:, i * d : (i + 1) * d], 2) for i in range(n)]
-    exact = (math.sqrt(d) if radius is None else radius) * torch.stack(blocks) / (A @ X.flatten()).norm()
+    exact = (
+        (math.sqrt(d) if radius is None else radius)
+        * torch.stack(blocks)
+        / (A @ X.flatten()).norm()
+    )
     torch.testing.assert_close(r.per_word, exact, rtol=1e-7, atol=0)
     assert bool((r.per_word <= exact * (1 + 1e-12)).all())
 
 
 def test_constant_map():
-    r = ws.word_sensitivity(lambda X: torch.ones(3, dtype=X.dtype) + 0 * X.sum(), gaussian_rows(3, 4, 0))
+    r = ws.word_sensitivity(
+        lambda X: torch.ones(3, dtype=X.dtype) + 0 * X.sum(), gaussian_rows(3, 4, 0)
+    )
     assert r.value == 0.0
     assert r.per_word.tolist() == [0.0, 0.0, 0.0]
 
@@ -55,7 +61,9 @@ def test_a_maximum_inside_the_ball():
     torch.testing.assert_close(X[0] + r.perturbations[0], target, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize(("score", "seed"), [(score, 0) for score in SCORES] + [("softmax", 1), ("relu", 2)])
+@pytest.mark.parametrize(
+    ("score", "seed"), [(score, 0) for score in SCORES] + [("softmax", 1), ("relu", 2)]
+)
 def test_two_words_in_the_plane_against_a_grid(score, seed):
     """n = 2, d = 2: the search must reach the maximum of a polar grid of 720 x 60 points; no bound may be below it."""
     X = gaussian_rows(2, 2, seed)
@@ -64,7 +72,9 @@ def test_two_words_in_the_plane_against_a_grid(score, seed):
         pytest.skip("this draw maps the text to zero")
     angle = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)[:-1]
     length = torch.linspace(0, math.sqrt(2), 61, dtype=torch.float64)[1:]
-    grid = torch.stack([torch.outer(length, angle.cos()), torch.outer(length, angle.sin())], dim=-1).view(-1, 2)
+    grid = torch.stack(
+        [torch.outer(length, angle.cos()), torch.outer(length, angle.sin())], dim=-1
+    ).view(-1, 2)
     r = ws.word_sensitivity(phi, X)
     base = phi(X)
     for word in (0, 1):
@@ -82,7 +92,10 @@ def test_sensitivity_over_radius_tends_to_the_jacobian(score):
     phi = ws.RandomAttentionFeatures(8, score=score, seed=7)
     limit = ws.jacobian_sensitivity(phi, X).per_word
     off = [
-        (ws.word_sensitivity(phi, X, radius=radius, certificate=False).per_word / radius / limit - 1).abs()
+        (
+            ws.word_sensitivity(phi, X, radius=radius, certificate=False).per_word / radius / limit
+            - 1
+        ).abs()
         for radius in (1e-2, 1e-3, 1e-4)
     ]
     assert float(off[0].max()) > 1e-4

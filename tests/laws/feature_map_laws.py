@@ -78,7 +78,9 @@ class FeatureMapLaws:
         expected, expected_slope = plain.value_and_gradient(delta, words)
         size = float(expected.max())
         torch.testing.assert_close(squared, expected, rtol=1e-11, atol=1e-13 * size)
-        torch.testing.assert_close(change.value(delta, words), squared, rtol=1e-13, atol=1e-14 * size)
+        torch.testing.assert_close(
+            change.value(delta, words), squared, rtol=1e-13, atol=1e-14 * size
+        )
         scale = float(torch.linalg.vector_norm(expected_slope, dim=1).max())
         torch.testing.assert_close(slope, expected_slope, rtol=1e-10, atol=1e-10 * scale)
 
@@ -114,7 +116,9 @@ class FeatureMapLaws:
         r = ws.word_sensitivity(phi, self.text(), radius=radius, **QUICK)
         lengths = np.linalg.norm(r.perturbations.double().cpu().numpy(), axis=1)
         assert (lengths <= radius.numpy() * (1 + 1e-12)).all()
-        again = attained(phi, phi.accept(self.text().rows), r.words.unsqueeze(1), r.perturbations.unsqueeze(1))
+        again = attained(
+            phi, phi.accept(self.text().rows), r.words.unsqueeze(1), r.perturbations.unsqueeze(1)
+        )
         torch.testing.assert_close(r.per_word, again, rtol=1e-12, atol=1e-13)
         assert bool((r.per_word >= 0).all())
 
@@ -131,7 +135,10 @@ class FeatureMapLaws:
         assert r.words.tolist() == list(range(self.n))
 
     def test_the_same_seed_gives_the_same_result(self, device):
-        first, second = (ws.word_sensitivity(self.make(device=device), self.text(), seed=3, **QUICK) for _ in range(2))
+        first, second = (
+            ws.word_sensitivity(self.make(device=device), self.text(), seed=3, **QUICK)
+            for _ in range(2)
+        )
         assert torch.equal(first.perturbations, second.perturbations)
         assert torch.equal(first.per_word, second.per_word)
         assert first.evaluations == second.evaluations
@@ -140,14 +147,21 @@ class FeatureMapLaws:
         text = self.text()
         results = [
             ws.word_sensitivity(self.make(), container, words=[0, self.n - 1], **QUICK)
-            for container in (text, text.rows, text.rows.numpy(), np.asfortranarray(text.rows.numpy()))
+            for container in (
+                text,
+                text.rows,
+                text.rows.numpy(),
+                np.asfortranarray(text.rows.numpy()),
+            )
         ]
         for result in results[1:]:
             assert torch.equal(result.perturbations, results[0].perturbations)
             assert torch.equal(result.per_word, results[0].per_word)
 
 
-@pytest.mark.usefixtures("unchecked_types")  # shapes are checked above; checks triple the time of a search
+@pytest.mark.usefixtures(
+    "unchecked_types"
+)  # shapes are checked above; checks triple the time of a search
 class SearchLaws:
     """How good the search is: what it finds is near the maximum, so maxima that must agree do.
 
@@ -175,7 +189,9 @@ class SearchLaws:
     def test_a_larger_ball_gives_no_less(self, device):
         full, phi = self.full(device), self.make(device=device)
         half, double = (
-            ws.word_sensitivity(phi, self.text(), radius=share * math.sqrt(self.d), certificate=False).per_word
+            ws.word_sensitivity(
+                phi, self.text(), radius=share * math.sqrt(self.d), certificate=False
+            ).per_word
             for share in (0.5, 2.0)
         )
         for smaller, larger in [(half, full.per_word), (full.per_word, double)]:
@@ -199,7 +215,9 @@ class SearchLaws:
         ball = Ball(torch.full((self.n,), math.sqrt(self.d), dtype=torch.float64))
         stream = generator(0, "random sampling")
         sphere = ball.sample(count, dimension=self.d, generator=stream, dtype=torch.float64)
-        inside = sphere * torch.rand(count, self.n, 1, generator=stream, dtype=torch.float64) ** (1 / self.d)
+        inside = sphere * torch.rand(count, self.n, 1, generator=stream, dtype=torch.float64) ** (
+            1 / self.d
+        )
         words = torch.arange(self.n, device=rows.device).repeat(count).unsqueeze(1)
         for points in (sphere, inside):
             sampled = attained(phi, rows, words, points.reshape(-1, 1, self.d).to(rows.device))

@@ -16,7 +16,9 @@ class SeededLaws:
     n: int
     d: int
 
-    def make(self, *, seed: int = 0, dtype: torch.dtype = torch.float64, device: str = "cpu") -> FeatureMap:
+    def make(
+        self, *, seed: int = 0, dtype: torch.dtype = torch.float64, device: str = "cpu"
+    ) -> FeatureMap:
         raise NotImplementedError
 
     def test_one_seed_is_one_map(self, device):
@@ -66,13 +68,20 @@ class NumPyTwinLaws:
     def test_numpy_recomputes_the_reported_values(self, device):
         phi, X = self.make(device=device), ws.gaussian_text(self.n, self.d, seed=6)
         r = ws.word_sensitivity(phi, X, **QUICK)
-        np.testing.assert_allclose(r.per_word.cpu().numpy(), self.recomputed(phi, X.rows.numpy(), r), rtol=1e-9)
+        np.testing.assert_allclose(
+            r.per_word.cpu().numpy(), self.recomputed(phi, X.rows.numpy(), r), rtol=1e-9
+        )
 
     def test_numpy_recomputes_what_a_float32_map_reports_in_float64(self, device):
-        phi, X = self.make(dtype=torch.float32, device=device), ws.gaussian_text(self.n, self.d, seed=6)
+        phi, X = (
+            self.make(dtype=torch.float32, device=device),
+            ws.gaussian_text(self.n, self.d, seed=6),
+        )
         r = ws.word_sensitivity(phi, X, **QUICK)
         rows = X.rows.float().double().numpy()
-        np.testing.assert_allclose(r.per_word.cpu().numpy(), self.recomputed(phi, rows, r), rtol=1e-4)
+        np.testing.assert_allclose(
+            r.per_word.cpu().numpy(), self.recomputed(phi, rows, r), rtol=1e-4
+        )
 
 
 class HomogeneousLaws:
@@ -90,4 +99,6 @@ class HomogeneousLaws:
         for scale in (2.0**-30, 2.0**30):
             phi = self.make()
             words, delta = r.words.unsqueeze(1), scale * r.perturbations.unsqueeze(1)
-            torch.testing.assert_close(attained(phi, scale * X, words, delta), r.per_word, rtol=1e-12, atol=0)
+            torch.testing.assert_close(
+                attained(phi, scale * X, words, delta), r.per_word, rtol=1e-12, atol=0
+            )

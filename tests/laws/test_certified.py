@@ -25,7 +25,11 @@ EXTREME_RADII = [1e-300, 1e-170, 1e-40, 1e40, 1e90, 1e300]
 TEMPERATURES = [1e-20, 1.0, 1e20]
 CERTIFIED = {**{name: name for name in SCORES}, "arctangent": Arctangent()}
 FORMULAS = {**numpy_maps.SCORES, "arctangent": np.arctan}
-HIDDEN = {("zero sum", "softmax", 1e20), ("zero sum", "sigmoid", 1e20), ("repeated", "softmax", 1e-20)}
+HIDDEN = {
+    ("zero sum", "softmax", 1e20),
+    ("zero sum", "sigmoid", 1e20),
+    ("repeated", "softmax", 1e-20),
+}
 """Rounding hides phi(X): weights all but equal on rows that add up to zero; scores of 1e20 that are tied. Besides,
 the arctangent's own terms say nothing of scores that are off by more than 1."""
 LONG = np.finfo(np.longdouble).eps
@@ -45,7 +49,9 @@ def rows_of(kind: str) -> torch.Tensor:
         case "repeated":
             rows[3:] = rows[:3]
         case "parallel":
-            rows = rows[:1] * torch.tensor([[1.0], [1.0], [2.0], [-1.0], [0.5], [1e-3]], dtype=torch.float64)
+            rows = rows[:1] * torch.tensor(
+                [[1.0], [1.0], [2.0], [-1.0], [0.5], [1e-3]], dtype=torch.float64
+            )
         case "nearly parallel":
             rows = rows[:1] + 1e-9 * rows
     return rows
@@ -62,7 +68,9 @@ def features(phi: ws.RandomAttentionFeatures, texts: np.ndarray) -> np.ndarray:
     return np.concatenate(heads, axis=-1).reshape(*texts.shape[:-2], -1)
 
 
-def attained(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, word: int, deltas: torch.Tensor) -> float:
+def attained(
+    phi: ws.RandomAttentionFeatures, rows: torch.Tensor, word: int, deltas: torch.Tensor
+) -> float:
     """The largest relative change, less what long double may have put it off by."""
     X = rows.numpy().astype(np.longdouble)
     texts = np.broadcast_to(X, (len(deltas), *X.shape)).copy()
@@ -73,7 +81,9 @@ def attained(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, word: int, del
     return float(changes.max() / size) - 64 * float(LONG)
 
 
-def assert_bounded(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: list[float], *, search: bool) -> None:
+def assert_bounded(
+    phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: list[float], *, search: bool
+) -> None:
     """For each word with its radius: random perturbations on the sphere and in the ball, and a search's."""
     upper = ws.certify(phi, rows, words=range(len(radii)), radius=radii)
     assert bool(upper.isfinite().all())
@@ -89,13 +99,17 @@ def assert_bounded(phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: l
         assert value <= bound, (phi.name, word, radii[word], value, bound)
 
 
-@pytest.mark.parametrize(("name", "heads"), [*((name, 1) for name in CERTIFIED), ("linear", 2), ("softmax", 2)])
+@pytest.mark.parametrize(
+    ("name", "heads"), [*((name, 1) for name in CERTIFIED), ("linear", 2), ("softmax", 2)]
+)
 def test_no_radius_attains_more_than_is_certified(name: str, heads: int) -> None:
     phi = ws.RandomAttentionFeatures(D, score=CERTIFIED[name], seed=heads, heads=heads)
     assert_bounded(phi, gaussian(N, D, heads), RADII, search=True)
 
 
-@pytest.mark.parametrize("kind", ["one huge row", "zero sum", "repeated", "parallel", "nearly parallel"])
+@pytest.mark.parametrize(
+    "kind", ["one huge row", "zero sum", "repeated", "parallel", "nearly parallel"]
+)
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_hostile_texts_at_hostile_temperatures(name: str, kind: str, loose_bounds) -> None:
     rows = rows_of(kind)
@@ -112,7 +126,10 @@ def test_hostile_texts_at_hostile_temperatures(name: str, kind: str, loose_bound
 def test_extreme_radii(name: str) -> None:
     """Finite and of the right order where float64 can hold the answer; refused where it cannot."""
     phi, rows = ws.RandomAttentionFeatures(D, score=name, seed=0), gaussian(N, D, 0)
-    slopes, radii = ws.jacobian_sensitivity(phi, rows).per_word, torch.tensor(EXTREME_RADII, dtype=torch.float64)
+    slopes, radii = (
+        ws.jacobian_sensitivity(phi, rows).per_word,
+        torch.tensor(EXTREME_RADII, dtype=torch.float64),
+    )
     if name in {"linear", "relu-unnormalized"}:
         with pytest.raises(InputError, match="overflows float64 at `radius`"):
             ws.certify(phi, rows, radius=1e300)

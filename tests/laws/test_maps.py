@@ -20,7 +20,15 @@ class DenseLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
         return ws.DeepRandomFeatures(
-            self.n, self.d, self.depth, self.width, self.activation, "dense", seed, dtype=dtype, device=device
+            self.n,
+            self.d,
+            self.depth,
+            self.width,
+            self.activation,
+            "dense",
+            seed,
+            dtype=dtype,
+            device=device,
         )
 
     def numpy_features(self, phi, X):
@@ -30,7 +38,9 @@ class DenseLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):
 
 class TestRandomFeatures(DenseLaws, SearchLaws, HomogeneousLaws):
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
-        return ws.RandomFeatures(self.n, self.d, gaussian="dense", seed=seed, dtype=dtype, device=device)
+        return ws.RandomFeatures(
+            self.n, self.d, gaussian="dense", seed=seed, dtype=dtype, device=device
+        )
 
     def numpy_features(self, phi, X):
         return numpy_maps.fully_connected([phi.weight.double().cpu().numpy()], "relu", X)
@@ -74,7 +84,9 @@ class LazyLaws(FeatureMapLaws, SeededLaws):
     depth = 1
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
-        return ws.DeepRandomFeatures(self.n, self.d, self.depth, gaussian="lazy", seed=seed, dtype=dtype, device=device)
+        return ws.DeepRandomFeatures(
+            self.n, self.d, self.depth, gaussian="lazy", seed=seed, dtype=dtype, device=device
+        )
 
 
 class TestRandomFeaturesLazy(LazyLaws, SearchLaws):
@@ -92,7 +104,13 @@ class AttentionLaws(FeatureMapLaws, SeededLaws, NumPyTwinLaws):
 
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
         return ws.RandomAttentionFeatures(
-            self.d, self.score, seed, dtype, temperature=self.temperature, heads=self.heads, device=device
+            self.d,
+            self.score,
+            seed,
+            dtype,
+            temperature=self.temperature,
+            heads=self.heads,
+            device=device,
         )
 
     def numpy_features(self, phi, X):
@@ -151,7 +169,11 @@ class TestBatchedFunction(FeatureMapLaws):
 
     def make(self, *, dtype=torch.float64, device="cpu"):
         return ws.FunctionFeatures(
-            lambda X: torch.logsumexp(X, dim=(-2, -1)), batched=True, name="pooled", dtype=dtype, device=device
+            lambda X: torch.logsumexp(X, dim=(-2, -1)),
+            batched=True,
+            name="pooled",
+            dtype=dtype,
+            device=device,
         )
 
 
@@ -159,16 +181,24 @@ class TestModule(FeatureMapLaws):
     """A torch module, whose parameters want gradients of their own."""
 
     def make(self, *, dtype=torch.float64, device="cpu"):
-        module = torch.nn.Sequential(torch.nn.Linear(self.d, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
+        module = torch.nn.Sequential(
+            torch.nn.Linear(self.d, 8), torch.nn.GELU(), torch.nn.Linear(8, 3)
+        )
         stream = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=stream))
-        return ws.FunctionFeatures(module.to(dtype=dtype, device=device), batched=True, dtype=dtype, device=device)
+        return ws.FunctionFeatures(
+            module.to(dtype=dtype, device=device), batched=True, dtype=dtype, device=device
+        )
 
 
 def test_every_score_and_every_activation_has_its_laws():
-    laws = [thing for thing in globals().values() if isinstance(thing, type) and thing.__name__.startswith("Test")]
+    laws = [
+        thing
+        for thing in globals().values()
+        if isinstance(thing, type) and thing.__name__.startswith("Test")
+    ]
     assert {law.score for law in laws if issubclass(law, AttentionLaws)} == set(SCORES)
     assert {law.activation for law in laws if issubclass(law, DenseLaws)} == set(ACTIVATIONS)
 
@@ -177,7 +207,9 @@ def test_every_score_and_every_activation_has_its_laws():
 def test_a_temperature_divides_the_scores(score):
     """Scaling the text by c and the temperature by c² leaves the weights as they are, so S stays."""
     X = ws.gaussian_text(5, 6, seed=8).rows
-    cold = ws.word_sensitivity(ws.RandomAttentionFeatures(6, score, temperature=0.5), X, certificate=False)
+    cold = ws.word_sensitivity(
+        ws.RandomAttentionFeatures(6, score, temperature=0.5), X, certificate=False
+    )
     scaled = ws.RandomAttentionFeatures(6, score, temperature=0.5 * 9.0)
     again = ws.word_sensitivity(scaled, 3.0 * X, radius=3.0 * math.sqrt(6), certificate=False)
     torch.testing.assert_close(again.per_word, cold.per_word, rtol=1e-3, atol=0)
@@ -185,4 +217,6 @@ def test_a_temperature_divides_the_scores(score):
 
 class TestRandomTransformer(FeatureMapLaws, SeededLaws, SearchLaws):
     def make(self, *, seed=0, dtype=torch.float64, device="cpu"):
-        return ws.RandomTransformer(self.d, 2, heads=2, mlp=8, seed=seed, dtype=dtype, device=device)
+        return ws.RandomTransformer(
+            self.d, 2, heads=2, mlp=8, seed=seed, dtype=dtype, device=device
+        )

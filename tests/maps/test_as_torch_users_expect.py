@@ -33,7 +33,9 @@ MAPS = {
     "raf": lambda: ws.RandomAttentionFeatures(6, heads=2),
     "relu-raf": lambda: ws.RandomAttentionFeatures(6, score="relu"),
     "module": lambda: FunctionFeatures(linear()),
-    "transformer": lambda: ws.TransformerFeatures(model_of("bert"), tokenizer(), name="tiny", pool="mean"),
+    "transformer": lambda: ws.TransformerFeatures(
+        model_of("bert"), tokenizer(), name="tiny", pool="mean"
+    ),
 }
 
 
@@ -59,7 +61,10 @@ def test_searches_differentiate_in_every_mode(name, mode):
     expected = ws.word_sensitivity(plain, text_of(plain), [1], search=SHORT, certificate=False)
     phi = MAPS[name]()
     with mode():
-        if name not in ("module", "transformer"):  # torch never differentiates a module that was made in inference mode
+        if name not in (
+            "module",
+            "transformer",
+        ):  # torch never differentiates a module that was made in inference mode
             phi = MAPS[name]()
         text = text_of(phi).clone()
         found = ws.word_sensitivity(phi, text, [1], search=SHORT, certificate=False)
@@ -87,7 +92,9 @@ def saved_and_loaded(phi):
     return torch.load(file, weights_only=False)
 
 
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda phi: pickle.loads(pickle.dumps(phi)), saved_and_loaded])
+@pytest.mark.parametrize(
+    "way", [copy.deepcopy, lambda phi: pickle.loads(pickle.dumps(phi)), saved_and_loaded]
+)
 @pytest.mark.parametrize("name", MAPS)
 def test_maps_are_copied_pickled_and_saved(name, way):
     phi = MAPS[name]()
@@ -101,9 +108,17 @@ def test_maps_are_copied_pickled_and_saved(name, way):
     ("function", "found", "remedy"),
     [
         (lambda rows: (rows, rows), "a tuple of 2", "lambda X: phi(X)[0]"),
-        (lambda rows: rows.detach().numpy(), "a ndarray", "write it with torch operations from end to end"),
+        (
+            lambda rows: rows.detach().numpy(),
+            "a ndarray",
+            "write it with torch operations from end to end",
+        ),
         (lambda rows: torch.fft.fft(rows), "a tensor of complex128", "torch.view_as_real"),
-        (lambda rows: rows.argmax(dim=1), "a tensor of int64", "return scores or probabilities, not classes"),
+        (
+            lambda rows: rows.argmax(dim=1),
+            "a tensor of int64",
+            "return scores or probabilities, not classes",
+        ),
     ],
 )
 @pytest.mark.parametrize("batched", [False, True])
@@ -115,11 +130,15 @@ def test_maps_are_copied_pickled_and_saved(name, way):
         lambda phi: ws.fit_min_norm(phi, [X, X], [1, -1]),
     ],
 )
-def test_features_that_are_no_real_tensor_are_one_error(function, found, remedy, batched, measure, unchecked_types):
+def test_features_that_are_no_real_tensor_are_one_error(
+    function, found, remedy, batched, measure, unchecked_types
+):
     with pytest.raises(ws.InputError) as caught:
         measure(FunctionFeatures(function, batched=batched, name="mine"))
     message = str(caught.value)
-    assert message.startswith(f"`phi` (mine) must return one tensor of real floating-point numbers; it gave {found}; ")
+    assert message.startswith(
+        f"`phi` (mine) must return one tensor of real floating-point numbers; it gave {found}; "
+    )
     assert remedy in message
 
 
@@ -132,7 +151,10 @@ RAF, RF = MAPS["raf"](), MAPS["rf"]()
         (lambda: ws.removal_effects(RAF, "a text"), "`phi` (=RandomAtten"),
         (lambda: prompt_pair(RAF, "a", "b"), "`phi` (=RandomAtten"),
         (lambda: ws.theorem_witness(RF, X), "`phi` (=RandomFeature"),
-        (lambda: ws.attention_pair(RF, "a b", "a c"), "`phi` (rf) has no attention weights; give a Transformer"),
+        (
+            lambda: ws.attention_pair(RF, "a b", "a c"),
+            "`phi` (rf) has no attention weights; give a Transformer",
+        ),
     ],
 )
 def test_the_wrong_map_is_one_error(call, start, unchecked_types):
@@ -155,4 +177,6 @@ def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
         for measure in (ws.word_sensitivity, ws.certify):
             with pytest.raises(ws.InputError) as caught:
                 measure(given, "a text, as a newcomer writes it")
-            assert f"pass phi = {remedy}" in str(caught.value) and "X = phi.embed(text)[0]" in str(caught.value)
+            assert f"pass phi = {remedy}" in str(caught.value) and "X = phi.embed(text)[0]" in str(
+                caught.value
+            )

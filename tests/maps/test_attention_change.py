@@ -38,7 +38,9 @@ cases = st.fixed_dictionaries(
         "d": st.integers(1, 7),
         "seed": st.integers(0, 10**6),
         "score": st.sampled_from(sorted(SCORES)),
-        "kind": st.sampled_from(["plain", "copies", "all the same", "parallel", "nearly the same", "one long word"]),
+        "kind": st.sampled_from(
+            ["plain", "copies", "all the same", "parallel", "nearly the same", "one long word"]
+        ),
         "temperature": st.sampled_from([1.0, 0.1, 0.005, 30.0]),
         "radius": st.sampled_from([1e-3, 1.0, 10.0]),
     }
@@ -56,7 +58,9 @@ def compare(case, dtype, tolerance):
     phi = ws.RandomAttentionFeatures(
         d, score=case["score"], seed=case["seed"], temperature=case["temperature"], dtype=dtype
     )
-    exact = ws.RandomAttentionFeatures.of_weight(phi.weight.double(), case["score"], temperature=case["temperature"])
+    exact = ws.RandomAttentionFeatures.of_weight(
+        phi.weight.double(), case["score"], temperature=case["temperature"]
+    )
     X = X.to(dtype).double()
     norm = float(exact(X).norm())
     if norm < 1e-6:
@@ -79,7 +83,9 @@ def compare(case, dtype, tolerance):
 @given(cases)
 def test_float64(case):
     """1e-11; scores at ±700 and steeper lose digits to their own rounding, eps times the score, in both ways."""
-    steepness = 20.0 / min(1.0, case["temperature"]) * (64 if case["kind"] == "one long word" else 1)
+    steepness = (
+        20.0 / min(1.0, case["temperature"]) * (64 if case["kind"] == "one long word" else 1)
+    )
     compare(case, torch.float64, max(1e-11, 1e-14 * steepness * 10))
 
 
@@ -100,9 +106,13 @@ def test_scores_of_seven_hundred(score):
     assert float(phi.scores(X).abs().max()) == pytest.approx(700)
     delta, words = gaussian(30, 4, seed=2), torch.arange(6).repeat(5)
     value, slope = phi.word_change(X).value_and_gradient(delta, words)
-    wanted, wanted_slope = PlainWordChange(phi, X, memory_budget=1 << 30).value_and_gradient(delta, words)
+    wanted, wanted_slope = PlainWordChange(phi, X, memory_budget=1 << 30).value_and_gradient(
+        delta, words
+    )
     torch.testing.assert_close(value, wanted, rtol=1e-10, atol=1e-10 * float(wanted.max()))
-    torch.testing.assert_close(slope, wanted_slope, rtol=1e-8, atol=1e-8 * float(wanted_slope.abs().max()))
+    torch.testing.assert_close(
+        slope, wanted_slope, rtol=1e-8, atol=1e-8 * float(wanted_slope.abs().max())
+    )
 
 
 def test_a_word_that_takes_all_the_attention():
@@ -133,10 +143,15 @@ def test_a_word_that_takes_all_the_attention():
     seed=st.integers(0, 10**6),
 )
 def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
-    phi = ws.RandomAttentionFeatures(d, score=score, heads=heads, temperature=temperature, seed=seed)
+    phi = ws.RandomAttentionFeatures(
+        d, score=score, heads=heads, temperature=temperature, seed=seed
+    )
     X = gaussian(n, d, seed=seed)
     words = torch.stack(
-        [torch.randperm(n, generator=torch.Generator().manual_seed(seed + at))[:moved] for at in range(4)]
+        [
+            torch.randperm(n, generator=torch.Generator().manual_seed(seed + at))[:moved]
+            for at in range(4)
+        ]
     )
     delta = gaussian(4, moved, d, seed=seed + 1)
     plain = torch.cat(list(FeatureMap.perturbed_features(phi, X, words, delta, at_once=2)))
@@ -144,5 +159,8 @@ def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
     # A score of several hundred is rounded by eps times itself, and so are the weights that follow from it.
     steep = float(phi.scores(X).abs().max()) + 100 / temperature
     torch.testing.assert_close(
-        shared, plain, rtol=1e-15 * steep + 1e-12, atol=(1e-15 * steep + 1e-12) * float(plain.abs().max())
+        shared,
+        plain,
+        rtol=1e-15 * steep + 1e-12,
+        atol=(1e-15 * steep + 1e-12) * float(plain.abs().max()),
     )

@@ -54,9 +54,13 @@ def by_hand(kind: str, score: str, mask: object, X: np.ndarray) -> np.ndarray:
     heads = 2 if kind in ("heads", "summed") else 1
     lead = (heads,) if heads == 2 else ()
     query, key, value = (
-        drawn(*lead, D, size, seed=seed).numpy().reshape(heads, D, size) for size, seed in ((M, 3), (M, 4), (MV, 5))
+        drawn(*lead, D, size, seed=seed).numpy().reshape(heads, D, size)
+        for size, seed in ((M, 3), (M, 4), (MV, 5))
     )
-    biases = [drawn(*lead, size, seed=seed).numpy().reshape(heads, size) for size, seed in ((M, 6), (M, 7), (MV, 8))]
+    biases = [
+        drawn(*lead, size, seed=seed).numpy().reshape(heads, size)
+        for size, seed in ((M, 6), (M, 7), (MV, 8))
+    ]
     if kind in ("words", "values"):
         biases = [0 * bias for bias in biases]
     found = []
@@ -89,7 +93,9 @@ def test_features_and_changes_are_those_of_plain_evaluation(kind: str, score: st
         base = by_hand(kind, score, mask, X.numpy())
         torch.testing.assert_close(phi(X), torch.from_numpy(base), rtol=1e-11, atol=1e-11)
 
-        def squared(step: torch.Tensor, mask: object = mask, base: np.ndarray = base) -> torch.Tensor:
+        def squared(
+            step: torch.Tensor, mask: object = mask, base: np.ndarray = base
+        ) -> torch.Tensor:
             found = []
             for word, one in zip(words.tolist(), step, strict=True):
                 moved = X.numpy().copy()
@@ -102,15 +108,23 @@ def test_features_and_changes_are_those_of_plain_evaluation(kind: str, score: st
         torch.testing.assert_close(value, squared(delta), rtol=1e-9, atol=1e-9)
         along, step = drawn(4, D, seed=12), 1e-6
         rise = (squared(delta + step * along) - squared(delta - step * along)) / (2 * step)
-        torch.testing.assert_close((slope * along).sum(dim=1), rise, rtol=1e-5, atol=1e-5 * float(rise.abs().max()))
+        torch.testing.assert_close(
+            (slope * along).sum(dim=1), rise, rtol=1e-5, atol=1e-5 * float(rise.abs().max())
+        )
         narrow = change.narrowed()
-        assert (narrow is None) == (kind in ("words", "summed") or (kind == "heads" and 4 * M + 2 * MV >= D))
+        assert (narrow is None) == (
+            kind in ("words", "summed") or (kind == "heads" and 4 * M + 2 * MV >= D)
+        )
         if narrow is not None:
             inside, basis = narrow
             there, back = inside.value_and_gradient(delta @ basis.mT, words)
             torch.testing.assert_close(there, value, rtol=1e-9, atol=1e-9)
-            torch.testing.assert_close(back @ basis, slope, rtol=1e-9, atol=1e-9 * float(slope.abs().max()))
-        again = attained(phi, X, words.unsqueeze(1), delta.unsqueeze(1)) * torch.linalg.vector_norm(phi(X))
+            torch.testing.assert_close(
+                back @ basis, slope, rtol=1e-9, atol=1e-9 * float(slope.abs().max())
+            )
+        again = attained(phi, X, words.unsqueeze(1), delta.unsqueeze(1)) * torch.linalg.vector_norm(
+            phi(X)
+        )
         torch.testing.assert_close(again.square(), value, rtol=1e-9, atol=1e-9)
 
 
@@ -123,7 +137,9 @@ def test_groups_and_the_small_radius_limit(kind: str) -> None:
     plain = attained(phi, X, groups, delta) * torch.linalg.vector_norm(phi(X))
     torch.testing.assert_close(value, plain.square(), rtol=1e-9, atol=1e-9)
     exact = ws.jacobian_sensitivity(phi, X).per_word
-    torch.testing.assert_close(exact, ws.jacobian_sensitivity(lambda Y: phi(Y), X).per_word, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(
+        exact, ws.jacobian_sensitivity(lambda Y: phi(Y), X).per_word, rtol=1e-8, atol=1e-10
+    )
     assert float(exact[0]) > 0
 
 
@@ -143,7 +159,10 @@ def test_without_values_it_is_random_attention_features() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"W_K": drawn(D, M + 1)}, r"`W_K` \(shape \(9, 3\)\) must be a finite tensor of shape \(9, 2\)"),
+        (
+            {"W_K": drawn(D, M + 1)},
+            r"`W_K` \(shape \(9, 3\)\) must be a finite tensor of shape \(9, 2\)",
+        ),
         ({"W_V": torch.full((D, 1), math.nan)}, "`W_V`"),
         ({"mask": "casual"}, r"`mask` \(='casual'\) must be 'causal'"),
         ({"mask": torch.full((4, 4), math.nan)}, "use -inf where"),
@@ -155,5 +174,9 @@ def test_what_does_not_fit_is_refused(change: dict, told: str) -> None:
     given = {"W_Q": drawn(D, M), "W_K": drawn(D, M), **change}
     with pytest.raises(InputError, match=told):
         ws.AttentionFeatures(
-            given.pop("W_Q"), given.pop("W_K"), given.pop("W_V", None), given.pop("W_O", None), **given
+            given.pop("W_Q"),
+            given.pop("W_K"),
+            given.pop("W_V", None),
+            given.pop("W_O", None),
+            **given,
         )

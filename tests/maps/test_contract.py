@@ -62,9 +62,13 @@ def test_features_must_be_finite_on_the_text(bad):
     )
 
 
-@pytest.mark.parametrize("weight", [torch.ones(3, 2), torch.ones(4), torch.full((2, 2), float("nan"))])
+@pytest.mark.parametrize(
+    "weight", [torch.ones(3, 2), torch.ones(4), torch.full((2, 2), float("nan"))]
+)
 def test_a_weight_of_ones_own_is_checked(weight):
-    with pytest.raises(ws.InputError, match=r"must be a finite tensor of shape \(d, d\) or \(heads, d, d\)"):
+    with pytest.raises(
+        ws.InputError, match=r"must be a finite tensor of shape \(d, d\) or \(heads, d, d\)"
+    ):
         ws.RandomAttentionFeatures.of_weight(weight)
 
 
@@ -102,7 +106,9 @@ def measures(phi):
     yield lambda: ws.word_sensitivities(phi, [TEXT, TEXT])
 
 
-@pytest.mark.parametrize("kind", ["dropout", "batch norm over the batch", "batch norm then dropout", "randn"])
+@pytest.mark.parametrize(
+    "kind", ["dropout", "batch norm over the batch", "batch norm then dropout", "randn"]
+)
 def test_what_changes_is_refused_and_left_as_it_was(kind):
     phi = noisy(kind)
     module = phi._function if isinstance(phi._function, torch.nn.Module) else torch.nn.Identity()
@@ -138,4 +144,6 @@ def test_parameters_that_want_gradients_do_not_hide_that_the_text_has_none():
     r = ws.word_sensitivity(lambda text: 2 * weight, X)
     assert r.value == 0
     assert weight.grad is None
-    assert "carry no gradient" in refused(ws.word_sensitivity, lambda text: weight * text.detach(), X)
+    assert "carry no gradient" in refused(
+        ws.word_sensitivity, lambda text: weight * text.detach(), X
+    )

@@ -37,9 +37,14 @@ def test_groups_of_words_move_together(gaussian):
     phi = ws.DeepRandomFeatures(N, D, 2, width=9, gaussian=gaussian)
     X, groups = gaussian_text(N, D).rows, torch.tensor([[0, 2], [4, 1]])
     delta = torch.randn(3, 2, D, generator=generator(0, "delta"), dtype=torch.float64)
-    change, plain = phi.group_change(X, groups), PlainGroupChange(phi, X, groups, memory_budget=1 << 20)
+    change, plain = (
+        phi.group_change(X, groups),
+        PlainGroupChange(phi, X, groups, memory_budget=1 << 20),
+    )
     at = torch.tensor([1, 0, 1])
-    for fast, slow in zip(change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True):
+    for fast, slow in zip(
+        change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True
+    ):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
     assert change.starts(torch.tensor([0, 1]), torch.ones(2)).shape == (4, 2, 2, D)
 
@@ -73,7 +78,9 @@ def test_auto_is_dense_up_to_its_budget_and_lazy_past_it(monkeypatch):
 
 
 def test_a_dense_matrix_past_its_limit_names_the_remedy():
-    with pytest.raises(BudgetError, match=r"98\.9 GiB, over the limit of 4 GiB; use gaussian='lazy'"):
+    with pytest.raises(
+        BudgetError, match=r"98\.9 GiB, over the limit of 4 GiB; use gaussian='lazy'"
+    ):
         ws.RandomFeatures(150, 768, gaussian="dense")
 
 
@@ -81,7 +88,9 @@ def test_a_dense_matrix_past_its_limit_names_the_remedy():
 def test_a_gpu_gives_the_answers_of_the_cpu():
     X = gaussian_text(N, D)
     values = [
-        ws.word_sensitivity(ws.DeepRandomFeatures(N, D, 2, gaussian="lazy", device=device), X).per_word.cpu()
+        ws.word_sensitivity(
+            ws.DeepRandomFeatures(N, D, 2, gaussian="lazy", device=device), X
+        ).per_word.cpu()
         for device in ("cpu", "cuda")
     ]
     torch.testing.assert_close(values[0], values[1], rtol=1e-6, atol=0)
@@ -120,7 +129,11 @@ def test_all_words_fit_a_budget_that_one_search_each_would_pass():
     again = (phi_of(tight, X, r) - tight(X.rows)).norm(dim=1) / tight(X.rows).norm()
     torch.testing.assert_close(again, r.per_word)
     with pytest.raises(BudgetError, match="was sealed when its search was over"):
-        tight(perturbed_texts(X.rows, torch.tensor([[n - 1]]), r.perturbations[-1:].flip(1).unsqueeze(1)))
+        tight(
+            perturbed_texts(
+                X.rows, torch.tensor([[n - 1]]), r.perturbations[-1:].flip(1).unsqueeze(1)
+            )
+        )
 
 
 def phi_of(phi, X, r):
@@ -132,6 +145,8 @@ def phi_of(phi, X, r):
 def test_a_deep_search_asks_no_more_than_is_foreseen(plan):
     """What a spec is refused by (`require_answers_fit`): words times the queries of one."""
     phi, words = ws.DeepRandomFeatures(12, 400, 2, 1500, gaussian="lazy"), 2
-    ws.word_sensitivity(phi, ws.gaussian_text(12, 400, seed=0), range(words), search=plan, certificate=False)
+    ws.word_sensitivity(
+        phi, ws.gaussian_text(12, 400, seed=0), range(words), search=plan, certificate=False
+    )
     asked = max(max(layer.queries) for layer in phi.layers if isinstance(layer, OnDemandGaussian))
     assert words < asked <= words * DenseChange.queries(ws.SearchPlan.of(plan))

@@ -41,7 +41,9 @@ def short_searches(monkeypatch):
     for name in ("stages", "_FRUGAL_STAGES"):
         one_layer = Stages(starts=2, steps=1, finalists=1, finish=1)
         monkeypatch.setattr(OneLayerChange, name, one_layer)
-        monkeypatch.setattr(dense_change.DenseChange, name, Stages(starts=1, steps=1, finalists=1, finish=1))
+        monkeypatch.setattr(
+            dense_change.DenseChange, name, Stages(starts=1, steps=1, finalists=1, finish=1)
+        )
 
 
 def draw(depth, gaussian, seed):
@@ -56,7 +58,9 @@ def draw(depth, gaussian, seed):
 
 def draws(depth, gaussian):
     offset = 0 if gaussian == "dense" else 10**6
-    return torch.tensor([draw(depth, gaussian, offset + seed) for seed in range(DRAWS)], dtype=torch.float64)
+    return torch.tensor(
+        [draw(depth, gaussian, offset + seed) for seed in range(DRAWS)], dtype=torch.float64
+    )
 
 
 @cache

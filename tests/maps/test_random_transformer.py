@@ -32,17 +32,25 @@ def forward(phi: RandomTransformer, rows: np.ndarray) -> list[np.ndarray]:
     states = [rows]
     for weights in phi.layers:
         x = states[-1]
-        matrices = {name: None if part is None else part.numpy() for name, part in vars(weights).items()}
+        matrices = {
+            name: None if part is None else part.numpy() for name, part in vars(weights).items()
+        }
 
         def attention(y, m=matrices):
             total = 0
             for head, matrix in enumerate(m["scores"]):
                 scores = y @ matrix @ y.T / (phi.temperature * math.sqrt(y.shape[1]))
                 scores = np.where(np.tri(len(y), dtype=bool) | (not phi.causal), scores, -np.inf)
-                exps = np.maximum(scores, 0) if phi.score.name == "relu" else np.exp(scores - scores.max())
+                exps = (
+                    np.maximum(scores, 0)
+                    if phi.score.name == "relu"
+                    else np.exp(scores - scores.max())
+                )
                 sums = exps.sum(axis=1, keepdims=True)
                 mixed = np.divide(exps, sums, out=np.zeros_like(exps), where=sums > 0) @ y
-                total = total + (mixed if m["values"] is None else mixed @ m["values"][head] @ m["output"][head])
+                total = total + (
+                    mixed if m["values"] is None else mixed @ m["values"][head] @ m["output"][head]
+                )
             return total
 
         parts = [attention]
@@ -61,7 +69,9 @@ def test_one_layer_of_attention_alone_is_raf(score, rank):
     text = ws.gaussian_text(7, 12, seed=1).rows
     options = {"score": score, "temperature": 0.7, "head_dimension": rank, "seed": 4}
     phi = RandomTransformer(12, 1, residual=False, norm=None, **options)
-    torch.testing.assert_close(phi(text), ws.RandomAttentionFeatures(12, **options)(text), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        phi(text), ws.RandomAttentionFeatures(12, **options)(text), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -72,7 +82,9 @@ def test_every_layer_is_the_definitions(kind):
     for layer, (rows, wanted) in enumerate(zip(phi.states(text), expected, strict=True)):
         np.testing.assert_allclose(rows.numpy(), wanted, rtol=1e-10, atol=1e-10)
         if layer:
-            np.testing.assert_allclose(phi.at(layer=layer)(text).numpy(), wanted, rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(
+                phi.at(layer=layer)(text).numpy(), wanted, rtol=1e-10, atol=1e-10
+            )
             shorter = RandomTransformer(12, layer, seed=2, **kind)
             np.testing.assert_allclose(shorter(text).numpy(), wanted, rtol=1e-10, atol=1e-10)
 
@@ -115,7 +127,11 @@ def ascent(phi: RandomTransformer, text: torch.Tensor, starts: int, steps: int) 
     for word in range(len(text)):
         delta = torch.randn(starts, text.shape[1], generator=stream, dtype=text.dtype)
         for step in range(steps + 1):
-            delta = (delta * (radius / delta.norm(dim=1, keepdim=True)).clamp(max=1)).detach().requires_grad_()
+            delta = (
+                (delta * (radius / delta.norm(dim=1, keepdim=True)).clamp(max=1))
+                .detach()
+                .requires_grad_()
+            )
             moved = torch.stack([text] * starts)
             moved[:, word] = moved[:, word] + delta
             squared = (phi(moved) - base).square().sum(dim=(1, 2))
@@ -129,7 +145,10 @@ def ascent(phi: RandomTransformer, text: torch.Tensor, starts: int, steps: int) 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_search_reaches_an_independent_ascent(kind):
     for seed, (n, d, depth) in enumerate([(5, 12, 2), (8, 12, 3)]):
-        phi, text = RandomTransformer(d, depth, seed=seed, **kind), ws.gaussian_text(n, d, seed=seed).rows
+        phi, text = (
+            RandomTransformer(d, depth, seed=seed, **kind),
+            ws.gaussian_text(n, d, seed=seed).rows,
+        )
         measured = ws.word_sensitivity(phi, text)
         assert measured.value >= 0.98 * ascent(phi, text, starts=8, steps=80)
 

@@ -56,7 +56,9 @@ def test_exactly_the_used_options_change_the_features(name):
 
 def test_a_list_of_names_is_checked_and_holds_none_twice():
     assert map_names("raf, rf,raf,my.maps:Own") == ["raf", "rf", "my.maps:Own"]
-    with pytest.raises(InputError, match=r"`map` \(='rff'\) must be one of rf, drf, .*; did you mean 'rf'\?"):
+    with pytest.raises(
+        InputError, match=r"`map` \(='rff'\) must be one of rf, drf, .*; did you mean 'rf'\?"
+    ):
         map_names("rff")
     with pytest.raises(InputError, match=r"`map` \(=','\) names no map; choose from rf, drf"):
         map_names(",")
@@ -69,7 +71,11 @@ def test_parameters_in_a_name():
     phi = build_map("raf( heads=2, score=relu )", 3, 4, seed=5, temperature=2.0)
     expected = ws.RandomAttentionFeatures(4, "relu", 5, heads=2, temperature=2.0)
     assert torch.equal(phi(X), expected(X)) and phi.name == "raf(heads=2, score=relu)"
-    assert map_names("rf, raf(heads=2, score=relu),drf(depth=3)") == ["rf", "raf(heads=2, score=relu)", "drf(depth=3)"]
+    assert map_names("rf, raf(heads=2, score=relu),drf(depth=3)") == [
+        "rf",
+        "raf(heads=2, score=relu)",
+        "drf(depth=3)",
+    ]
     assert recorded_name("drf(depth=3)", depth=7) == "drf3"
     assert map_title("raf(heads=2, score=relu)") == "RAF, heads=2, score=relu"
     assert "heads" not in map_entry("raf(heads=2)").options
@@ -142,7 +148,10 @@ def test_maps_of_ones_own(own):
         assert phi.name == f"{own}:{name}"
         torch.testing.assert_close(phi(X), features)
     wide = build_map(f"{own}:wide(width=6)", 3, 4, seed=7)
-    assert torch.equal(wide(X), ws.RandomFeatures(3, 4, 6, seed=7)(X)) and wide.name == f"{own}:wide(width=6)"
+    assert (
+        torch.equal(wide(X), ws.RandomFeatures(3, 4, 6, seed=7)(X))
+        and wide.name == f"{own}:wide(width=6)"
+    )
     for name, message in {
         "squares(k=1)": "takes no parameters",
         "made(k=1)": "has no parameter k; it has d, n, seed",
@@ -161,7 +170,8 @@ def test_a_transformer_by_name_is_loaded_once(tmp_path):
 
     save_tiny(tmp_path)
     first, second = (
-        build_map("model", 1, 1, model=str(tmp_path), model_layer=layer, pool="mean", seed=0) for layer in (1, 2)
+        build_map("model", 1, 1, model=str(tmp_path), model_layer=layer, pool="mean", seed=0)
+        for layer in (1, 2)
     )
     assert (first.layer, second.layer, first.dtype) == (1, 2, torch.float32)
     assert first.stack is second.stack

@@ -36,13 +36,17 @@ def test_a_score_of_ones_own_is_searched_like_any_function():
     phi = ws.RandomAttentionFeatures(6, score=DividedSquares(), seed=1)
     plain = ws.FunctionFeatures(phi.features, batched=True)
     mine, other = (ws.word_sensitivity(map_, X) for map_ in (phi, plain))
-    torch.testing.assert_close(mine.per_word, other.per_word, rtol=0.01, atol=0)  # two searches, of other stages
+    torch.testing.assert_close(
+        mine.per_word, other.per_word, rtol=0.01, atol=0
+    )  # two searches, of other stages
     same = attained(plain, X.rows, mine.words.unsqueeze(1), mine.perturbations.unsqueeze(1))
     torch.testing.assert_close(mine.per_word, same, rtol=1e-9, atol=0)
     assert mine.upper is None and mine.upper_per_word is None and mine.rigor is None
     assert mine.map_name == "squares-raf"
     slopes = ws.jacobian_sensitivity(phi, X).per_word
-    torch.testing.assert_close(slopes, ws.jacobian_sensitivity(plain, X).per_word, rtol=1e-9, atol=0)
+    torch.testing.assert_close(
+        slopes, ws.jacobian_sensitivity(plain, X).per_word, rtol=1e-9, atol=0
+    )
     pair = ws.group_sensitivity(phi, X, [[0, 1]], search=QUICK["search"])
     assert float(pair.value) > 0
 
@@ -53,7 +57,9 @@ def test_without_the_terms_there_is_no_certificate_and_no_prediction():
     with pytest.raises(InputError, match=r"`phi` \(squares-raf\) has no certificate"):
         ws.certify(phi, X)
     assert predict(phi, X.rows) is None
-    softmax = next(condition for condition in check_conditions(phi, X) if condition.name == "softmax scores")
+    softmax = next(
+        condition for condition in check_conditions(phi, X) if condition.name == "softmax scores"
+    )
     assert softmax.holds is False
 
 
@@ -74,7 +80,10 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     squares, other = (map_.word_change(X.rows).value(points, words) for map_ in (phi, half))
     torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
     torch.testing.assert_close(
-        ws.jacobian_sensitivity(phi, X).per_word, ws.jacobian_sensitivity(half, X).per_word, rtol=1e-9, atol=0
+        ws.jacobian_sensitivity(phi, X).per_word,
+        ws.jacobian_sensitivity(half, X).per_word,
+        rtol=1e-9,
+        atol=0,
     )
     assert predict(phi, X.rows) is None
     with pytest.raises(InputError, match="must be one head of softmax attention"):
@@ -84,10 +93,14 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
 
 
 def test_what_is_no_score_is_refused(unchecked_types):
-    with pytest.raises(InputError, match=r"`score` .* must be one of softmax, .* derived from wordsens\.Score"):
+    with pytest.raises(
+        InputError, match=r"`score` .* must be one of softmax, .* derived from wordsens\.Score"
+    ):
         ws.RandomAttentionFeatures(6, score=DividedSquares)  # pyright: ignore[reportArgumentType]
     nameless = type("Nameless", (ws.Score,), {"attention": lambda self, scores: scores})
-    with pytest.raises(InputError, match=r"`score` \(Nameless\) must have a `name` .* set name and normalized"):
+    with pytest.raises(
+        InputError, match=r"`score` \(Nameless\) must have a `name` .* set name and normalized"
+    ):
         ws.RandomAttentionFeatures(6, score=nameless())
 
 

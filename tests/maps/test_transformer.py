@@ -15,13 +15,17 @@ UP_TO_ROUNDING = {"rtol": 0, "atol": 2e-6}
 
 
 def phi_of(kind, *, dtype=torch.float32, auto="AutoModel", **options):
-    return ws.TransformerFeatures(model_of(kind, auto, dtype=dtype), tokenizer(), name=kind, **options)
+    return ws.TransformerFeatures(
+        model_of(kind, auto, dtype=dtype), tokenizer(), name=kind, **options
+    )
 
 
 @torch.no_grad()
 def own(phi, ids, **options):
     """The model's own run, with the mask that its tokenizer would give."""
-    return encoder_part(phi.stack.model)(input_ids=ids, attention_mask=torch.ones_like(ids), **options)
+    return encoder_part(phi.stack.model)(
+        input_ids=ids, attention_mask=torch.ones_like(ids), **options
+    )
 
 
 class SmallBertLaws(FeatureMapLaws):
@@ -30,7 +34,9 @@ class SmallBertLaws(FeatureMapLaws):
     options = {}  # noqa: RUF012
 
     def make(self, *, dtype=torch.float64, device="cpu"):
-        model = model_of(self.kind, dtype=dtype, hidden_size=self.d, num_attention_heads=2, num_hidden_layers=2)
+        model = model_of(
+            self.kind, dtype=dtype, hidden_size=self.d, num_attention_heads=2, num_hidden_layers=2
+        )
         return ws.TransformerFeatures(model.to(device), **self.options)
 
 
@@ -65,7 +71,9 @@ class TestEveryArchitecture:
 
     def test_the_gradient_is_that_of_finite_differences(self, kind):
         # Longformer's own attention has no gradient in float64; rotary models compute their angles in float32.
-        phi = phi_of(kind, dtype=torch.float32 if kind == "longformer" else torch.float64, pool="mean")
+        phi = phi_of(
+            kind, dtype=torch.float32 if kind == "longformer" else torch.float64, pool="mean"
+        )
         stream = generator(0, "slope")
         rows = phi.rows_of(IDS)[0].requires_grad_()
         along = torch.randn(16, generator=stream).to(phi.dtype)
@@ -82,7 +90,9 @@ class TestEveryArchitecture:
         delta, words = torch.randn(6, 16, generator=stream), torch.tensor([0, 3, 3, 8, 5, 1])
         for one in (phi, phi.at(layer=2, head=1), phi.at(layer=1, pool="last")):
             for budget in (1, 1 << 28):
-                squared, slope = one.word_change(rows, memory_budget=budget).value_and_gradient(delta, words)
+                squared, slope = one.word_change(rows, memory_budget=budget).value_and_gradient(
+                    delta, words
+                )
                 for at, word in enumerate(words):
                     moved = rows.clone()
                     moved[word] += delta[at]
@@ -93,7 +103,9 @@ class TestEveryArchitecture:
         moved = rows.clone()
         moved[5:7] += delta[:2]
         found = groups.value(delta[:2].unsqueeze(0), torch.tensor([1]))
-        torch.testing.assert_close(found[0], (phi(moved) - phi(rows)).square().sum(), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            found[0], (phi(moved) - phi(rows)).square().sum(), rtol=1e-4, atol=1e-6
+        )
 
     def test_the_heads_and_the_bias_sum_to_the_attention_output(self, kind):
         phi = phi_of(kind)
@@ -101,19 +113,31 @@ class TestEveryArchitecture:
         for layer in (1, 3):
             projection = phi.stack.projections[(layer - 1) * len(phi.stack.projections) // 3][-1]
             seen = []
-            handle = projection.register_forward_hook(lambda _, __, output, seen=seen: seen.append(output))
+            handle = projection.register_forward_hook(
+                lambda _, __, output, seen=seen: seen.append(output)
+            )
             phi(rows)
             handle.remove()
             heads = [phi.at(layer=layer, head=head)(rows) for head in range(4)]
             bias = torch.zeros(16) if getattr(projection, "bias", None) is None else projection.bias
             expected = seen[layer - 1 if len(seen) > 1 else 0][:, : rows.shape[1]]
-            torch.testing.assert_close(torch.stack(heads).sum(dim=0) + bias, expected, **UP_TO_ROUNDING)
+            torch.testing.assert_close(
+                torch.stack(heads).sum(dim=0) + bias, expected, **UP_TO_ROUNDING
+            )
 
     def test_a_batch_is_its_texts_one_at_a_time(self, kind):
         phi = phi_of(kind)
         rows = phi.rows_of(IDS)
-        for one in (phi, phi.at(layer=2, head=1), phi.at(pool="mean"), phi.at(pool="cls"), phi.at(pool="last")):
-            torch.testing.assert_close(one(rows), torch.stack([one(text) for text in rows]), **UP_TO_ROUNDING)
+        for one in (
+            phi,
+            phi.at(layer=2, head=1),
+            phi.at(pool="mean"),
+            phi.at(pool="cls"),
+            phi.at(pool="last"),
+        ):
+            torch.testing.assert_close(
+                one(rows), torch.stack([one(text) for text in rows]), **UP_TO_ROUNDING
+            )
 
     def test_causality(self, kind):
         phi = phi_of(kind)
@@ -144,7 +168,18 @@ class TestEveryArchitecture:
 
 
 @pytest.mark.parametrize(
-    "kind", ["bert", "roberta", "distilbert", "mpnet", "modernbert", "deberta-v2", "gpt2", "llama", "qwen2"]
+    "kind",
+    [
+        "bert",
+        "roberta",
+        "distilbert",
+        "mpnet",
+        "modernbert",
+        "deberta-v2",
+        "gpt2",
+        "llama",
+        "qwen2",
+    ],
 )
 def test_a_classifiers_logits_and_probabilities(kind):
     phi = phi_of(kind, auto="AutoModelForSequenceClassification", output="logits")
@@ -154,7 +189,12 @@ def test_a_classifiers_logits_and_probabilities(kind):
     torch.testing.assert_close(phi(rows), expected, **UP_TO_ROUNDING)
     probabilities = phi.at(output="probabilities")
     torch.testing.assert_close(probabilities(rows), expected.softmax(dim=-1), **UP_TO_ROUNDING)
-    assert ws.word_sensitivity(probabilities, rows[0], words=[3], search=ws.SearchPlan(starts=1, steps=3)).value > 0
+    assert (
+        ws.word_sensitivity(
+            probabilities, rows[0], words=[3], search=ws.SearchPlan(starts=1, steps=3)
+        ).value
+        > 0
+    )
 
 
 def test_a_classifier_whose_tokenizer_ends_a_text_with_the_padding_token():
@@ -206,7 +246,9 @@ class Sequential(torch.nn.Module):
         with torch.random.fork_rng():
             torch.manual_seed(0)
             self.words, self.places = torch.nn.Embedding(20, 8), torch.nn.Embedding(CONTEXT, 8)
-            self.body = torch.nn.Sequential(*(torch.nn.TransformerEncoderLayer(8, 2, 12, 0, batch_first=True),) * 2)
+            self.body = torch.nn.Sequential(
+                *(torch.nn.TransformerEncoderLayer(8, 2, 12, 0, batch_first=True),) * 2
+            )
         self.config = PretrainedConfig(vocab_size=20, hidden_size=8, pad_token_id=0)
 
     def get_input_embeddings(self):
@@ -224,7 +266,9 @@ class Sequential(torch.nn.Module):
 def test_without_a_list_of_layers_the_token_embeddings_move():
     model = Sequential()
     phi = ws.TransformerFeatures(model, tokenizer(), name="odd")
-    assert phi.notes == ("the rows that move are those of the token embeddings: no list of layers was recognised",)
+    assert phi.notes == (
+        "the rows that move are those of the token embeddings: no list of layers was recognised",
+    )
     rows = phi.rows_of(IDS)
     assert torch.equal(rows, model.words.weight[IDS])
     expected = model(IDS, output_hidden_states=True).hidden_states
@@ -234,7 +278,10 @@ def test_without_a_list_of_layers_the_token_embeddings_move():
     other[:, 2] = 17
     rows[:, 2] = model.words.weight[17]
     torch.testing.assert_close(phi(rows), model(other).last_hidden_state, **UP_TO_ROUNDING)
-    assert ws.word_sensitivity(phi, rows[0], words=[2], search=ws.SearchPlan(starts=1, steps=2)).notes == phi.notes
+    assert (
+        ws.word_sensitivity(phi, rows[0], words=[2], search=ws.SearchPlan(starts=1, steps=2)).notes
+        == phi.notes
+    )
     with pytest.raises(ws.InputError, match=r"`head` .* does not exist"):
         phi.at(layer=1, head=0)
 
@@ -295,7 +342,12 @@ def test_a_text_longer_than_the_context_is_refused():
 
 
 def test_an_empty_text_and_a_map_without_tokenizer():
-    with pytest.raises(ws.InputError, match="text 0 gives no token: it is empty or only blanks; leave it out"):
+    with pytest.raises(
+        ws.InputError, match="text 0 gives no token: it is empty or only blanks; leave it out"
+    ):
         phi_of("bert").embed("  ")
-    with pytest.raises(ws.InputError, match="this map has no tokenizer; pass one to TransformerFeatures, or give rows"):
+    with pytest.raises(
+        ws.InputError,
+        match="this map has no tokenizer; pass one to TransformerFeatures, or give rows",
+    ):
         ws.TransformerFeatures(model_of("bert")).embed("good")

@@ -23,7 +23,9 @@ def test_it_is_the_model_s_attention(kind, head):
     whole = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=2)
     text = whole.embed([TEXT])[0]
     phi, X = trained_attention(whole, 2, head), entering_attention(whole, text, 2)
-    expected = sum(whole.at(layer=2, head=one)(text) for one in (range(4) if head is None else [head]))
+    expected = sum(
+        whole.at(layer=2, head=one)(text) for one in (range(4) if head is None else [head])
+    )
     torch.testing.assert_close(phi(X), expected.double(), rtol=1e-4, atol=1e-5)
     assert X.tokens == text.tokens
     if kind == "bert":
@@ -66,7 +68,9 @@ def test_what_has_no_such_map_is_refused(kind, layer, told):
 
 def test_gpt2_with_other_scores_is_noticed():
     with pytest.raises(InputError, match="is not softmax"):
-        trained_attention(ws.TransformerFeatures(model_of("gpt2", scale_attn_weights=False), tokenizer()), 1)
+        trained_attention(
+            ws.TransformerFeatures(model_of("gpt2", scale_attn_weights=False), tokenizer()), 1
+        )
 
 
 PAIR = ("the film was good", "the film was bad")
@@ -84,8 +88,12 @@ def test_the_weights_are_the_models_own(kind, layer, head):
     for text, weights in zip(PAIR, pair.weights, strict=True):
         ids = torch.tensor([tokenizer()(text)["input_ids"]])
         own = model_of(kind)(ids, output_attentions=True).attentions[pair.layer - 1][0].double()
-        torch.testing.assert_close(weights, own.mean(dim=0) if head is None else own[head], rtol=0, atol=1e-6)
-        torch.testing.assert_close(weights.sum(dim=1), torch.ones(6, dtype=torch.float64), rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            weights, own.mean(dim=0) if head is None else own[head], rtol=0, atol=1e-6
+        )
+        torch.testing.assert_close(
+            weights.sum(dim=1), torch.ones(6, dtype=torch.float64), rtol=0, atol=1e-6
+        )
     assert pair.changed == (4,)
     torch.testing.assert_close(pair.difference, pair.weights[1] - pair.weights[0])
 
@@ -95,9 +103,13 @@ def language_model():
 
 
 def test_the_answers_are_the_models_own_probabilities():
-    pair = prompt_pair(language_model(), "the film was very", "the film was not", answers=("good", "bad"))
+    pair = prompt_pair(
+        language_model(), "the film was very", "the film was not", answers=("good", "bad")
+    )
     for row, prompt in enumerate(pair.prompts):
-        ids = torch.tensor([tokenizer()(prompt)["input_ids"][:-1]])  # [SEP] is left off: the answer follows the prompt
+        ids = torch.tensor(
+            [tokenizer()(prompt)["input_ids"][:-1]]
+        )  # [SEP] is left off: the answer follows the prompt
         logits = model_of("llama", "AutoModelForCausalLM")(ids).logits[0, -1].double()
         expected = logits.softmax(dim=0)[tokenizer().convert_tokens_to_ids(["good", "bad"])]
         torch.testing.assert_close(pair.probabilities[row], expected, rtol=1e-5, atol=1e-8)
@@ -110,7 +122,9 @@ def test_the_answers_are_the_models_own_probabilities():
 def test_prompts_need_a_causal_language_model_and_answers_that_differ():
     with pytest.raises(ws.InputError, match="prompts need a causal language model"):
         prompt_pair(phi_of("llama"), "a", "b")
-    with pytest.raises(ws.InputError, match="begin with the same token; choose answers that differ there"):
+    with pytest.raises(
+        ws.InputError, match="begin with the same token; choose answers that differ there"
+    ):
         prompt_pair(language_model(), "good", "bad", answers=("unlike", "unly"))
 
 
@@ -119,11 +133,15 @@ def test_prompts_need_a_causal_language_model_and_answers_that_differ():
 def test_random_attention_features_have_a_pair_too(heads, score):
     phi = ws.RandomAttentionFeatures(6, score=score, heads=heads, seed=2)
     first = ws.TextMatrix(ws.gaussian_text(4, 6).rows, tokens=("I", "love", "her", "much"))
-    second = ws.TextMatrix(first.rows + torch.eye(4, 6, dtype=torch.float64), tokens=("I", "love", "her", "smile"))
+    second = ws.TextMatrix(
+        first.rows + torch.eye(4, 6, dtype=torch.float64), tokens=("I", "love", "her", "smile")
+    )
     pair = attention_pair(phi, first, second)
     own = phi.attention(first.rows).reshape(heads, 4, 4)
     torch.testing.assert_close(pair.weights[0], own.mean(dim=0))
-    torch.testing.assert_close(attention_pair(phi, first, second, head=heads - 1).weights[0], own[-1])
+    torch.testing.assert_close(
+        attention_pair(phi, first, second, head=heads - 1).weights[0], own[-1]
+    )
     assert (pair.layer, pair.head, pair.model, pair.changed) == (1, None, phi.name, (3,))
     assert pair.tokens == (first.tokens, second.tokens)
     with pytest.raises(ws.InputError, match=r"`layer` \(=2\) has no attention; choose 1 to 1"):

@@ -44,7 +44,10 @@ def test_the_head_is_that_of_the_configuration(saved):
 
 
 def test_a_model_without_a_head_says_so(saved):
-    with pytest.raises(ws.InputError, match=r"its configuration names no classifier or language model \(BertModel\)"):
+    with pytest.raises(
+        ws.InputError,
+        match=r"its configuration names no classifier or language model \(BertModel\)",
+    ):
         ws.TransformerFeatures.from_pretrained(saved(), output="logits")
 
 
@@ -56,30 +59,44 @@ def test_pickled_weights_only_when_asked(saved, tmp_path):
         ws.TransformerFeatures.from_pretrained(folder)
     phi = ws.TransformerFeatures.from_pretrained(folder, pickled_weights=True)
     ids = torch.tensor([tokenizer()(SENTENCE)["input_ids"]])
-    torch.testing.assert_close(phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
     ("module", "remedy"),
     [
-        ({"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}, r"; use pool='mean'"),
-        ({"type": "os.path", "path": "2_Dense"}, r"code of its own, .* trust_remote_code=True and pass the object"),
+        (
+            {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+            r"; use pool='mean'",
+        ),
+        (
+            {"type": "os.path", "path": "2_Dense"},
+            r"code of its own, .* trust_remote_code=True and pass the object",
+        ),
     ],
 )
 def test_a_pooling_that_the_library_cannot_load_is_refused(saved, tmp_path, module, remedy):
     folder = saved()
     first = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
     (tmp_path / "modules.json").write_text(json.dumps([first, {"idx": 1, "name": "1", **module}]))
-    with pytest.raises(ws.InputError, match=rf"sentence-transformers cannot load the model .*{remedy}"):
+    with pytest.raises(
+        ws.InputError, match=rf"sentence-transformers cannot load the model .*{remedy}"
+    ):
         ws.TransformerFeatures.from_pretrained(folder, pool="own")
 
 
 def test_a_model_without_its_tokenizers_files_is_refused(tmp_path):
     # transformers then makes a tokenizer of special tokens alone: every word would be [UNK].
     model_of("bert").save_pretrained(tmp_path)
-    for load in (ws.TransformerFeatures.from_pretrained, lambda folder: ws.embed("the film", encoder=folder)):
+    for load in (
+        ws.TransformerFeatures.from_pretrained,
+        lambda folder: ws.embed("the film", encoder=folder),
+    ):
         with pytest.raises(
-            ws.InputError, match=r"knows no word: its files \(tokenizer.json, or vocab.txt\) are missing"
+            ws.InputError,
+            match=r"knows no word: its files \(tokenizer.json, or vocab.txt\) are missing",
         ):
             load(str(tmp_path))
 

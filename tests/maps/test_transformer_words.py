@@ -15,7 +15,8 @@ from wordsens.models.load import as_model
 from wordsens.text.whole_words import reading_words
 
 NAMES = {
-    name: getattr(tokenizer(), name) for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    name: getattr(tokenizer(), name)
+    for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 }
 LETTERS = {letter for text in CORPUS for letter in text.lower()}
 
@@ -34,13 +35,20 @@ def test_tokens_of_bytes_are_shown_as_what_they_spell(name):
     """Whole characters: a piece of one has no letter to show."""
     words, model = zoo_model(name)
     text = "the lift, שלום עולם זה לא טוב"
-    for X in (ws.embed([text], (model, words))[0], ws.TransformerFeatures(model, words).embed([text])[0]):
+    for X in (
+        ws.embed([text], (model, words))[0],
+        ws.TransformerFeatures(model, words).embed([text])[0],
+    ):
         shown = [X.word(row).removeprefix("Ġ") for row in range(len(X))]
         assert {"lift", "זה"} <= set(shown)
 
 
 def test_words_with_marks_on_their_letters_are_words():
-    inner = Tokenizer(models.WordPiece({"[UNK]": 0, "नहीं": 1, "है": 2, "##ी": 3, "ं": 4, "न!": 5}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordPiece(
+            {"[UNK]": 0, "नहीं": 1, "है": 2, "##ी": 3, "ं": 4, "न!": 5}, unk_token="[UNK]"
+        )
+    )
     words = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]")
     assert whole_word_tokens(words) == {1: "नहीं", 2: "है"}
     assert whole_word_tokens(words, rows=2) == {1: "नहीं"}
@@ -49,10 +57,14 @@ def test_words_with_marks_on_their_letters_are_words():
 @pytest.mark.parametrize("name", ["roberta", "qwen2"])
 def test_words_of_other_scripts_are_exchanged_for_words(name):
     words, model = zoo_model(name)
-    found = [word.swapped_for for word in ws.explain((model, words), "यह अच्छा नहीं है", "我不喜欢这个电影").words]
+    found = [
+        word.swapped_for
+        for word in ws.explain((model, words), "यह अच्छा नहीं है", "我不喜欢这个电影").words
+    ]
     words, classifier = zoo_model(name, "ForSequenceClassification", pad_token_id=0)
     found += [
-        word.swapped_for for word in label_flips((classifier, words), ["यह अच्छा नहीं है", "שלום עולם זה לא טוב"]).words
+        word.swapped_for
+        for word in label_flips((classifier, words), ["यह अच्छा नहीं है", "שלום עולם זה לא טוב"]).words
     ]
     assert set("".join(filter(None, found)).lower()) <= LETTERS
 
@@ -81,9 +93,15 @@ def test_offsets_without_width_reach_to_the_next_token():
     assert ws.TransformerFeatures(bert, narrow).embed(text)[0].whole_words == ()
     found = ws.explain((bert, narrow), text)
     assert all(word.raises is None for word in found.words)
-    assert "No vectors: the tokenizer does not tell which tokens belong to which word." in found.notes
+    assert (
+        "No vectors: the tokenizer does not tell which tokens belong to which word." in found.notes
+    )
     long = "the film was not good " * 9
-    assert as_model((bert, narrow)).read_span(long)[1] == as_model((bert, tokenizer())).read_span(long)[1] < len(long)
+    assert (
+        as_model((bert, narrow)).read_span(long)[1]
+        == as_model((bert, tokenizer())).read_span(long)[1]
+        < len(long)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,18 +112,32 @@ def llama():
     entries = ["<unk>", "<s>", "</s>", "▁", *"abcdefghijklmnopqrstuvwxyzYNQ[]?", *steps]
     vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
     inner = Tokenizer(
-        models.BPE(vocabulary, [(step[:-1], step[-1]) for step in dict.fromkeys(steps)], unk_token="<unk>")
+        models.BPE(
+            vocabulary, [(step[:-1], step[-1]) for step in dict.fromkeys(steps)], unk_token="<unk>"
+        )
     )
-    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    inner.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
     inner.decoder = decoders.Metaspace()
-    inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    words = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
-    model = model_of("llama", "AutoModelForCausalLM", vocab_size=len(words), bos_token_id=1, eos_token_id=2)
+    inner.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+    model = model_of(
+        "llama", "AutoModelForCausalLM", vocab_size=len(words), bos_token_id=1, eos_token_id=2
+    )
     phi = ws.TransformerFeatures(model, words, output="probabilities", pool="last")
 
     def own(ids, answer):
         with torch.no_grad():
-            return float(model(torch.tensor([ids])).logits[0, -1].softmax(-1)[words.convert_tokens_to_ids(answer)])
+            return float(
+                model(torch.tensor([ids]))
+                .logits[0, -1]
+                .softmax(-1)[words.convert_tokens_to_ids(answer)]
+            )
 
     return phi, words, own
 
@@ -114,7 +146,10 @@ def test_an_answer_behind_a_bare_blank_is_its_own_first_token(llama):
     phi, words, own = llama
     assert words.tokenize(" Yes") == ["▁", "▁Yes"]
     prompts = ("is the lift on?", "is the lift not on?")
-    expected = [[own(words(prompt)["input_ids"], answer) for answer in ("▁Yes", "▁No")] for prompt in prompts]
+    expected = [
+        [own(words(prompt)["input_ids"], answer) for answer in ("▁Yes", "▁No")]
+        for prompt in prompts
+    ]
     torch.testing.assert_close(
         prompt_pair(phi, *prompts).probabilities, torch.tensor(expected).double(), rtol=1e-5, atol=0
     )

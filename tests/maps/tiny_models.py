@@ -4,11 +4,36 @@ import functools
 
 import torch
 
-WORDS = ("the", "film", "was", "good", "bad", "very", "long", "short", "and", "not", "un", "##like", "##ly", "don", "t")
+WORDS = (
+    "the",
+    "film",
+    "was",
+    "good",
+    "bad",
+    "very",
+    "long",
+    "short",
+    "and",
+    "not",
+    "un",
+    "##like",
+    "##ly",
+    "don",
+    "t",
+)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTEXT = 24
 
-ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "mpnet", "modernbert", "electra")
+ENCODERS = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "distilbert",
+    "mpnet",
+    "modernbert",
+    "electra",
+)
 DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
 UNUSUAL = ("albert", "deberta-v2", "longformer", "t5")
 """Encoders with a layer that is called several times, with places in their scores, that pad texts, with a decoder."""
@@ -33,7 +58,12 @@ _CHANGES = {
     "distilbert": {},
     "mpnet": {"max_position_embeddings": CONTEXT + 2, "pad_token_id": 1},
     # The first layer attends to everything, the next two to two neighbours on each side.
-    "modernbert": {"local_attention": 4, "global_attn_every_n_layers": 3, "cls_token_id": 2, "sep_token_id": 3},
+    "modernbert": {
+        "local_attention": 4,
+        "global_attn_every_n_layers": 3,
+        "cls_token_id": 2,
+        "sep_token_id": 3,
+    },
     "electra": {"embedding_size": 16},
     "gpt2": {"pad_token_id": None, "bos_token_id": 2, "eos_token_id": 3},
     "llama": _ROTARY,
@@ -48,7 +78,11 @@ _CHANGES = {
         "pos_att_type": ["p2c", "c2p"],
         "type_vocab_size": 0,
     },
-    "longformer": {"max_position_embeddings": CONTEXT + 2, "attention_window": [8, 8, 8], "pad_token_id": 1},
+    "longformer": {
+        "max_position_embeddings": CONTEXT + 2,
+        "attention_window": [8, 8, 8],
+        "pad_token_id": 1,
+    },
     "t5": {"d_kv": 4, "decoder_start_token_id": 0},
     "xlnet": {},
 }
@@ -89,7 +123,9 @@ def config_of(kind, **changes):
     if kind == "xlnet":  # which has no longest text
         del values["max_position_embeddings"]
     old = _OLD_NAMES.get(kind, {})
-    return AutoConfig.for_model(kind, **{old.get(name, name): value for name, value in values.items()})
+    return AutoConfig.for_model(
+        kind, **{old.get(name, name): value for name, value in values.items()}
+    )
 
 
 def model_of(kind, auto="AutoModel", *, dtype=torch.float32, **changes):
@@ -98,7 +134,9 @@ def model_of(kind, auto="AutoModel", *, dtype=torch.float32, **changes):
 
     stream = torch.random.get_rng_state()
     torch.manual_seed(0)
-    model = getattr(transformers, auto).from_config(config_of(kind, **changes), attn_implementation="eager")
+    model = getattr(transformers, auto).from_config(
+        config_of(kind, **changes), attn_implementation="eager"
+    )
     for parameter in model.parameters():
         # Biases and norms start at 0 and 1, where a mistake with them would not show.
         parameter.data += 0.1 * torch.randn(parameter.shape)

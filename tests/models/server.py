@@ -14,7 +14,10 @@ def vector(text):
 
 def good(texts):
     """A right answer."""
-    return {"object": "list", "data": [{"index": at, "embedding": vector(text)} for at, text in enumerate(texts)]}
+    return {
+        "object": "list",
+        "data": [{"index": at, "embedding": vector(text)} for at, text in enumerate(texts)],
+    }
 
 
 class Script:
@@ -43,7 +46,9 @@ def serving(*answers):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             script.asked.append((self.path, dict(self.headers), body))
             answer = script.next()
-            status, content, headers = answer if isinstance(answer, tuple) else (200, answer(body["input"]), {})
+            status, content, headers = (
+                answer if isinstance(answer, tuple) else (200, answer(body["input"]), {})
+            )
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             for name, value in {"Content-Length": str(len(content)), **headers}.items():

@@ -48,12 +48,24 @@ def test_an_object_with_encode_and_calls_of_few_texts():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda texts: np.zeros(4), "broken gave an array of shape (4,) for 1 texts; its answer must be (texts, d)"),
-        (lambda texts: np.ones((len(texts) + 1, 3)), "gave 2 vectors for 1 texts; its answer must be one row a text"),
-        (lambda texts: [[1.0, float("nan")]] * len(texts), "gave a number that is not finite for the text 'The "),
+        (
+            lambda texts: np.zeros(4),
+            "broken gave an array of shape (4,) for 1 texts; its answer must be (texts, d)",
+        ),
+        (
+            lambda texts: np.ones((len(texts) + 1, 3)),
+            "gave 2 vectors for 1 texts; its answer must be one row a text",
+        ),
+        (
+            lambda texts: [[1.0, float("nan")]] * len(texts),
+            "gave a number that is not finite for the text 'The ",
+        ),
         (lambda texts: [[1.0, 2.0], [1.0]], "gave a list that is no array of numbers"),
         (lambda texts: None, "gave an array of shape () for 1 texts"),
-        (lambda texts: np.ones((len(texts), 3 + len(texts))), "vectors of 6 numbers, and of 4 before"),
+        (
+            lambda texts: np.ones((len(texts), 3 + len(texts))),
+            "vectors of 6 numbers, and of 4 before",
+        ),
         (lambda texts: 1 / 0, "broken failed on 1 texts with ZeroDivisionError: division by zero"),
     ],
 )
@@ -70,7 +82,9 @@ def test_a_bad_answer_is_told_in_one_line(answer, message):
 def test_a_zero_vector_has_no_cosine():
     model = as_model(lambda texts: letters(texts)[:, :4])
     assert model.encode(TEXTS[:2]).shape == (2, 4)
-    with pytest.raises(InputError, match=r"gave the zero vector for the text 'Buy a lamp', which has no cosine"):
+    with pytest.raises(
+        InputError, match=r"gave the zero vector for the text 'Buy a lamp', which has no cosine"
+    ):
         model.encode(["open", "Buy a lamp"])
 
 
@@ -88,7 +102,9 @@ def _jittery(size):
 
 
 def test_a_model_that_changes_its_mind_is_refused():
-    with pytest.raises(InputError, match=r"encode changes its mind: in a second call the vector of 'The service"):
+    with pytest.raises(
+        InputError, match=r"encode changes its mind: in a second call the vector of 'The service"
+    ):
         as_model(_jittery(2 * STEADY))
 
 
@@ -97,7 +113,8 @@ def test_a_model_whose_vectors_depend_on_the_batch_is_refused():
         return letters(texts) - 0.5 * letters(texts).mean(axis=0)
 
     with pytest.raises(
-        InputError, match=r"centred changes its mind: among other texts .* whatever depends on the batch"
+        InputError,
+        match=r"centred changes its mind: among other texts .* whatever depends on the batch",
     ):
         as_model(centred)
 
@@ -131,7 +148,9 @@ def test_module_and_name(module):
     ],
 )
 def test_sparse_answers_are_taken(sparse):
-    np.testing.assert_array_equal(as_model(lambda texts: sparse(letters(texts))).encode(TEXTS), letters(TEXTS))
+    np.testing.assert_array_equal(
+        as_model(lambda texts: sparse(letters(texts))).encode(TEXTS), letters(TEXTS)
+    )
 
 
 def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
@@ -139,14 +158,20 @@ def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
     bits = np.random.default_rng(0).random((len(TEXTS), 64)) > 0.5
 
     def packed(texts):
-        rows = np.packbits([bits[TEXTS.index(text)] if text in TEXTS else bits[0] for text in texts], axis=1)
+        rows = np.packbits(
+            [bits[TEXTS.index(text)] if text in TEXTS else bits[0] for text in texts], axis=1
+        )
         return rows.tolist()
 
     with pytest.raises(InputError, match=r"gave int64, which may be bits packed .* np\.unpackbits"):
         as_model(packed)
-    unpacked = as_model(lambda texts: 2.0 * np.unpackbits(np.array(packed(texts)).astype("uint8"), axis=1) - 1)
+    unpacked = as_model(
+        lambda texts: 2.0 * np.unpackbits(np.array(packed(texts)).astype("uint8"), axis=1) - 1
+    )
     np.testing.assert_array_equal(unpacked.encode(TEXTS), 2.0 * bits - 1)
-    counts = as_model(lambda texts: [[len(text), *(text.count(letter) for letter in "aeiou")] for text in texts])
+    counts = as_model(
+        lambda texts: [[len(text), *(text.count(letter) for letter in "aeiou")] for text in texts]
+    )
     assert counts.encode([TEXTS[0]])[0, 0] == len(TEXTS[0])
 
 
@@ -154,28 +179,44 @@ def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
 @pytest.mark.parametrize("wrapped", [np.asarray, torch.from_numpy, list])
 def test_integers_of_one_byte_may_be_packed_bits(kind, wrapped):
     """Bits, eight in a byte, have no cosine; unpacked they have, and so have whole numbers as floats."""
-    signs = np.array([[len(text) % 3 > 1, *(letter in text for letter in "dhnoStu")] for text in TEXTS])
+    signs = np.array(
+        [[len(text) % 3 > 1, *(letter in text for letter in "dhnoStu")] for text in TEXTS]
+    )
 
     def packed(texts):
-        rows = np.packbits([signs[TEXTS.index(text)] if text in TEXTS else signs[0] for text in texts], axis=1)
+        rows = np.packbits(
+            [signs[TEXTS.index(text)] if text in TEXTS else signs[0] for text in texts], axis=1
+        )
         return wrapped(rows.astype(kind))
 
-    with pytest.raises(InputError, match=rf"gave {kind}, which may be bits packed eight in a byte .* np\.unpackbits"):
+    with pytest.raises(
+        InputError,
+        match=rf"gave {kind}, which may be bits packed eight in a byte .* np\.unpackbits",
+    ):
         as_model(packed)
-    unpacked = as_model(lambda texts: 2.0 * np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1) - 1)
+    unpacked = as_model(
+        lambda texts: 2.0 * np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1) - 1
+    )
     np.testing.assert_array_equal(unpacked.encode(TEXTS), 2.0 * signs - 1)
-    as_model(lambda texts: np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1)).encode(TEXTS)
+    as_model(lambda texts: np.unpackbits(np.stack([*packed(texts)]).view("uint8"), axis=1)).encode(
+        TEXTS
+    )
 
 
 def test_a_function_that_fails_is_told_what_it_was_called_with():
     def needs_keys(texts):
         return [text["body"] for text in texts]
 
-    with pytest.raises(InputError, match=r"list of sentences on which wordsens tries every function, not your texts"):
+    with pytest.raises(
+        InputError,
+        match=r"list of sentences on which wordsens tries every function, not your texts",
+    ):
         as_model(needs_keys)
 
     def short(texts):
         return letters(texts) if max(map(len, texts)) < 120 else 1 / 0
 
-    with pytest.raises(InputError, match=r"it was called with one list of texts, the first 'open open .*\.\.\.'$"):
+    with pytest.raises(
+        InputError, match=r"it was called with one list of texts, the first 'open open .*\.\.\.'$"
+    ):
         as_model(short).encode(["open " * 40])

@@ -28,7 +28,10 @@ SAME = [
     ("the film was unlikely", "the unlikely film"),
     ("not long", "not very long"),
 ]
-ROWS = [*(("switch", *pair, False) for pair in OPPOSITES), *(("near", *pair, True) for pair in SAME)]
+ROWS = [
+    *(("switch", *pair, False) for pair in OPPOSITES),
+    *(("near", *pair, True) for pair in SAME),
+]
 LONG = "the film was not very long and the short film was not good and unlikely bad"
 
 
@@ -40,7 +43,9 @@ def folder(tmp_path_factory):
         place, model = tmp_path_factory.mktemp("model"), model_of("bert", auto, **changes)
         with torch.no_grad():
             for weight in model.parameters():
-                weight.add_(seed * torch.randn(weight.shape, generator=torch.Generator().manual_seed(seed)))
+                weight.add_(
+                    seed * torch.randn(weight.shape, generator=torch.Generator().manual_seed(seed))
+                )
         model.save_pretrained(place)
         (words or tokenizer()).save_pretrained(place)
         return str(place)
@@ -51,18 +56,29 @@ def folder(tmp_path_factory):
 def cut_in_front():
     from transformers import PreTrainedTokenizerFast
 
-    inner, names = tokenizer().backend_tokenizer, ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    inner, names = (
+        tokenizer().backend_tokenizer,
+        ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"),
+    )
     named = {name: getattr(tokenizer(), name) for name in names}
-    return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=10, truncation_side="left", **named)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, model_max_length=10, truncation_side="left", **named
+    )
 
 
 @pytest.fixture
 def dense(folder):
     """A function that makes a SentenceTransformer: a tiny BERT, its mean, and further modules."""
 
-    def make(*behind, words=None, length=None, pooling="mean", changes=None, transformer=None, **options):
-        first = Transformer(folder(words=words, **(changes or {})), max_seq_length=length, **(transformer or {}))
-        return library.SentenceTransformer(modules=[first, Pooling(16, pooling), *behind], device="cpu", **options)
+    def make(
+        *behind, words=None, length=None, pooling="mean", changes=None, transformer=None, **options
+    ):
+        first = Transformer(
+            folder(words=words, **(changes or {})), max_seq_length=length, **(transformer or {})
+        )
+        return library.SentenceTransformer(
+            modules=[first, Pooling(16, pooling), *behind], device="cpu", **options
+        )
 
     return make
 
@@ -73,13 +89,18 @@ def saved(model, tmp_path):
 
 
 def similarities(model, **options):
-    known = {(row["first"], row["second"]): row["similarity"] for row in ws.check(model, ROWS, **options).all_pairs()}
+    known = {
+        (row["first"], row["second"]): row["similarity"]
+        for row in ws.check(model, ROWS, **options).all_pairs()
+    }
     return [known[pair] for pair in [*OPPOSITES, *SAME]]
 
 
 def own_similarities(model, first="encode", second="encode"):
     sides = [[pair[side] for pair in [*OPPOSITES, *SAME]] for side in (0, 1)]
-    return model.similarity_pairwise(getattr(model, first)(sides[0]), getattr(model, second)(sides[1])).tolist()
+    return model.similarity_pairwise(
+        getattr(model, first)(sides[0]), getattr(model, second)(sides[1])
+    ).tolist()
 
 
 def test_a_sparse_encoder_by_its_dot_products(folder, tmp_path):
@@ -88,7 +109,8 @@ def test_a_sparse_encoder_by_its_dot_products(folder, tmp_path):
     masked = Transformer(folder("AutoModelForMaskedLM"), transformer_task="fill-mask")
     model = library.SparseEncoder(modules=[masked, SpladePooling()], device="cpu")
     own = [
-        float((one * two).sum()) for one, two in (model.encode(list(pair)).to_dense() for pair in [*OPPOSITES, *SAME])
+        float((one * two).sum())
+        for one, two in (model.encode(list(pair)).to_dense() for pair in [*OPPOSITES, *SAME])
     ]
     place = saved(model, tmp_path)
     for given in (model, place):
@@ -99,7 +121,9 @@ def test_a_sparse_encoder_by_its_dot_products(folder, tmp_path):
         ws.TransformerFeatures.from_pretrained(place, pool="own")
 
 
-@pytest.mark.skipif(not hasattr(library, "MultiVectorEncoder"), reason="sentence-transformers before 6 has none")
+@pytest.mark.skipif(
+    not hasattr(library, "MultiVectorEncoder"), reason="sentence-transformers before 6 has none"
+)
 def test_a_multi_vector_encoder_scores_pairs_by_its_own_similarity(folder, tmp_path):
     model = library.MultiVectorEncoder(folder(), device="cpu")
     own = own_similarities(model, "encode_query", "encode_document")
@@ -139,10 +163,17 @@ def test_a_router_reads_queries_and_documents_each_by_its_own_encoder(folder, tm
     texts = [pair[0] for pair in OPPOSITES]
     assert not np.allclose(model.encode_query(texts), model.encode_document(texts), atol=0.1)
     for given in (model, saved(model, tmp_path)):
-        for name, own in (("query", model.encode_query(texts)), ("document", model.encode_document(texts))):
-            assert np.abs(as_model(given, prompt_name=name).encode(texts).numpy() - own).max() < 1e-5
+        for name, own in (
+            ("query", model.encode_query(texts)),
+            ("document", model.encode_document(texts)),
+        ):
+            assert (
+                np.abs(as_model(given, prompt_name=name).encode(texts).numpy() - own).max() < 1e-5
+            )
         found = similarities(given, prompt_names=("query", "document"))
-        assert found == pytest.approx(own_similarities(model, "encode_query", "encode_document"), abs=1e-5)
+        assert found == pytest.approx(
+            own_similarities(model, "encode_query", "encode_document"), abs=1e-5
+        )
 
 
 def test_a_router_behind_the_pooling_is_followed(dense, tmp_path):
@@ -151,19 +182,30 @@ def test_a_router_behind_the_pooling_is_followed(dense, tmp_path):
     texts = [pair[0] for pair in OPPOSITES]
     assert not np.allclose(model.encode_query(texts), model.encode_document(texts), atol=0.1)
     for given in (model, saved(model, tmp_path)):
-        for name, own in (("query", model.encode_query(texts)), ("document", model.encode_document(texts))):
-            assert np.abs(as_model(given, prompt_name=name).encode(texts).numpy() - own).max() < 1e-5
+        for name, own in (
+            ("query", model.encode_query(texts)),
+            ("document", model.encode_document(texts)),
+        ):
+            assert (
+                np.abs(as_model(given, prompt_name=name).encode(texts).numpy() - own).max() < 1e-5
+            )
         assert np.abs(as_model(given).encode(texts).numpy() - model.encode(texts)).max() < 1e-5
 
 
 def test_a_length_of_queries_cuts_them(dense, tmp_path):
     model = dense(transformer={"query_length": 8, "document_length": 12})
     for given in (model, saved(model, tmp_path)):
-        for name, own in (("query", model.encode_query([LONG])), ("document", model.encode_document([LONG]))):
+        for name, own in (
+            ("query", model.encode_query([LONG])),
+            ("document", model.encode_document([LONG])),
+        ):
             loaded = as_model(given, prompt_name=name)
             assert np.abs(loaded.encode([LONG]).numpy() - own).max() < 1e-5
             assert np.abs(loaded.features().encode([LONG]).numpy() - own).max() < 1e-5
-        assert as_model(given, prompt_name="query").read_span(LONG)[1] < as_model(given).read_span(LONG)[1]
+        assert (
+            as_model(given, prompt_name="query").read_span(LONG)[1]
+            < as_model(given).read_span(LONG)[1]
+        )
 
 
 @pytest.mark.parametrize("name", ["dot", "euclidean", "manhattan", "cosine"])
@@ -173,7 +215,9 @@ def test_similarities_are_those_that_the_model_names(dense, tmp_path, name):
     for given in (model, saved(model, tmp_path)):
         result, explained = ws.check(given, ROWS), ws.explain(given, *OPPOSITES[0])
         assert similarities(given) == pytest.approx(own, abs=1e-4)
-        assert result.kinds["switch"].auc == pytest.approx(np.mean([one < two for one in own[:2] for two in own[2:]]))
+        assert result.kinds["switch"].auc == pytest.approx(
+            np.mean([one < two for one in own[:2] for two in own[2:]])
+        )
         assert explained.value == pytest.approx(own[0], abs=1e-4)
         last = [word for word in explained.words if word.side == 1][-1]
         less = model.similarity(model.encode([OPPOSITES[0][0]]), model.encode(["the film was not"]))
@@ -183,7 +227,9 @@ def test_similarities_are_those_that_the_model_names(dense, tmp_path, name):
 
 def test_what_takes_cosines_alone_says_so_of_another_similarity(dense):
     model = dense(similarity_fn_name="dot")
-    texts = [f"{LONG} {word}" for word in ("good", "bad", "long", "short", "not", "very", "film", "was")]
+    texts = [
+        f"{LONG} {word}" for word in ("good", "bad", "long", "short", "not", "very", "film", "was")
+    ]
     with pytest.raises(InputError, match=r"compares by the dot product \(similarity_fn_name\)"):
         ws.advise_length(model, texts)
     result = ws.compare(model, dense(Normalize()), texts, "none")
@@ -199,7 +245,10 @@ class Scaled(torch.nn.Module):
         self.factor = np.array(factor)
 
     def forward(self, features):
-        return {**features, "sentence_embedding": features["sentence_embedding"] * float(self.factor)}
+        return {
+            **features,
+            "sentence_embedding": features["sentence_embedding"] * float(self.factor),
+        }
 
     def get_config_dict(self):
         return {}
@@ -208,7 +257,10 @@ class Scaled(torch.nn.Module):
 def test_an_identity_is_shared_by_no_model_that_differs(dense, tmp_path):
     """Weights out of sight, a method that was replaced, a hook, a setting, a pooling."""
     patched, hooked = dense(), dense()
-    patched[1].forward = lambda features: {**features, "sentence_embedding": features["token_embeddings"].sum(dim=1)}
+    patched[1].forward = lambda features: {
+        **features,
+        "sentence_embedding": features["token_embeddings"].sum(dim=1),
+    }
     hooked[0].register_forward_hook(
         lambda module, given, out: {**out, "token_embeddings": out["token_embeddings"] ** 2}
     )
@@ -240,7 +292,10 @@ def test_two_cross_encoders_share_no_identity_where_their_activation_is_out_of_s
 
     place = folder("AutoModelForSequenceClassification", num_labels=1)
     activations = (torch.nn.Identity(), torch.nn.Sigmoid(), Times(2.0), torch.tanh)
-    models = [library.CrossEncoder(place, activation_fn=activation, device="cpu") for activation in activations]
+    models = [
+        library.CrossEncoder(place, activation_fn=activation, device="cpu")
+        for activation in activations
+    ]
     identities = [as_pair_model(model).identity() for model in models]
     assert len(set(identities)) == 3 and identities[2:] == [UNKNOWN] * 2
 
@@ -254,7 +309,11 @@ def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, folder, tmp_path)
         mean, classes = plain(**ids).last_hidden_state.mean(1), classifier(**ids).logits.softmax(1)
     end = "was not good and unlikely bad"
     ours = as_model((plain, words))
-    for given, own in ((ours, mean), (as_model(model), model.encode([LONG])), (as_model(saved(model, tmp_path)), mean)):
+    for given, own in (
+        (ours, mean),
+        (as_model(model), model.encode([LONG])),
+        (as_model(saved(model, tmp_path)), mean),
+    ):
         assert np.abs(given.encode([LONG]).numpy() - np.asarray(own)).max() < 1e-5
         assert LONG[slice(*given.read_span(LONG))].strip() == end
     asked = as_model(str(tmp_path), prompt_name="query")
@@ -275,7 +334,9 @@ def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, folder, tmp_path)
 def test_a_token_of_the_tokenizer_alone_is_named(dense, tmp_path):
     model = dense()
     model.tokenizer.add_tokens(["covid"])
-    message = r"the token 'covid' has the number 20, but the model's table has 20 rows; use the tokenizer"
+    message = (
+        r"the token 'covid' has the number 20, but the model's table has 20 rows; use the tokenizer"
+    )
     for given in (model, saved(model, tmp_path), (model_of("bert"), model.tokenizer)):
         with pytest.raises(InputError, match=message):
             as_model(given).encode(["good covid film"])
@@ -285,17 +346,24 @@ def test_a_token_of_the_tokenizer_alone_is_named(dense, tmp_path):
         classifier = model_of("bert", "AutoModelForSequenceClassification")
         as_classifier((classifier, model.tokenizer)).probabilities(["good covid film"])
     # Of the other texts all is measured, and it is no word that another is exchanged for.
-    assert "covid" not in [word.swapped_for for word in ws.explain(model, "good film", "bad film").words]
+    assert "covid" not in [
+        word.swapped_for for word in ws.explain(model, "good film", "bad film").words
+    ]
 
 
 @pytest.mark.parametrize("kind", ["CrossEncoder", "MultiVectorEncoder"])
 def test_a_token_of_the_tokenizer_alone_is_named_by_a_model_of_pairs(folder, kind):
     if not hasattr(library, kind):
         pytest.skip("sentence-transformers before 6 has none")
-    model = getattr(library, kind)(folder("AutoModelForSequenceClassification", num_labels=1), device="cpu")
+    model = getattr(library, kind)(
+        folder("AutoModelForSequenceClassification", num_labels=1), device="cpu"
+    )
     model.tokenizer.add_tokens(["covid"])
     for pair in (("good film", "good covid film"), ("good covid film", "good film")):
-        with pytest.raises(InputError, match=r"the token 'covid' has the number 20, but the model's table has 20 rows"):
+        with pytest.raises(
+            InputError,
+            match=r"the token 'covid' has the number 20, but the model's table has 20 rows",
+        ):
             as_pair_model(model).score(*([text] for text in pair))
 
 
@@ -305,9 +373,14 @@ def test_code_of_a_folder_is_not_run_and_the_remedy_is_named(dense, tmp_path):
     modules = json.loads((tmp_path / "modules.json").read_text())
     modules[1]["type"] = "mine.Own"
     (tmp_path / "modules.json").write_text(json.dumps(modules))
-    for load in (as_model, ws.check, lambda name: ws.TransformerFeatures.from_pretrained(name, pool="own")):
+    for load in (
+        as_model,
+        ws.check,
+        lambda name: ws.TransformerFeatures.from_pretrained(name, pool="own"),
+    ):
         with pytest.raises(
-            InputError, match=r"trust_remote_code=True and pass the object; on the command line, [^;]*$"
+            InputError,
+            match=r"trust_remote_code=True and pass the object; on the command line, [^;]*$",
         ):
             load(place)
 
@@ -315,8 +388,14 @@ def test_code_of_a_folder_is_not_run_and_the_remedy_is_named(dense, tmp_path):
 def test_code_of_a_cross_encoder_is_not_run_either(folder):
     place = Path(folder("AutoModelForSequenceClassification", num_labels=1))
     config = json.loads((place / "config.json").read_text())
-    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", config["architectures"][0]: "own.Model"}}
+    own = {
+        "model_type": "own",
+        "auto_map": {"AutoConfig": "own.Config", config["architectures"][0]: "own.Model"},
+    }
     (place / "config.json").write_text(json.dumps({**config, **own}))
     (place / "own.py").write_text("raise RuntimeError('the code was run')")
-    with pytest.raises(InputError, match=r"load the model yourself with trust_remote_code=True and pass the object$"):
+    with pytest.raises(
+        InputError,
+        match=r"load the model yourself with trust_remote_code=True and pass the object$",
+    ):
         as_pair_model(str(place))

@@ -84,7 +84,10 @@ def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatc
         with pytest.raises(EndpointError) as caught:
             asked(url)
         assert len(script.asked) == 1
-    assert str(caught.value) == 'the endpoint at 127.0.0.1 answered 401 Unauthorized: {"error": "wrong key: (the key)"}'
+    assert (
+        str(caught.value)
+        == 'the endpoint at 127.0.0.1 answered 401 Unauthorized: {"error": "wrong key: (the key)"}'
+    )
 
 
 def test_a_server_that_does_not_answer_in_time():
@@ -108,16 +111,30 @@ def test_an_answer_in_another_order_is_put_right():
 
 
 def _with_index(*places):
-    return lambda texts: {"data": [{"index": at, "embedding": vector(text)} for at, text in zip(places, texts)]}  # noqa: B905
+    return lambda texts: {
+        "data": [{"index": at, "embedding": vector(text)} for at, text in zip(places, texts)]
+    }  # noqa: B905
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda texts: b"<html>not found</html>", "gave no embeddings: its answer is not JSON (Expecting value"),
-        (lambda texts: {"error": "no such model"}, "its answer has no list `data` of objects with an `embedding`"),
-        (lambda texts: {"data": good(texts)["data"][1:]}, "gave no embeddings: 2 vectors for 3 texts"),
-        (_with_index(0, 0, 1), "the `index` of its vectors must be 0 to 2, each once; got [0, 0, 1]"),
+        (
+            lambda texts: b"<html>not found</html>",
+            "gave no embeddings: its answer is not JSON (Expecting value",
+        ),
+        (
+            lambda texts: {"error": "no such model"},
+            "its answer has no list `data` of objects with an `embedding`",
+        ),
+        (
+            lambda texts: {"data": good(texts)["data"][1:]},
+            "gave no embeddings: 2 vectors for 3 texts",
+        ),
+        (
+            _with_index(0, 0, 1),
+            "the `index` of its vectors must be 0 to 2, each once; got [0, 0, 1]",
+        ),
     ],
 )
 def test_a_wrong_answer_is_told_in_one_line(answer, message):
@@ -140,7 +157,10 @@ def test_a_number_that_is_none_is_told_with_its_text():
 
     with serving(good, good, good, one_is_nan) as (url, _):
         model = as_model(Endpoint(url=url))
-        with pytest.raises(EndpointError, match=r"not finite for the text 'The door is not open.'; its answer must be"):
+        with pytest.raises(
+            EndpointError,
+            match=r"not finite for the text 'The door is not open.'; its answer must be",
+        ):
             model.encode(TEXTS)
 
 
@@ -154,7 +174,9 @@ def test_every_second_request_refused_is_answered_and_the_waiting_is_said(caplog
     assert [message.partition("(")[2] for message in said] == [
         "wait 1, 0.01 s in all)", "wait 2, 0.02 s in all)", "wait 4, 0.04 s in all)", "wait 8, 0.08 s in all)",
     ]  # fmt: skip
-    assert all("answered 429 Too Many Requests; asking again in 0.01 s" in message for message in said)
+    assert all(
+        "answered 429 Too Many Requests; asking again in 0.01 s" in message for message in said
+    )
 
 
 def test_a_limit_that_does_not_end_and_a_wait_that_is_too_long_are_one_line():

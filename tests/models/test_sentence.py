@@ -12,7 +12,12 @@ from wordsens.text.pretrained import minilm_folder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
-TEXTS = ["The film was BAD", "the film was good and short and not very long and unlikely bad " * 3, "not good", "bad"]
+TEXTS = [
+    "The film was BAD",
+    "the film was good and short and not very long and unlikely bad " * 3,
+    "not good",
+    "bad",
+]
 TOLERANCE = 1e-5
 
 
@@ -60,7 +65,9 @@ def both_ways(model, tmp_path):
     """Our models of the object and of its folder, and the maps of both."""
     model.save(str(tmp_path))
     loaded, named = as_model(model), as_model(tmp_path)
-    maps = [ws.TransformerFeatures.from_pretrained(each, pool="own") for each in (model, str(tmp_path))]
+    maps = [
+        ws.TransformerFeatures.from_pretrained(each, pool="own") for each in (model, str(tmp_path))
+    ]
     return loaded, named, maps
 
 
@@ -75,7 +82,16 @@ QUERY = {"prompts": {"query": "very good: "}, "default_prompt_name": "query"}
         ("residual", {"pooling": ("cls", "max")[:1], "truncate_dim": 4}),
         ("all", {"truncate_dim": 5, "include_prompt": False, **QUERY}),
         ("nothing", {"pooling": ("cls", "mean"), "truncate_dim": 20}),
-        ("normalize", {"pooling": "lasttoken", "include_prompt": False, "length": 20, "truncate_dim": 7, **QUERY}),
+        (
+            "normalize",
+            {
+                "pooling": "lasttoken",
+                "include_prompt": False,
+                "length": 20,
+                "truncate_dim": 7,
+                **QUERY,
+            },
+        ),
         ("normalize", {"pooling": "weightedmean"}),
         ("nothing", {"pooling": "max", "include_prompt": False, "lower": False, **QUERY}),
     ],
@@ -112,7 +128,9 @@ def test_settings_changed_on_the_object_count(made):
     model = made("normalize", **QUERY)
     model.max_seq_length, model.truncate_dim, model.default_prompt_name = 8, 3, None
     phi = ws.TransformerFeatures.from_pretrained(model, pool="own")
-    np.testing.assert_allclose(phi.encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        phi.encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=TOLERANCE
+    )
     assert as_model(model).encode(TEXTS).shape == (4, 3)
     assert as_model(model).identity() != as_model(made("normalize", **QUERY)).identity()
     assert as_model(made("all")).identity() == as_model(made("all")).identity()
@@ -136,9 +154,13 @@ def test_a_model_that_only_the_library_can_run(tmp_path):
     model = sentence_transformers.SentenceTransformer(modules=[static], device="cpu")
     model.save(str(tmp_path))
     for each in (as_model(model), as_model(tmp_path)):
-        np.testing.assert_allclose(each.encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            each.encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=1e-6
+        )
         assert (each.can_differentiate, each.layers) == (False, None)
-        with pytest.raises(InputError, match=r"where gradients or layers are needed .* has no rows to move"):
+        with pytest.raises(
+            InputError, match=r"where gradients or layers are needed .* has no rows to move"
+        ):
             each.features()
     assert as_model(model).identity() == as_model(tmp_path).identity()
 
@@ -148,7 +170,9 @@ def test_minilm_as_an_object():
     texts = ["I did not love her much.", "Turn it on.", "A long one. " * 200]
     expected = model.encode(texts)
     np.testing.assert_array_equal(as_model(model).encode(texts).numpy(), expected)
-    np.testing.assert_allclose(as_model("minilm").encode(texts).numpy(), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        as_model("minilm").encode(texts).numpy(), expected, rtol=0, atol=TOLERANCE
+    )
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +193,9 @@ def test_a_cross_encoder_scores_as_it_predicts(reranker):
     assert np.ptp(expected) > 0.01
     pairs = [as_pair_model(model), as_pair_model(str(folder))]
     for pair in pairs:
-        np.testing.assert_allclose(pair.score(QUERIES, DOCUMENTS).numpy(), expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            pair.score(QUERIES, DOCUMENTS).numpy(), expected, rtol=0, atol=1e-6
+        )
         assert pair.score(QUERIES, DOCUMENTS).dtype == torch.float64
     assert pairs[0].identity() == pairs[1].identity()
     assert is_pair_model(model)
@@ -182,7 +208,9 @@ def test_one_side_stays_and_the_other_moves(reranker):
     by_document = pair.fixed("first", QUERIES[0])
     by_query = pair.fixed("second", DOCUMENTS[0])
     expected = reranker[0].predict([(QUERIES[0], document) for document in DOCUMENTS])
-    np.testing.assert_allclose(by_document.encode(DOCUMENTS)[:, 0].numpy(), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        by_document.encode(DOCUMENTS)[:, 0].numpy(), expected, rtol=0, atol=1e-6
+    )
     expected = reranker[0].predict([(query, DOCUMENTS[0]) for query in QUERIES])
     np.testing.assert_allclose(by_query.encode(QUERIES)[:, 0].numpy(), expected, rtol=0, atol=1e-6)
     with pytest.raises(InputError, match=r"`side` \(='left'\) must be one of first, second"):
@@ -204,7 +232,12 @@ def test_the_words_of_one_side_move_a_cross_encoder(reranker, moves):
     tokens = [text.tokens[row] for word in text.whole_words for row in word.rows]
     assert tokens == words
     # A word that moves, moves the score.
-    assert ws.whole_word_sensitivity(phi, text, words=[1], search=ws.SearchPlan(starts=1, steps=1)).value > 0
+    assert (
+        ws.whole_word_sensitivity(
+            phi, text, words=[1], search=ws.SearchPlan(starts=1, steps=1)
+        ).value
+        > 0
+    )
 
 
 def test_a_function_of_pairs():
@@ -220,7 +253,9 @@ def test_a_function_of_pairs():
 
 
 def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
-    with pytest.raises(InputError, match=r"`model` \(a CrossEncoder\) scores pairs, not texts; use as_pair_model"):
+    with pytest.raises(
+        InputError, match=r"`model` \(a CrossEncoder\) scores pairs, not texts; use as_pair_model"
+    ):
         as_model(reranker[0])
     with pytest.raises(InputError, match=r"\(a SentenceTransformer\) does not score pairs"):
         as_pair_model(made())
@@ -228,14 +263,19 @@ def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
         as_pair_model(base)
     save_tiny(tmp_path, "bert", "AutoModelForSequenceClassification", num_labels=3)
     three = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
-    with pytest.raises(InputError, match="gives 3 scores a pair; use a CrossEncoder with one label"):
+    with pytest.raises(
+        InputError, match="gives 3 scores a pair; use a CrossEncoder with one label"
+    ):
         as_pair_model(three)
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda a, b: [[1.0, 2.0]] * len(a), "gave 2 scores a pair; its answer must be one score a pair"),
+        (
+            lambda a, b: [[1.0, 2.0]] * len(a),
+            "gave 2 scores a pair; its answer must be one score a pair",
+        ),
         (lambda a, b: [1.0], "gave 1 vectors for 2 texts"),
         (lambda a, b: a[5], "failed on 2 pairs with IndexError: list index out of range"),
     ],

@@ -85,7 +85,12 @@ def test_features_are_those_of_encode():
     phi = model.features()
     for text, row in zip(phi.embed(TEXTS), model.encode(TEXTS), strict=True):
         torch.testing.assert_close(phi(text).double(), row, rtol=0, atol=1e-6)
-    assert ws.word_sensitivity(phi, phi.embed(TEXTS[0])[0], words=[1], search=ws.SearchPlan(steps=1)).value > 0
+    assert (
+        ws.word_sensitivity(
+            phi, phi.embed(TEXTS[0])[0], words=[1], search=ws.SearchPlan(steps=1)
+        ).value
+        > 0
+    )
 
 
 def test_a_pipeline():
@@ -102,10 +107,18 @@ def test_a_map_of_a_pipelines_classifier():
     from transformers import pipeline
 
     given = model_of("bert", "AutoModelForSequenceClassification")
-    made = pipeline("text-classification", model=given, tokenizer=tokenizer(), top_k=None, function_to_apply="softmax")
+    made = pipeline(
+        "text-classification",
+        model=given,
+        tokenizer=tokenizer(),
+        top_k=None,
+        function_to_apply="softmax",
+    )
     phi = ws.TransformerFeatures.from_pretrained(made, output="probabilities")
     (scores,) = made([TEXTS[0]])
-    expected = torch.tensor([each["score"] for each in sorted(scores, key=lambda each: each["label"])])
+    expected = torch.tensor(
+        [each["score"] for each in sorted(scores, key=lambda each: each["label"])]
+    )
     torch.testing.assert_close(phi(phi.embed(TEXTS[0])[0]), expected, rtol=0, atol=1e-6)
 
 
@@ -113,7 +126,9 @@ def test_a_folder(folder):
     given = model_of("bert")
     models = [as_model(folder), as_model(str(folder))]
     for model in models:
-        torch.testing.assert_close(model.encode(TEXTS)[1], theirs(given, TEXTS[1]), rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            model.encode(TEXTS)[1], theirs(given, TEXTS[1]), rtol=0, atol=1e-6
+        )
         assert model.name == f"{folder} (mean)"
     assert models[0].identity() == as_model((model_of("bert"), tokenizer())).identity()
 
@@ -152,7 +167,9 @@ def hub(tmp_path, monkeypatch):
     (root / "refs" / "main").write_text("a" * 40)
     (root / "refs" / "v2").write_text("b" * 40)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # without a network every request is tried for half a minute
+    monkeypatch.setattr(
+        constants, "HF_HUB_OFFLINE", True
+    )  # without a network every request is tried for half a minute
     return "someone/tiny"
 
 
@@ -165,7 +182,10 @@ def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     phi = ws.TransformerFeatures.from_pretrained(hub, revision=revision, local_files_only=True)
     assert phi.stack.layers == layers
     encoder = load_encoder(hub, revision=revision, local_files_only=True)
-    assert ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1] == model.encode(TEXTS).shape[1]
+    assert (
+        ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1]
+        == model.encode(TEXTS).shape[1]
+    )
     assert encoder.layers == layers
 
 
@@ -175,7 +195,10 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
     weight = torch.linspace(-1, 1, 32).reshape(2, 16)
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
     types = {path: f"sentence_transformers.models.{kind}" for path, kind in kinds.items()}
-    modules = [{"idx": at, "name": str(at), "path": path, "type": types[path]} for at, path in enumerate(kinds)]
+    modules = [
+        {"idx": at, "name": str(at), "path": path, "type": types[path]}
+        for at, path in enumerate(kinds)
+    ]
     (place / "modules.json").write_text(json.dumps(modules))
     for folder, config in (
         ("1_Pooling", {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}),
@@ -185,5 +208,7 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
         (place / folder / "config.json").write_text(json.dumps(config))
     save_file({"linear.weight": weight}, place / "2_Dense" / "model.safetensors")
     found = as_model(hub, local_files_only=local_files_only).encode(TEXTS)
-    expected = torch.stack([theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS])
+    expected = torch.stack(
+        [theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS]
+    )
     torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)

@@ -52,13 +52,17 @@ def test_removals_are_those_of_encoding_again(member):
 
     value = cosine(FIRST, SECOND)
     spans = lettered_spans(FIRST)
-    assert [word.word for word in explained.words if word.side == 0] == [FIRST[slice(*span)] for span in spans]
+    assert [word.word for word in explained.words if word.side == 0] == [
+        FIRST[slice(*span)] for span in spans
+    ]
     for word, span in zip(explained.words, spans, strict=False):
         assert word.removal == pytest.approx(cosine(without(FIRST, span), SECOND) - value, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "qwen2", "gpt2", "distilbert", "deberta"])
-@pytest.mark.parametrize("problem", ["single_label_classification", "multi_label_classification", "regression"])
+@pytest.mark.parametrize(
+    "problem", ["single_label_classification", "multi_label_classification", "regression"]
+)
 def test_classifiers_give_their_pipelines_own_numbers(name, problem):
     pad = {"pad_token_id": 0} if name in ("qwen2", "gpt2") else {}
     count = 1 if problem == "regression" else 3
@@ -66,15 +70,23 @@ def test_classifiers_give_their_pipelines_own_numbers(name, problem):
     tokenizer, model = zoo_model(name, head, num_labels=count, problem_type=problem, **pad)
     tokenizer.pad_token = tokenizer.pad_token or "<|endoftext|>"
     classifier = as_classifier((model, tokenizer))
-    pipeline = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None)
+    pipeline = transformers.pipeline(
+        "text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None
+    )
     rows = classifier.probabilities(TEXTS)
     for text, row in zip(TEXTS, rows.tolist(), strict=True):
         expected = {one["label"]: one["score"] for one in pipeline([text])[0]}
-        assert dict(zip(map(classifier.label, range(count)), row, strict=True)) == pytest.approx(expected, abs=1e-6)
+        assert dict(zip(map(classifier.label, range(count)), row, strict=True)) == pytest.approx(
+            expected, abs=1e-6
+        )
     explained = ws.explain(classifier, FIRST, tries=0)
-    changed = classifier.probabilities([without(FIRST, (explained.words[3].start, explained.words[3].stop))])[0]
+    changed = classifier.probabilities(
+        [without(FIRST, (explained.words[3].start, explained.words[3].stop))]
+    )[0]
     target = int(rows[0].argmax())
-    assert explained.words[3].removal == pytest.approx(float(changed[target] - rows[0, target]), abs=1e-6)
+    assert explained.words[3].removal == pytest.approx(
+        float(changed[target] - rows[0, target]), abs=1e-6
+    )
     if problem == "regression":
         with pytest.raises(ws.InputError, match="is a regression: it gives a number and no label"):
             ws.label_flips(classifier, TEXTS)

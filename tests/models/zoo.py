@@ -2,7 +2,15 @@
 
 import torch
 import transformers as T  # noqa: N812
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 CORPUS = [
     "The lift is not working today, please use the stairs.",
@@ -16,8 +24,19 @@ CORPUS = [
     "안녕하세요 세계 이것은 좋지 않다",
     "emoji 😀 👩‍👩‍👧 naïve café",
 ] * 20
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-BERT = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+}
+BERT = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 SENTENCE_PIECE = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>",
                   "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -28,18 +47,28 @@ NAMES = ("bert", "distilbert", "electra", "albert", "roberta", "xlmr", "mpnet", 
 def framed(tokenizer, single):
     """The template that puts special tokens around a text."""
     names = [part for part in single.split() if not part.startswith("$")]
-    return processors.TemplateProcessing(single=single, special_tokens=[(n, tokenizer.token_to_id(n)) for n in names])
+    return processors.TemplateProcessing(
+        single=single, special_tokens=[(n, tokenizer.token_to_id(n)) for n in names]
+    )
 
 
 def trained(kind, specials, single=None, unknown="<unk>"):
     """A tokenizer of that kind: word pieces, bytes, or sentence pieces."""
     if kind == "words":
         made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=specials, show_progress=False)
+        made.normalizer, made.pre_tokenizer = (
+            normalizers.BertNormalizer(),
+            pre_tokenizers.BertPreTokenizer(),
+        )
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=500, special_tokens=specials, show_progress=False
+        )
     elif kind == "bytes":
         made = Tokenizer(models.BPE())
-        made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        made.pre_tokenizer, made.decoder = (
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+            decoders.ByteLevel(),
+        )
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer = trainers.BpeTrainer(
             vocab_size=500, special_tokens=specials, initial_alphabet=alphabet, show_progress=False
@@ -89,7 +118,12 @@ def tokenizer_of(name):
     if name == "gemma":
         made = trained("first", ["<pad>", "<eos>", "<bos>", "<unk>"], "<bos> $A")
         return fast(
-            made, bos_token="<bos>", eos_token="<eos>", unk_token="<unk>", pad_token="<pad>", padding_side="left"
+            made,
+            bos_token="<bos>",
+            eos_token="<eos>",
+            unk_token="<unk>",
+            pad_token="<pad>",
+            padding_side="left",
         )
     made = trained("first", ["<pad>", "</s>", "<unk>"], "$A </s>")
     return fast(made, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", **limit)
@@ -114,7 +148,9 @@ def tiny_sentence_transformer(folder):
 
     for part in zoo_model("bert"):
         part.save_pretrained(folder)
-    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(SIZES["hidden_size"])], device="cpu")
+    return SentenceTransformer(
+        modules=[Transformer(str(folder)), Pooling(SIZES["hidden_size"])], device="cpu"
+    )
 
 
 def _model(name, size, head, config):

@@ -33,13 +33,18 @@ def sampled_sensitivity(phi, X, word, samples, seed):
 
     def perturb(inputs):
         drawn = torch.randn(len(inputs), D, generator=stream, dtype=torch.float64)
-        lengths = torch.rand(len(inputs), 1, generator=stream, dtype=torch.float64).mul_(2).clamp_(max=1) ** (1 / D)
+        lengths = torch.rand(len(inputs), 1, generator=stream, dtype=torch.float64).mul_(2).clamp_(
+            max=1
+        ) ** (1 / D)
         moved = inputs.clone()
         moved[:, word] += math.sqrt(D) * lengths * drawn / drawn.norm(dim=1, keepdim=True)
         return moved
 
     found = captum_metrics.sensitivity_max(
-        features_for(phi), X.unsqueeze(0), perturb_func=lambda texts, _: perturb(texts), n_perturb_samples=samples
+        features_for(phi),
+        X.unsqueeze(0),
+        perturb_func=lambda texts, _: perturb(texts),
+        n_perturb_samples=samples,
     )
     return float(found)
 
@@ -73,6 +78,9 @@ def test_captum_computes_the_same_ratio():
         return moved
 
     found = captum_metrics.sensitivity_max(
-        features_for(phi), X.unsqueeze(0), perturb_func=lambda texts, _: perturb(texts), n_perturb_samples=1
+        features_for(phi),
+        X.unsqueeze(0),
+        perturb_func=lambda texts, _: perturb(texts),
+        n_perturb_samples=1,
     )
     assert float(found) == pytest.approx(r.value, rel=1e-6)

@@ -13,10 +13,14 @@ def test_attention_of_a_review(score):
     phi = ws.RandomAttentionFeatures(X.rows.shape[1], score=score, seed=1)
     r = ws.word_sensitivity(phi, X, search="quick", certificate=False)
     W = phi.weight.numpy()
-    for word, delta, value in zip(r.words.tolist(), r.perturbations.numpy(), r.per_word.tolist(), strict=True):
+    for word, delta, value in zip(
+        r.words.tolist(), r.perturbations.numpy(), r.per_word.tolist(), strict=True
+    ):
         again = relative_change(lambda rows: attention(W, score, rows), X.rows.numpy(), word, delta)
         assert value == pytest.approx(again, rel=1e-9)
-    assert (np.linalg.norm(r.perturbations.numpy(), axis=1) <= np.sqrt(X.rows.shape[1]) * (1 + 1e-12)).all()
+    assert (
+        np.linalg.norm(r.perturbations.numpy(), axis=1) <= np.sqrt(X.rows.shape[1]) * (1 + 1e-12)
+    ).all()
 
 
 def test_weights_have_the_stated_variances():
@@ -25,7 +29,11 @@ def test_weights_have_the_stated_variances():
     The mean square of m Gaussian entries has relative standard deviation sqrt(2/m); 5 of those: false alarm under 1e-5.
     """
     deep = ws.DeepRandomFeatures(20, 10, 2, seed=1)
-    cases = [(deep.weights[0], 1 / 200), (deep.weights[1], 2 / 200), (ws.RandomAttentionFeatures(200).weight, 1 / 200)]
+    cases = [
+        (deep.weights[0], 1 / 200),
+        (deep.weights[1], 2 / 200),
+        (ws.RandomAttentionFeatures(200).weight, 1 / 200),
+    ]
     for weight, variance in cases:
         ratio = float(weight.square().mean()) / variance
         assert abs(ratio - 1) < 5 * (2 / weight.numel()) ** 0.5

@@ -20,7 +20,9 @@ from wordsens.studies.sensitivity.series import sensitivity_series
 @pytest.fixture
 def records(make_record):
     return [
-        make_record(map="raf", n=n, draw=draw, value=float(n), per_word=tuple(map(float, range(1, n + 1))))
+        make_record(
+            map="raf", n=n, draw=draw, value=float(n), per_word=tuple(map(float, range(1, n + 1)))
+        )
         for n in (4, 8)
         for draw in (0, 1)
     ]
@@ -49,9 +51,16 @@ def test_letters_stay_letters_in_files(records):
 
 def test_the_band_of_every_word(records):
     (series,) = sensitivity_series(records)
-    assert [point.words for point in series.points] == [(1.0, 1.75, 3.25, 4.0), (1.0, 2.75, 6.25, 8.0)]
+    assert [point.words for point in series.points] == [
+        (1.0, 1.75, 3.25, 4.0),
+        (1.0, 2.75, 6.25, 8.0),
+    ]
     panel = sensitivity_figure(records).axes[0]
-    bands = [{(x, y) for x, y in band.get_paths()[0].vertices} for band in panel.collections if band.get_alpha()]
+    bands = [
+        {(x, y) for x, y in band.get_paths()[0].vertices}
+        for band in panel.collections
+        if band.get_alpha()
+    ]
     assert {(4, 1), (4, 4), (8, 1), (8, 8)} in bands
     assert {(4, 1.75), (4, 3.25), (8, 2.75), (8, 6.25)} in bands
     assert panel.get_ylim()[0] < 1
@@ -62,7 +71,12 @@ def test_the_band_of_every_word(records):
 def test_no_two_swatches_are_alike(make_record):
     bounded = [
         make_record(
-            map="raf", n=n, value=float(n), upper=n + 1.0, rigor="certified", per_word=(1.0,) * (n - 1) + (2.0,)
+            map="raf",
+            n=n,
+            value=float(n),
+            upper=n + 1.0,
+            rigor="certified",
+            per_word=(1.0,) * (n - 1) + (2.0,),
         )
         for n in (4, 8)
     ]
@@ -90,15 +104,21 @@ def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
     assert not marks(axes, [(1, Estimate(2.0, 0.0, 1))], styles_of("a")["a"], "a").has_yerr
 
 
-@pytest.mark.parametrize(("low", "high"), [(9, 280), (0.7, 407), (39, 137), (0.03, 0.38), (1.9, 4.6), (18, 90000)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(9, 280), (0.7, 407), (39, 137), (0.03, 0.38), (1.9, 4.6), (18, 90000)]
+)
 def test_ticks_are_few_and_round(low, high):
     ticks = round_values(low, high)
     assert 3 <= len(ticks) <= 5
-    assert all(low <= tick <= high and len(f"{tick:g}".strip("0.").replace(".", "")) <= 2 for tick in ticks)
+    assert all(
+        low <= tick <= high and len(f"{tick:g}".strip("0.").replace(".", "")) <= 2 for tick in ticks
+    )
 
 
 def test_words_with_their_bounds():
-    figure = ws.plotting.words(["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y")
+    figure = ws.plotting.words(
+        ["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y"
+    )
     panel = figure.axes[0]
     assert [bar.get_height() for bar in panel.patches] == [1.0, 3.0, 2.0]
     assert len({bar.get_facecolor() for bar in panel.patches}) == 2

@@ -20,7 +20,13 @@ class Browser:
 
         options = ChromeOptions()
         options.binary_location = chromium
-        for one in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"):
+        for one in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--lang=en",
+        ):
             options.add_argument(one)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = Chrome(options=options, service=Service(driver))
@@ -60,9 +66,15 @@ class Browser:
         """The addresses of all that was asked for since the page was opened, besides the page and its own data."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         asked = [
-            event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
         ]
-        return [address for address in asked if address != self.driver.current_url and not address.startswith("data:")]
+        return [
+            address
+            for address in asked
+            if address != self.driver.current_url and not address.startswith("data:")
+        ]
 
     def messages(self):
         """Everything that stands in the console."""
@@ -74,7 +86,9 @@ class Browser:
 
     def ready_after(self):
         """Milliseconds from the start of the page to the moment at which all of it can be used."""
-        (moment,) = self.run("return performance.getEntriesByName('wordsens-ready').map((entry) => entry.startTime)")
+        (moment,) = self.run(
+            "return performance.getEntriesByName('wordsens-ready').map((entry) => entry.startTime)"
+        )
         return moment
 
     def find(self, selector):

@@ -16,7 +16,10 @@ def audit_record():
     """A function that gives the record of an audited text from its measured words: (word, sensitivity) pairs."""
 
     def made(words, /, **changes):
-        spec = {"text_content": json.dumps(words), **{name: str(value) for name, value in changes.items()}}
+        spec = {
+            "text_content": json.dumps(words),
+            **{name: str(value) for name, value in changes.items()},
+        }
         names, values = [word for word, _ in words], tuple(value for _, value in words)
         places = tuple(at / max(1, len(words) - 1) for at in range(len(words)))
         return made_record(
@@ -52,7 +55,14 @@ def generalization_record():
     """A function that gives a record of one word's change after learning."""
 
     def made(**changes):
-        keys = {"map": "raf", "n": 10, "d": 8, "texts": 50, "training": "fine-tuned", "objective": "error"}
+        keys = {
+            "map": "raf",
+            "n": 10,
+            "d": 8,
+            "texts": 50,
+            "training": "fine-tuned",
+            "objective": "error",
+        }
         keys |= {"draw": 0, "sample": 0, "seed": 0}
         keys |= {name: changes[name] for name in keys if name in changes}
         return made_record(
@@ -138,10 +148,18 @@ def series_records(make_record):
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory, series_records, generalization_record, audit_record, attention_record):
+def everything(
+    tmp_path_factory, series_records, generalization_record, audit_record, attention_record
+):
     """One folder with all that a report can show."""
     learned = [
-        generalization_record(map=name, training=training, objective=objective, sample=sample, gamma=0.1 + 0.1 * sample)
+        generalization_record(
+            map=name,
+            training=training,
+            objective=objective,
+            sample=sample,
+            gamma=0.1 + 0.1 * sample,
+        )
         for name in ("raf", "rf")
         for training in ("fine-tuned", "retrained")
         for objective in ("error", "alignment")
@@ -164,12 +182,15 @@ def everything(tmp_path_factory, series_records, generalization_record, audit_re
     ]
     texts = [
         audit_record(
-            [("not", 1.0 + 0.1 * at), ("good", 0.5), ("film", 0.7), ("the", 0.2 + 0.01 * at)], tokens=20 + 20 * at
+            [("not", 1.0 + 0.1 * at), ("good", 0.5), ("film", 0.7), ("the", 0.2 + 0.01 * at)],
+            tokens=20 + 20 * at,
         )
         for at in range(6)
     ]
     folder = tmp_path_factory.mktemp("everything")
-    return write_records(folder, [*series_records, *learned, *frontiers, *texts, attention_record()])
+    return write_records(
+        folder, [*series_records, *learned, *frontiers, *texts, attention_record()]
+    )
 
 
 @pytest.fixture(scope="session")

@@ -24,8 +24,13 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
     )
     assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
     assert contrast.surety == ("attained", "certified")
-    assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace("\N{MINUS SIGN}", "")
-    assert "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)" in layer.sentence
+    assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace(
+        "\N{MINUS SIGN}", ""
+    )
+    assert (
+        "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)"
+        in layer.sentence
+    )
     assert "exponent −0.50 (95 % CI −0.51 to −0.49)" in layer.known
     assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
     assert layer.number == "0.08 times"
@@ -63,8 +68,16 @@ def test_shares_have_exact_intervals(generalization_record):
     low, high = share_interval(19, 20)
     # Clopper and Pearson's interval, as scipy.stats.binomtest(19, 20).proportion_ci() gives it.
     assert (low, high) == (pytest.approx(0.7513, abs=1e-4), pytest.approx(0.9987, abs=1e-4))
-    made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
-    records = [generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made) for at in range(4)]
+    made = {
+        "objective": "frontier",
+        "limits": (0.5,),
+        "least_gammas": (0.4,),
+        "least_alignments": (0.0,),
+    }
+    records = [
+        generalization_record(sample=at, least_errors=(0.1 if at else 2.0,), **made)
+        for at in range(4)
+    ]
     (found, theory) = generalization.summarize(records).findings
     assert found.number == "3 of 4 texts"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
@@ -72,7 +85,12 @@ def test_shares_have_exact_intervals(generalization_record):
 
 
 def test_a_maps_finding_speaks_of_every_row(generalization_record):
-    made = {"objective": "frontier", "limits": (0.5,), "least_gammas": (0.4,), "least_alignments": (0.0,)}
+    made = {
+        "objective": "frontier",
+        "limits": (0.5,),
+        "least_gammas": (0.4,),
+        "least_alignments": (0.0,),
+    }
     records = [
         generalization_record(map=name, n=n, texts=texts, sample=at, least_errors=(error,), **made)
         for name, n, texts, error in (
@@ -84,14 +102,22 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     assert summary.leading == 2
     attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
     assert attention.number == layer.number == "0 of 3 texts"
-    assert "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words" in attention.sentence
-    assert "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300" in attention.sentence
+    assert (
+        "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words"
+        in attention.sentence
+    )
+    assert (
+        "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300"
+        in attention.sentence
+    )
     assert all(claim.sentence in str(summary) for claim in (attention, layer))
 
 
 def test_the_contrast_names_texts_that_speak_against_it(make_record):
     records = [
-        make_record(map=name, n=n, d=384, text=text, value=value, source=f"{text}-{n}-{draw}", draw=draw)
+        make_record(
+            map=name, n=n, d=384, text=text, value=value, source=f"{text}-{n}-{draw}", draw=draw
+        )
         for text, attention in (("reviews", 3.0), ("gaussian", 0.2))
         for name, value in (("raf", attention), ("rf", 0.4))
         for n in (10, 20)
@@ -108,9 +134,14 @@ def findings_of(records):
 
 
 def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
-    alike = [audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at) for at in range(6)]
+    alike = [
+        audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at)
+        for at in range(6)
+    ]
     assert "do not tell which counts for more" in findings_of(alike)[0].sentence
-    apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
+    apart = [
+        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)
+    ]
     (first, *_) = findings_of(apart)
     assert "moves the output less than taking out a word of content" in first.sentence
     assert "“wordsens check” measures it" in first.sentence
@@ -120,24 +151,41 @@ def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
 
 def test_one_data_set_has_one_interval_whatever_its_order(audit_record):
     records = [
-        audit_record([("not", 0.5 + 0.1 * at), ("film", 1.0), ("good", 2.0 / (1 + at))], tokens=9 + at)
+        audit_record(
+            [("not", 0.5 + 0.1 * at), ("film", 1.0), ("good", 2.0 / (1 + at))], tokens=9 + at
+        )
         for at in range(6)
     ]
-    assert findings_of(records) == findings_of(records[::-1]) == findings_of([*records[3:], *records[:3]])
+    assert (
+        findings_of(records)
+        == findings_of(records[::-1])
+        == findings_of([*records[3:], *records[:3]])
+    )
 
 
 def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
     """Advice and changes since an earlier audit are not in the records: the command writes its findings down."""
-    write_records(tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)])
+    write_records(
+        tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)]
+    )
     (run,) = load_runs([tmp_path])
-    said = [Finding("64", "Keep passages under 64 tokens.", "95 %, 30 changed sentences.", ("95 % interval",))]
+    said = [
+        Finding(
+            "64",
+            "Keep passages under 64 tokens.",
+            "95 %, 30 changed sentences.",
+            ("95 % interval",),
+        )
+    ]
     assert run_findings(run) != said
     save_findings(tmp_path, "a", said)
     save_findings(tmp_path, "another", [])
     assert run_findings(run) == said
 
 
-def test_every_large_number_has_a_unit_and_stands_in_its_sentence(everything, tmp_path, make_record, audit_record):
+def test_every_large_number_has_a_unit_and_stands_in_its_sentence(
+    everything, tmp_path, make_record, audit_record
+):
     """Those of studies, audits and given texts, and of two runs side by side."""
     texts = {f"text {at}": at for at in (1, 2, 10)}
     given = [
@@ -146,7 +194,12 @@ def test_every_large_number_has_a_unit_and_stands_in_its_sentence(everything, tm
         for source, at in texts.items()
     ]
     audits = [
-        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], words_lost=1100, negations_lost=3, tokens=9 + at)
+        audit_record(
+            [("not", 0.5 + 0.01 * at), ("film", 1.0)],
+            words_lost=1100,
+            negations_lost=3,
+            tokens=9 + at,
+        )
         for at in range(6)
     ]
     runs = load_runs([everything, write_records(tmp_path / "b", [*given, *audits])])
@@ -158,7 +211,14 @@ def test_every_large_number_has_a_unit_and_stands_in_its_sentence(everything, tm
 
 def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(make_record):
     records = [
-        make_record(map=name, text="given", source=f"text {at}", text_content=f"{at}", value=value, token=f"word{at}")
+        make_record(
+            map=name,
+            text="given",
+            source=f"text {at}",
+            text_content=f"{at}",
+            value=value,
+            token=f"word{at}",
+        )
         for at, pair in ((1, (3.0, 0.5)), (2, (4.0, 0.4)), (3, (2.0, 0.25)))
         for name, value in zip(("raf", "rf"), pair, strict=True)
     ]
@@ -166,12 +226,17 @@ def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(
     (ratio,), (attention, layer) = given_findings(records)
     assert (ratio.number, ratio.value) == ("8 times", 8.0)
     assert "3 texts; 6 to 10 times in each" in ratio.sentence
-    assert "“word2” in text 2, by 4." in attention.sentence and "“word1” in text 1, by 0.5." in layer.sentence
+    assert (
+        "“word2” in text 2, by 4." in attention.sentence
+        and "“word1” in text 1, by 0.5." in layer.sentence
+    )
     assert given_findings(records[:-1])[0] == []  # one text has no layer beside it
 
 
 def test_claims_name_the_words_that_were_searched(make_record):
-    record = make_record(n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3)
+    record = make_record(
+        n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3
+    )
     _, (found,) = given_findings([record])
     assert found.sentence.startswith("One of the words searched, its vector pushed")
     assert found.known.startswith("At least this; 4 of 17 words searched")
@@ -180,9 +245,16 @@ def test_claims_name_the_words_that_were_searched(make_record):
 
 
 def test_kinds_of_words_stand_in_an_order_only_where_an_interval_says_so(audit_record):
-    apart = [audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)]
-    assert "a content word (25 %) counts for more than a negation" in findings_of(apart)[-1].sentence
-    alike = [audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at) for at in range(6)]
+    apart = [
+        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)
+    ]
+    assert (
+        "a content word (25 %) counts for more than a negation" in findings_of(apart)[-1].sentence
+    )
+    alike = [
+        audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at)
+        for at in range(6)
+    ]
     assert "counts for more" not in findings_of(alike)[-1].sentence
     few = findings_of([audit_record([("not", 0.5), ("film", 1.0)], tokens=9)])[-1]
     assert few.surety == () and "difference" not in few.sentence
@@ -218,7 +290,10 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
     random = np.random.default_rng(0)
     covered = sum(
         low <= 0 <= high
-        for low, high in (mean_intervals([[value] for value in random.normal(size=12).tolist()])[0] for _ in range(200))
+        for low, high in (
+            mean_intervals([[value] for value in random.normal(size=12).tolist()])[0]
+            for _ in range(200)
+        )
     )
     assert 0.86 <= covered / 200 <= 0.99
 
@@ -227,7 +302,10 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
     for name, shift in (("a", 0.0), ("b", 1.0), ("c", 0.02)):
         write_records(
             tmp_path / name,
-            [make_record(draw=draw, value=2.0 + shift + 0.05 * draw, source=f"{draw}") for draw in range(4)],
+            [
+                make_record(draw=draw, value=2.0 + shift + 0.05 * draw, source=f"{draw}")
+                for draw in range(4)
+            ],
         )
     runs = load_runs([tmp_path / name for name in "abc"])
     first, second, third = comparison(runs)

@@ -26,7 +26,10 @@ def report_of(tmp_path, audit_record):
     """A function that writes the report of one text with these words."""
 
     def written(words):
-        write_records(tmp_path / "run", [audit_record([(word, 1.0 + at % 7) for at, word in enumerate(words)])])
+        write_records(
+            tmp_path / "run",
+            [audit_record([(word, 1.0 + at % 7) for at, word in enumerate(words)])],
+        )
         return ws.write_report(tmp_path / "run", tmp_path / "report.html")
 
     return written
@@ -43,11 +46,19 @@ def test_it_asks_for_nothing_says_nothing_and_runs_nothing(browser, page):
 @pytest.mark.slow_cases("1366-light", "390-dark", "1366-dark")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1366, 390])
-def test_axe_has_no_serious_finding_and_nothing_is_wider_than_the_screen(browser, page, width, scheme):
+def test_axe_has_no_serious_finding_and_nothing_is_wider_than_the_screen(
+    browser, page, width, scheme
+):
     browser.open(page, width=width, scheme=scheme)
     browser.run(AXE.read_text(encoding="utf-8"))
-    found = browser.driver.execute_async_script("axe.run().then((result) => arguments[0](result.violations))")
-    serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+    found = browser.driver.execute_async_script(
+        "axe.run().then((result) => arguments[0](result.violations))"
+    )
+    serious = [
+        (one["id"], one["nodes"][0]["html"])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
     assert serious == []
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
@@ -69,7 +80,9 @@ def test_the_first_screen_has_five_findings_and_how_sure_they_are_on_demand(brow
     browser.open(page, width=1366)
     sentences = browser.find("main > .findings .sentence")
     assert len(sentences) == 5
-    assert sentences[0].text.startswith("One word moves attention 25.3 times as far as a fully connected layer")
+    assert sentences[0].text.startswith(
+        "One word moves attention 25.3 times as far as a fully connected layer"
+    )
     assert all(sentence.rect["y"] + sentence.rect["height"] < 768 for sentence in sentences)
     (known, *_) = browser.find("main > .findings details p")
     assert not known.is_displayed()
@@ -83,7 +96,10 @@ def test_in_a_readers_own_colours_a_line_is_as_thick_as_a_shade_is_deep(browser,
     browser.resize(scheme=scheme, forced=True)
     words = browser.find(".heat .w")
     levels = [int(word.get_attribute("class").split()[1][1:]) for word in words]
-    lines = [float(word.value_of_css_property("border-bottom-width").removesuffix("px")) for word in words]
+    lines = [
+        float(word.value_of_css_property("border-bottom-width").removesuffix("px"))
+        for word in words
+    ]
     order = sorted(range(len(words)), key=levels.__getitem__)
     assert [lines[at] for at in order] == sorted(lines) and len(set(lines)) >= 3
     patches = [one.value_of_css_property("border-bottom-width") for one in browser.find(".ramp i")]
@@ -91,18 +107,26 @@ def test_in_a_readers_own_colours_a_line_is_as_thick_as_a_shade_is_deep(browser,
     browser.resize()
 
 
-@pytest.mark.parametrize(("scheme", "ink"), [("light", "rgb(27, 34, 41)"), ("dark", "rgb(228, 232, 238)")])
+@pytest.mark.parametrize(
+    ("scheme", "ink"), [("light", "rgb(27, 34, 41)"), ("dark", "rgb(228, 232, 238)")]
+)
 def test_figures_are_text_with_the_pages_colours_and_titles_on_marks(browser, page, scheme, ink):
     browser.open(page, scheme=scheme)
     figures = browser.find("figure svg")
     assert len(figures) > 5
     assert browser.find("figcaption")[0].text == "Word sensitivity"
-    label = next(one for one in figures[0].find_elements("css selector", "text") if one.text == "words n")
+    label = next(
+        one for one in figures[0].find_elements("css selector", "text") if one.text == "words n"
+    )
     assert label.value_of_css_property("fill") == ink
     titles = browser.run(
-        "return [...arguments[0].querySelectorAll('use > title')].map((t) => t.textContent)", figures[0]
+        "return [...arguments[0].querySelectorAll('use > title')].map((t) => t.textContent)",
+        figures[0],
     )
-    assert "RAF (softmax): 2.02 at 160 (3 draws, at most 3, predicted 1.9 for a typical word)" in titles
+    assert (
+        "RAF (softmax): 2.02 at 160 (3 draws, at most 3, predicted 1.9 for a typical word)"
+        in titles
+    )
     ids = browser.run("return [...document.querySelectorAll('[id]')].map((one) => one.id)")
     assert len(ids) == len(set(ids))
 
@@ -110,11 +134,11 @@ def test_figures_are_text_with_the_pages_colours_and_titles_on_marks(browser, pa
 def test_print_has_every_finding_and_how_sure_it_is(browser, page):
     browser.open(page, width=1366)
     browser.command("Emulation.setEmulatedMedia", {"media": "print"})
-    printed = (
-        "return [...document.querySelectorAll(arguments[0])].map((part) => part.getBoundingClientRect().height > 0)"
-    )
+    printed = "return [...document.querySelectorAll(arguments[0])].map((part) => part.getBoundingClientRect().height > 0)"
     try:
-        assert all(browser.run(printed, ".findings .sentence, .findings details p, figure svg, .text"))
+        assert all(
+            browser.run(printed, ".findings .sentence, .findings details p, figure svg, .text")
+        )
         hidden = browser.run(printed, "#tables-and-records, details.table, .findings summary")
         assert len(hidden) > 5 and not any(hidden)
     finally:
@@ -123,8 +147,13 @@ def test_print_has_every_finding_and_how_sure_it_is(browser, page):
 
 def test_records_are_a_download_and_not_printed(browser, page):
     browser.open(page)
-    links = {link.get_attribute("download"): link.get_attribute("href") for link in browser.find("a[download]")}
-    assert set(links) == {f"{name}.csv" for name in ("sensitivity", "generalization", "audit", "attention")}
+    links = {
+        link.get_attribute("download"): link.get_attribute("href")
+        for link in browser.find("a[download]")
+    }
+    assert set(links) == {
+        f"{name}.csv" for name in ("sensitivity", "generalization", "audit", "attention")
+    }
     lines = base64.b64decode(links["sensitivity.csv"].partition(",")[2]).decode().splitlines()
     assert len(lines) == 1 + 36
     assert {"map", "n", "value", "upper"} <= set(lines[0].split(","))

@@ -5,7 +5,17 @@ from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pair
 from tests.report.test_page_in_browser import AXE
 
 import wordsens as ws
-from wordsens.display.content import Display, Finding, Findings, Marked, Shade, Table, Words, minus, plain
+from wordsens.display.content import (
+    Display,
+    Finding,
+    Findings,
+    Marked,
+    Shade,
+    Table,
+    Words,
+    minus,
+    plain,
+)
 from wordsens.display.page import html_fragment, html_page, markdown
 from wordsens.plotting import budgets, cosines
 from wordsens.plotting.style import with_picture
@@ -35,11 +45,20 @@ def test_axe_finds_nothing_serious_at_any_width_and_scheme(browser, displays, tm
         browser.open(tmp_path / "page.html", width=width, scheme=scheme)
         assert browser.run("return document.documentElement.scrollWidth") <= width
         browser.run(AXE.read_text(encoding="utf-8"))
-        found = browser.driver.execute_async_script("axe.run().then((result) => arguments[0](result.violations))")
-        serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        found = browser.driver.execute_async_script(
+            "axe.run().then((result) => arguments[0](result.violations))"
+        )
+        serious = [
+            (one["id"], one["nodes"][0]["html"])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
         assert serious == []
         assert (browser.requests(), browser.messages()) == ([], [])
-    for scheme in ("light", "dark"):  # in a reader's own colours every mark is written in the ink of its sentence
+    for scheme in (
+        "light",
+        "dark",
+    ):  # in a reader's own colours every mark is written in the ink of its sentence
         browser.resize(scheme=scheme, forced=True)
         for mark in browser.find("mark"):
             ink = mark.find_element("xpath", "..").value_of_css_property("color")
@@ -53,7 +72,12 @@ def test_every_pair_folds_away_and_five_of_those_that_fail_are_shown(browser, di
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     browser.open(tmp_path / "page.html")
     failing, *_ = browser.find(".table")
-    assert len([row for row in failing.find_elements("css selector", "tbody tr") if row.is_displayed()]) == 5
+    assert (
+        len(
+            [row for row in failing.find_elements("css selector", "tbody tr") if row.is_displayed()]
+        )
+        == 5
+    )
     (every,) = (one for one in browser.find("details.table") if one.text.startswith("Every pair"))
     assert not any(row.is_displayed() for row in every.find_elements("css selector", "tbody tr"))
 
@@ -62,11 +86,21 @@ def test_the_same_sentences_and_tables_reach_every_output():
     table = Table("Kinds", ("kind", "AUC"), (("a|b", "0.42"), ("c", None)), note="Brackets: 95 %.")
     finding = Finding("3×", "One word moves it 3 times.", "Attained.")
     display = Display(
-        ("The <answer>.",), (Findings((finding,)), table), failures=("a.auc is 1",), notes=("Two notes.",)
+        ("The <answer>.",),
+        (Findings((finding,)), table),
+        failures=("a.auc is 1",),
+        notes=("Two notes.",),
     )
     page, cell = html_page(display, title="t", heading="h", version="1"), html_fragment(display)
     text = markdown(display, heading="h")
-    for said in ("One word moves it 3 times.", "Kinds", "0.42", "Brackets: 95 %.", "a.auc is 1", "Two notes."):
+    for said in (
+        "One word moves it 3 times.",
+        "Kinds",
+        "0.42",
+        "Brackets: 95 %.",
+        "a.auc is 1",
+        "Two notes.",
+    ):
         assert said in page and said in cell and said.replace("_", r"\_") in text
     assert "&lt;answer&gt;" in page and r"\<answer\>" in text
     assert r"| a\|b | 0.42 |" in text
@@ -82,8 +116,17 @@ def test_words_keep_their_colours_where_style_sheets_are_dropped():
 
 
 def test_cells_as_text():
-    assert [plain(cell) for cell in (1234.5, 0.00012, -2, float("nan"), False)] == ["1,234", "0.00012", "−2", "", "no"]
-    assert minus("non-zero from -0.5 to -.1, 3-5 days, x-2") == "non-zero from −0.5 to −.1, 3-5 days, x-2"
+    assert [plain(cell) for cell in (1234.5, 0.00012, -2, float("nan"), False)] == [
+        "1,234",
+        "0.00012",
+        "−2",
+        "",
+        "no",
+    ]
+    assert (
+        minus("non-zero from -0.5 to -.1, 3-5 days, x-2")
+        == "non-zero from −0.5 to −.1, 3-5 days, x-2"
+    )
     assert Marked("is not it, is it", ("not", "is")).pieces == [
         ("is ", False), ("not", True), (" it, ", False), ("is", True), (" it", False),
     ]  # fmt: skip

@@ -65,7 +65,10 @@ def words_of(part):
 )
 def test_a_text_is_written_as_it_was(tmp_path, given, content):
     text, _ = parts_of(tmp_path, given(content))
-    assert "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces) == content
+    assert (
+        "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces)
+        == content
+    )
     assert [word.text for word in words_of(text)] == reading_words(content)
 
 
@@ -74,22 +77,42 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     first, last = words_of(text)
     assert first == Shade("one", 2, "S 1, at most 2, best real word swap0 0.5")
     assert (last.text, last.level) == ("two", 6)
-    assert table.headings == ("word", "S", "at most", "best real word", "its strongest change moves")
-    assert table.rows[1] == ("one", Bar(1.0, 0.25, 0.5), 2.0, "swap0 0.5", "one 0.3 (attention 0.01 → 0.9)")
+    assert table.headings == (
+        "word",
+        "S",
+        "at most",
+        "best real word",
+        "its strongest change moves",
+    )
+    assert table.rows[1] == (
+        "one",
+        Bar(1.0, 0.25, 0.5),
+        2.0,
+        "swap0 0.5",
+        "one 0.3 (attention 0.01 → 0.9)",
+    )
 
 
 def test_one_scale_of_colours_and_bars_serves_all_texts_from_zero(tmp_path, given):
     """A fully connected layer that a word moves by .4 is pale beside attention that it moves by 3.25."""
-    records = [given("one two", per_word=(0.0, most, most), map=name) for name, most in (("rf", 0.4), ("raf", 3.25))]
+    records = [
+        given("one two", per_word=(0.0, most, most), map=name)
+        for name, most in (("rf", 0.4), ("raf", 3.25))
+    ]
     attention, bars, dense, others = parts_of(tmp_path, *records)
     assert (attention.title[:3], dense.title[:2]) == ("RAF", "RF")
-    assert [[word.level for word in words_of(text)] for text in (dense, attention)] == [[0, 1], [0, 6]]
+    assert [[word.level for word in words_of(text)] for text in (dense, attention)] == [
+        [0, 1],
+        [0, 6],
+    ]
     assert attention.legend == ("0", "4 or more", "times the output’s size, a lower bound")
     assert [table.rows[0][1].share for table in (others, bars)] == [0.1, 3.25 / 4]
 
 
 def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_path, given):
-    sampled = given("five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,))
+    sampled = given(
+        "five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,)
+    )
     sampled = sampled.replace(swap=None, swapped_for=None, moved=None)
     whole = given("one two", map="raf", words=3)
     titles = [part.title for part in parts_of(tmp_path, sampled, whole) if isinstance(part, Words)]
@@ -112,12 +135,17 @@ def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tm
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
     record = given("one two").replace(content="one two three four")
     text, _ = parts_of(tmp_path, record)
-    assert "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces) == "one two …"
+    assert (
+        "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces)
+        == "one two …"
+    )
 
 
 def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_record):
     nothing = (float("nan"),) * 2
-    record = audit_record([("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4)
+    record = audit_record(
+        [("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4
+    )
     text, _ = parts_of(tmp_path, record)
     assert [word.level for word in words_of(text)] == [2, LEVELS - 1]
     assert text.legend == ("0", "0.4", "of the output’s size, without the word")

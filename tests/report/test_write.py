@@ -11,7 +11,8 @@ from wordsens.cli import main
 @pytest.fixture
 def small(tmp_path, make_record):
     return write_records(
-        tmp_path / "run", [make_record(), make_record(n=9, status="failed", value=None, error="<b>&amp;")]
+        tmp_path / "run",
+        [make_record(), make_record(n=9, status="failed", value=None, error="<b>&amp;")],
     )
 
 
@@ -67,7 +68,9 @@ def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, caps
         ([], "Missing argument"),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(small, tmp_path, monkeypatch, capsys, arguments, told):
+def test_wrong_input_is_one_line_and_exit_code_2(
+    small, tmp_path, monkeypatch, capsys, arguments, told
+):
     monkeypatch.chdir(tmp_path)
     code, out, err = report(capsys, *arguments)
     assert (code, out) == (2, "")
@@ -78,7 +81,8 @@ def test_wrong_input_is_one_line_and_exit_code_2(small, tmp_path, monkeypatch, c
 def test_a_failed_write_leaves_the_report_that_was_there(small, monkeypatch, capsys):
     (small / "report.html").write_text("the one before")
     monkeypatch.setattr(
-        "pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        "pathlib.Path.replace",
+        lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")),
     )
     code, _, err = report(capsys, small)
     assert code == 1

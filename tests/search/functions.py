@@ -31,7 +31,10 @@ def quadratic(size, seed, *, linear=0.0, dtype=torch.float64):
     """(Delta^T A Delta + 2 b . Delta as a function, A, b) with A positive semidefinite and b of size `linear`."""
     stream = torch.Generator().manual_seed(seed)
     root = torch.randn(size, size, dtype=torch.float64, generator=stream)
-    A, b = (root @ root.T).to(dtype), (linear * torch.randn(size, dtype=torch.float64, generator=stream)).to(dtype)
+    A, b = (
+        (root @ root.T).to(dtype),
+        (linear * torch.randn(size, dtype=torch.float64, generator=stream)).to(dtype),
+    )
 
     def f(delta):
         flat = delta.flatten(start_dim=1)

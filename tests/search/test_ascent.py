@@ -17,10 +17,19 @@ def maximum(objective, radius, *, blocks=1, seed=0):
     radius = torch.atleast_1d(torch.as_tensor(radius, dtype=torch.float64))
     ball = Ball(radius)
     words = torch.arange(len(radius))
-    best = ascend(objective, words, ball, objective.stages, blocks=blocks, generators=[generator(seed, "ascent")])
+    best = ascend(
+        objective,
+        words,
+        ball,
+        objective.stages,
+        blocks=blocks,
+        generators=[generator(seed, "ascent")],
+    )
     parts = best.perturbations.reshape(len(radius), blocks, -1)
     assert bool((parts.norm(dim=2).double() <= radius.unsqueeze(1) * (1 + 1e-12)).all())
-    torch.testing.assert_close(best.squared, objective.value(best.perturbations, words), rtol=1e-5, atol=1e-12)
+    torch.testing.assert_close(
+        best.squared, objective.value(best.perturbations, words), rtol=1e-5, atol=1e-12
+    )
     return best
 
 
@@ -39,7 +48,9 @@ def test_on_the_sphere(dtype, tolerance):
 @pytest.mark.parametrize("kinked", [False, True])
 def test_inside_the_ball(kinked):
     peak = torch.tensor([0.3, -0.2, 0.1, 0.0], dtype=torch.float64)
-    objective = Function(lambda x: 1 / (1 + (x - peak).square().sum(dim=-1)), (4,), kinked=kinked, inward=True)
+    objective = Function(
+        lambda x: 1 / (1 + (x - peak).square().sum(dim=-1)), (4,), kinked=kinked, inward=True
+    )
     best = maximum(objective, 2.0)
     torch.testing.assert_close(best.perturbations[0], peak, rtol=0, atol=1e-3 if kinked else 1e-6)
 
@@ -68,7 +79,9 @@ def test_several_blocks_have_a_ball_each():
 def test_a_kink_at_the_top():
     """-‖Delta - peak‖_1 has no gradient at its maximum, which lies inside the ball."""
     peak = torch.tensor([0.5, -0.3, 0.2, 0.4, -0.1], dtype=torch.float64)
-    objective = Function(lambda x: 10 - (x - peak).abs().sum(dim=-1), (5,), kinked=True, inward=True)
+    objective = Function(
+        lambda x: 10 - (x - peak).abs().sum(dim=-1), (5,), kinked=True, inward=True
+    )
     assert float(maximum(objective, 1.0).squared[0]) >= 10 - 0.02
 
 
@@ -81,7 +94,9 @@ def test_a_piecewise_constant_function_is_sampled_and_not_called_converged():
 
 def test_where_the_function_is_not_a_number():
     """NaN on half of the ball: the maximum of the other half is returned."""
-    objective = Function(lambda x: torch.where(x[:, 0] > 0.5, torch.nan, 2 + x[:, 1]), (4,), inward=True)
+    objective = Function(
+        lambda x: torch.where(x[:, 0] > 0.5, torch.nan, 2 + x[:, 1]), (4,), inward=True
+    )
     best = maximum(objective, 1.0)
     assert float(best.squared[0]) == pytest.approx(3, rel=1e-6)
     everywhere = Function(lambda x: torch.nan * x[:, 0], (4,))
@@ -108,4 +123,6 @@ def test_small_radii_reach_the_jacobians_limit(radius):
     X = ws.gaussian_text(5, 40, seed=1)
     phi = ws.FunctionFeatures(lambda text: torch.tanh(text @ text.T) @ text)
     limit = ws.jacobian_sensitivity(phi, X).per_word
-    assert bool((ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all())
+    assert bool(
+        (ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all()
+    )

@@ -21,11 +21,18 @@ def balls_and_vectors(draw):
     exponents = st.floats(-DTYPES[dtype], DTYPES[dtype])
     w, d = draw(st.integers(1, 4)), draw(st.integers(1, 50))
     stream = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
-    radius = 10.0 ** torch.tensor(draw(st.lists(exponents, min_size=w, max_size=w)), dtype=torch.float64)
+    radius = 10.0 ** torch.tensor(
+        draw(st.lists(exponents, min_size=w, max_size=w)), dtype=torch.float64
+    )
     if draw(st.booleans()):
-        lengths = radius * torch.tensor(draw(st.lists(st.floats(0.5, 1.5), min_size=w, max_size=w))).double()
+        lengths = (
+            radius
+            * torch.tensor(draw(st.lists(st.floats(0.5, 1.5), min_size=w, max_size=w))).double()
+        )
     else:
-        lengths = 10.0 ** torch.tensor(draw(st.lists(exponents, min_size=w, max_size=w)), dtype=torch.float64)
+        lengths = 10.0 ** torch.tensor(
+            draw(st.lists(exponents, min_size=w, max_size=w)), dtype=torch.float64
+        )
     directions = torch.randn(w, d, generator=stream, dtype=torch.float64)
     vectors = directions / directions.norm(dim=1, keepdim=True) * lengths.unsqueeze(1)
     return radius, vectors.to(dtype)
@@ -71,7 +78,9 @@ def test_the_linear_maximizer_is_on_the_sphere_and_no_sample_beats_it(given_):
     lengths = exact_lengths(best)
     assert (lengths <= radius.numpy()).all() and (lengths >= radius.numpy() * (1 - 8 * eps)).all()
     unit = directions.double() / directions.double().abs().amax(dim=1, keepdim=True)
-    samples = ball.sample(20, dimension=directions.shape[1], generator=generator(0, "x"), dtype=directions.dtype)
+    samples = ball.sample(
+        20, dimension=directions.shape[1], generator=generator(0, "x"), dtype=directions.dtype
+    )
     reached, sampled = (unit * best.double()).sum(dim=1), (unit * samples.double()).sum(dim=2)
     assert bool((sampled <= reached * (1 + 16 * eps)).all())
 
@@ -86,9 +95,13 @@ def test_samples_are_on_the_spheres_and_uniform(device):
     """Each coordinate of 20,000 unit vectors: mean 0, mean square 1/d; 5 deviations allowed (6e-7 a statistic)."""
     d, count = 4, 20_000
     ball = Ball(torch.tensor([0.5, 3.0], dtype=torch.float64, device=device))
-    samples = ball.sample(count, dimension=d, generator=generator(0, "x"), dtype=torch.float64).cpu()
+    samples = ball.sample(
+        count, dimension=d, generator=generator(0, "x"), dtype=torch.float64
+    ).cpu()
     unit = samples / torch.tensor([0.5, 3.0]).view(1, 2, 1)
-    torch.testing.assert_close(unit.norm(dim=-1), torch.ones(count, 2, dtype=torch.float64), rtol=1e-14, atol=0)
+    torch.testing.assert_close(
+        unit.norm(dim=-1), torch.ones(count, 2, dtype=torch.float64), rtol=1e-14, atol=0
+    )
     assert float(unit.mean(dim=0).abs().max()) < 5 * math.sqrt(1 / d / count)
     spread = math.sqrt(3 / (d * (d + 2)) - 1 / d**2)
     assert float((unit.square().mean(dim=0) - 1 / d).abs().max()) < 5 * spread / math.sqrt(count)

@@ -35,7 +35,10 @@ def test_it_finds_what_the_straightforward_search_finds_from_many_starts():
     X = gaussian_text(n, d)
     r = ws.word_sensitivity(phi, X, words=[0, 5])
     for value, word in zip(r.per_word.tolist(), [0, 5], strict=True):
-        best = max(dense_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value for seed in range(12))
+        best = max(
+            dense_ascent([phi.weight], X.rows, word, seed=seed, steps=200).value
+            for seed in range(12)
+        )
         assert value >= best * (1 - 1e-3)
 
 
@@ -50,7 +53,9 @@ def test_it_finds_what_the_general_search_finds(activation):
     reference = ascend(change, words, ball, general, generators=[generator(0, "general")])
     found = krylov_search(change, words, ball, change.stages, generator=generator(0, "krylov"))
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
-    torch.testing.assert_close(found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0)
+    torch.testing.assert_close(
+        found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0
+    )
     assert ball.contains(found.perturbations)
 
 
@@ -68,13 +73,19 @@ def test_it_asks_few_products():
 
 def climbed(n, d, look_every):
     """Words of one text from three points each, as far as they rise, and what was asked of the device."""
-    change = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense").word_change(gaussian_text(n, d).rows)
+    change = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense").word_change(
+        gaussian_text(n, d).rows
+    )
     entry = change.entry(torch.arange(n), torch.full((n,), math.sqrt(d)))
     point = torch.randn(n, 3, d, generator=generator(0, "points"), dtype=torch.float64)
     point = torch.nn.functional.normalize(point, dim=2)
     with OperationCount() as count:
         circles = climb_great_circles(
-            change, entry, point, entry.forward(point), CircleLimits(60, 1e-5, look_every=look_every)
+            change,
+            entry,
+            point,
+            entry.forward(point),
+            CircleLimits(60, 1e-5, look_every=look_every),
         )
     return circles, count
 
@@ -112,5 +123,7 @@ def test_slopes_that_underflow_leave_the_search_finite(seed, width):
     for word in range(5):
         texts = X.expand(400, -1, -1).clone()
         texts[:, word] += points[word]
-        changes = torch.linalg.vector_norm(phi(texts) - base, dim=1) / torch.linalg.vector_norm(base)
+        changes = torch.linalg.vector_norm(phi(texts) - base, dim=1) / torch.linalg.vector_norm(
+            base
+        )
         assert float(found.per_word[word]) >= float(changes.max())

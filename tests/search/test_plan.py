@@ -16,7 +16,9 @@ OWN = Stages(starts=32, steps=20, halvings=(12,), generations=4, leaders=6)
 
 def test_an_unknown_effort_is_refused_with_the_remedy(unchecked_types):
     for wrong in ("thorogh", 64, None, Stages()):
-        with pytest.raises(InputError, match=r"`search` .* must be one of quick, normal, thorough.*SearchPlan\("):
+        with pytest.raises(
+            InputError, match=r"`search` .* must be one of quick, normal, thorough.*SearchPlan\("
+        ):
             SearchPlan.of(wrong)
     with pytest.raises(InputError, match="did you mean 'thorough'"):
         SearchPlan("thorogh")
@@ -36,7 +38,9 @@ def searched(effort, objective, count=4, seed=0, progress=None):
 
 def hilly(stages=OWN):
     f, _, _ = quadratic(6, 3, linear=1.0)
-    return Function(lambda delta: f(delta) * (2 + torch.cos(3 * delta).sum(dim=-1)), (6,), stages=stages)
+    return Function(
+        lambda delta: f(delta) * (2 + torch.cos(3 * delta).sum(dim=-1)), (6,), stages=stages
+    )
 
 
 def test_more_effort_spends_more_and_thorough_is_never_less_than_normal():
@@ -48,7 +52,9 @@ def test_more_effort_spends_more_and_thorough_is_never_less_than_normal():
         assert bool((thorough.spent > normal.spent).all())
 
 
-@pytest.mark.parametrize("stages", [OWN, Stages(starts=1, steps=1, children=1, finish=1, tolerance=0.0)])
+@pytest.mark.parametrize(
+    "stages", [OWN, Stages(starts=1, steps=1, children=1, finish=1, tolerance=0.0)]
+)
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_what_is_spent_is_what_was_evaluated(effort, stages):
     objective = hilly(stages)
@@ -67,10 +73,14 @@ def test_progress_rises_to_its_total(effort):
     assert calls[-1][0] == calls[-1][1]
 
 
-@pytest.mark.parametrize("phi", [ws.RandomAttentionFeatures(4), ws.RandomFeatures(6, 4, activation="tanh")], ids=str)
+@pytest.mark.parametrize(
+    "phi", [ws.RandomAttentionFeatures(4), ws.RandomFeatures(6, 4, activation="tanh")], ids=str
+)
 def test_efforts_of_word_sensitivity(phi):
     X = ws.gaussian_text(6, 4, seed=1)
-    quick, normal, thorough = (ws.word_sensitivity(phi, X, search=effort, certificate=False) for effort in EFFORTS)
+    quick, normal, thorough = (
+        ws.word_sensitivity(phi, X, search=effort, certificate=False) for effort in EFFORTS
+    )
     assert ws.word_sensitivity(phi, X, certificate=False) == normal
     assert [quick.search, normal.search, thorough.search] == list(EFFORTS)
     assert quick.evaluations < normal.evaluations < thorough.evaluations

@@ -43,10 +43,14 @@ MAPS = {
     "softmax": lambda n, d, seed: ws.RandomAttentionFeatures(d, seed=seed),
     "cold softmax": lambda n, d, seed: ws.RandomAttentionFeatures(d, seed=seed, temperature=0.2),
     "relu": lambda n, d, seed: ws.RandomAttentionFeatures(d, "relu", seed=seed),
-    "relu-unnormalized": lambda n, d, seed: ws.RandomAttentionFeatures(d, "relu-unnormalized", seed=seed),
+    "relu-unnormalized": lambda n, d, seed: ws.RandomAttentionFeatures(
+        d, "relu-unnormalized", seed=seed
+    ),
     "two heads": lambda n, d, seed: ws.RandomAttentionFeatures(d, "sigmoid", seed=seed, heads=2),
     "rf": lambda n, d, seed: ws.RandomFeatures(n, d, gaussian="dense", seed=seed),
-    "rf tanh": lambda n, d, seed: ws.RandomFeatures(n, d, activation="tanh", gaussian="dense", seed=seed),
+    "rf tanh": lambda n, d, seed: ws.RandomFeatures(
+        n, d, activation="tanh", gaussian="dense", seed=seed
+    ),
     "narrow rf": lambda n, d, seed: ws.RandomFeatures(n, d, 8, gaussian="dense", seed=seed),
     "drf": lambda n, d, seed: ws.DeepRandomFeatures(n, d, 3, gaussian="dense", seed=seed),
     "function": lambda n, d, seed: ws.FunctionFeatures(unknown, batched=True),
@@ -87,7 +91,9 @@ def test_a_trained_model_is_searched_no_worse_than_by_a_plain_ascent():
     (text,) = phi.embed("The kettle is not hot yet.")
     radius = float(text.rows[3].norm())
     result = ws.word_sensitivity(phi, text, words=[3])
-    assert result.value >= 0.97 * plain_ascent(phi, text.rows, [(3,)], radius=radius, starts=4, steps=120)
+    assert result.value >= 0.97 * plain_ascent(
+        phi, text.rows, [(3,)], radius=radius, starts=4, steps=120
+    )
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -95,7 +101,9 @@ def test_a_trained_model_is_searched_no_worse_than_by_a_plain_ascent():
 def test_the_small_radius_limit_of_a_transformer(kind):
     """At a small radius the largest singular value of the Jacobian is reached to 1 %."""
     phi = ws.TransformerFeatures(model_of(kind, dtype=torch.float64))
-    X = torch.randn(6, phi.stack.dimension, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    X = torch.randn(
+        6, phi.stack.dimension, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
+    )
     small = ws.word_sensitivity(phi, X, radius=0.01).per_word / 0.01
     assert bool((small >= 0.99 * ws.jacobian_sensitivity(phi, X).per_word).all())
 

@@ -30,9 +30,13 @@ def test_attention_group_change_equals_the_plain_one(score, heads):
     delta = torch.randn(6, 3, 7, dtype=torch.float64, generator=stream)
     which = torch.tensor([0, 1, 1, 0, 0, 1])
     fast = phi.group_change(rows, groups).value_and_gradient(delta, which)
-    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).value_and_gradient(delta, which)
+    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).value_and_gradient(
+        delta, which
+    )
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-11, atol=0)
-    torch.testing.assert_close(fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max()))
+    torch.testing.assert_close(
+        fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max())
+    )
 
 
 def test_linear_map_with_a_ball_each_and_a_joint_ball():
@@ -58,7 +62,9 @@ def test_witnesses_lie_in_their_balls_and_give_the_value(ball):
         for word, step in zip(group, delta.numpy(), strict=True):
             moved[word] += step
         change = phi(torch.from_numpy(moved)).numpy() - base
-        assert np.linalg.norm(change) / np.linalg.norm(base) == pytest.approx(float(value), rel=1e-9)
+        assert np.linalg.norm(change) / np.linalg.norm(base) == pytest.approx(
+            float(value), rel=1e-9
+        )
         norms = delta.norm(dim=1) if ball == "each" else delta.norm()
         assert float(norms.max()) <= math.sqrt(12) * (1 + 1e-12)
     assert result.value == float(result.per_group.max())
@@ -72,7 +78,9 @@ def test_single_words_are_searched_as_word_sensitivity_searches_them():
     groups = ws.group_sensitivity(phi, rows, [(word,) for word in range(12)], seed=3)
     several = ws.several_words_sensitivity(phi, rows, 1, seed=3)
     assert groups.value == several.value == single.value
-    assert torch.equal(groups.per_group, single.per_word) and torch.equal(several.per_group, single.per_word)
+    assert torch.equal(groups.per_group, single.per_word) and torch.equal(
+        several.per_group, single.per_word
+    )
     assert groups.group == several.group == (single.word,)
 
 
@@ -103,8 +111,14 @@ def test_exchanges_meet_the_best_set_where_there_are_too_many_to_try():
     [
         ({"groups": []}, "`groups` is empty; give at least one group of word indices"),
         ({"groups": [()]}, "`groups` has (); a group names words from 0 to 3, at least one"),
-        ({"groups": [(0, 4)]}, "`groups` has (0, 4); a group names words from 0 to 3, at least one"),
-        ({"groups": [(1, -3)]}, "`groups` has (1, -3), which names a word twice; name each word once"),
+        (
+            {"groups": [(0, 4)]},
+            "`groups` has (0, 4); a group names words from 0 to 3, at least one",
+        ),
+        (
+            {"groups": [(1, -3)]},
+            "`groups` has (1, -3), which names a word twice; name each word once",
+        ),
         ({"groups": [(0,)], "ball": "both"}, "`ball` (='both') must be one of each, joint"),
         (
             {"groups": [(0,)], "radius": 0.0},
@@ -139,7 +153,9 @@ def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind
     r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=2, steps=4))
     assert [word.text for word in r.whole] == ["the", "film", "was", "unlikely", "good"]
     assert r.tokens[3] == ("un", "##like", "##ly")
-    for word, delta, radius, value in zip(r.whole, r.perturbations, r.radius, r.per_word, strict=True):
+    for word, delta, radius, value in zip(
+        r.whole, r.perturbations, r.radius, r.per_word, strict=True
+    ):
         norms = X.rows[list(word.rows)].double().norm(dim=1)
         assert radius == pytest.approx(norms.tolist())
         assert bool((delta.double().norm(dim=1) <= norms * (1 + 1e-6)).all())
@@ -154,5 +170,7 @@ def test_bad_words_are_refused():
     with pytest.raises(ws.InputError, match="`X` does not know its whole words; embed it with"):
         ws.whole_word_sensitivity(lambda X: X, TextMatrix(torch.ones(3, 2)))
     for words in ([], [2], [0, 0], [-1]):
-        with pytest.raises(ws.InputError, match=r"must name different words from 0 to 1, at least one"):
+        with pytest.raises(
+            ws.InputError, match=r"must name different words from 0 to 1, at least one"
+        ):
             ws.whole_word_sensitivity(lambda X: X, X, words=words)

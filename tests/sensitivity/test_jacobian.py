@@ -35,7 +35,9 @@ def encoder_layer() -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def causal_attention() -> Callable[[torch.Tensor], torch.Tensor]:
-    return lambda X: torch.nn.functional.scaled_dot_product_attention(*[X.view(1, 1, 4, 6)] * 3, is_causal=True)[0, 0]
+    return lambda X: torch.nn.functional.scaled_dot_product_attention(
+        *[X.view(1, 1, 4, 6)] * 3, is_causal=True
+    )[0, 0]
 
 
 MAPS = {
@@ -64,13 +66,17 @@ def test_the_limit_is_the_largest_singular_value_of_autograds_jacobian(name: str
     r = ws.jacobian_sensitivity(phi, rows)
     assert torch.allclose(r.per_word, expected, rtol=1e-8)
     assert r.value == float(r.per_word.max())
-    assert torch.allclose(ws.jacobian_sensitivity(phi, rows, [3, -4]).per_word, expected[[3, 0]], rtol=1e-8)
+    assert torch.allclose(
+        ws.jacobian_sensitivity(phi, rows, [3, -4]).per_word, expected[[3, 0]], rtol=1e-8
+    )
 
 
 def test_more_coordinates_than_one_round_of_lanczos() -> None:
     rows = rows_of(4, 60, 3)
     for phi in (ws.RandomAttentionFeatures(60, seed=3), ws.RandomFeatures(4, 60, seed=3)):
-        assert torch.allclose(ws.jacobian_sensitivity(phi, rows).per_word, full(phi, rows), rtol=1e-9)
+        assert torch.allclose(
+            ws.jacobian_sensitivity(phi, rows).per_word, full(phi, rows), rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
@@ -82,7 +88,9 @@ def test_the_directions_are_right_singular_vectors_of_autograds_jacobian(score: 
     for word, value, direction in zip((3, 0), r.per_word, r.perturbations, strict=True):
         top = torch.linalg.svd(jacobian[:, word]).Vh[0]
         assert abs(float(top @ direction)) == pytest.approx(1, abs=1e-6)
-        assert float((jacobian[:, word] @ direction).norm() / phi(rows).norm()) == pytest.approx(float(value), rel=1e-9)
+        assert float((jacobian[:, word] @ direction).norm() / phi(rows).norm()) == pytest.approx(
+            float(value), rel=1e-9
+        )
         assert float(direction[direction.abs().argmax()]) > 0
 
 
@@ -92,7 +100,9 @@ def test_transformers_with_fused_attention(kind: str) -> None:
     model.set_attn_implementation("sdpa")
     phi = ws.TransformerFeatures.from_pretrained((model, tokenizer()))
     X = phi.embed("the film was good")[0]
-    assert torch.allclose(ws.jacobian_sensitivity(phi, X).per_word, full(phi, X.rows.double()), rtol=1e-6)
+    assert torch.allclose(
+        ws.jacobian_sensitivity(phi, X).per_word, full(phi, X.rows.double()), rtol=1e-6
+    )
 
 
 class OnceDifferentiable(torch.autograd.Function):

@@ -12,7 +12,9 @@ import wordsens as ws
 from wordsens.errors import InputError
 
 QUICK = {"search": ws.SearchPlan("quick", starts=2, steps=3), "certificate": False}
-TEXT = ws.TextMatrix(ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here")
+TEXT = ws.TextMatrix(
+    ws.gaussian_text(4, 3, seed=0).rows, tokens=("I", "love", "her", "much"), source="here"
+)
 PHI = ws.RandomAttentionFeatures(3, seed=0)
 
 
@@ -36,18 +38,32 @@ def with_entry(value, row=1):
 NOT_FINITE = "`X` has NaN or infinity in row 1; every entry must be finite"
 OUT_OF_RANGE = "but the text has 4 words; indices run from 0 to 3"
 NO_ROWS = "must be a TextMatrix, a tensor or an array of shape (n, d); embed strings first, with wordsens.embed"
-EFFORTS_RULE = "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
+EFFORTS_RULE = (
+    "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
+)
 REFUSED = [
     ({"X": with_entry(math.nan)}, NOT_FINITE),
     ({"X": with_entry(-math.inf).numpy()}, NOT_FINITE),
     ({"X": 0 * TEXT.rows}, "`X` has only zeros in row 0; drop that word or give it an embedding"),
-    ({"X": TEXT.rows.flatten()}, "`X` (shape (12,), torch.float64) must be a floating-point matrix"),
+    (
+        {"X": TEXT.rows.flatten()},
+        "`X` (shape (12,), torch.float64) must be a floating-point matrix",
+    ),
     ({"X": TEXT.rows.long()}, "`X` (shape (4, 3), torch.int64) must be a floating-point matrix"),
     ({"X": TEXT.rows[:, :2]}, "`X` (shape (4, 2)) does not fit raf"),
-    *[({"X": thing}, f"`X` ({type(thing).__name__}) {NO_ROWS}") for thing in ("I love her much", ["I love her"], None)],
-    *[({"words": words}, f"`words` has {wrong}, {OUT_OF_RANGE}") for words, wrong in ((4, 4), (-5, -5), ([0, 9], 9))],
     *[
-        ({"words": words}, f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words")
+        ({"X": thing}, f"`X` ({type(thing).__name__}) {NO_ROWS}")
+        for thing in ("I love her much", ["I love her"], None)
+    ],
+    *[
+        ({"words": words}, f"`words` has {wrong}, {OUT_OF_RANGE}")
+        for words, wrong in ((4, 4), (-5, -5), ([0, 9], 9))
+    ],
+    *[
+        (
+            {"words": words},
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words",
+        )
         for words in (1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False]))
     ],
     *[
@@ -73,7 +89,9 @@ class TestTheMap:
     def test_what_is_not_finite_at_a_witness_is_not_reported(self):
         """exp(exp(x)) is finite on this text, and overflows elsewhere in the ball."""
         phi = ws.FunctionFeatures(lambda text: text[0, :1].exp().exp(), name="tower")
-        said = refused(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=9.0, words=0, search="normal")
+        said = refused(
+            torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=9.0, words=0, search="normal"
+        )
         assert said == (
             "tower gives NaN or infinity when word 0 is perturbed; "
             "use float64, a smaller radius, or a map that is finite on the whole ball"
@@ -85,7 +103,9 @@ class TestTheMap:
         r = measured(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=3.0, words=0)
         moved = 1.5 + float(r.perturbations[0, 0])
         assert moved > 0.25
-        assert r.value == pytest.approx(abs(math.log(moved - 0.25) - math.log(1.25)) / math.log(1.25), rel=1e-12)
+        assert r.value == pytest.approx(
+            abs(math.log(moved - 0.25) - math.log(1.25)) / math.log(1.25), rel=1e-12
+        )
 
 
 class TestWords:
@@ -112,7 +132,17 @@ class TestWords:
 
 class TestRadius:
     @pytest.mark.parametrize(
-        "radius", [2, 2.0, np.float32(2), torch.tensor(2.0), [2.0] * 4, (2,) * 4, np.full(4, 2.0), torch.full((4,), 2)]
+        "radius",
+        [
+            2,
+            2.0,
+            np.float32(2),
+            torch.tensor(2.0),
+            [2.0] * 4,
+            (2,) * 4,
+            np.full(4, 2.0),
+            torch.full((4,), 2),
+        ],
     )
     def test_one_number_or_one_a_word(self, radius, unchecked_types):
         r = measured(radius=radius)
@@ -125,14 +155,23 @@ class TestResult:
         from safetensors.torch import save_file
 
         def written(content, **changed):
-            metadata = {"wordsens.format": "1", "wordsens.class": "Sensitivity", "wordsens.content": content}
+            metadata = {
+                "wordsens.format": "1",
+                "wordsens.class": "Sensitivity",
+                "wordsens.content": content,
+            }
             save_file({"a": torch.ones(2)}, tmp_path / "file", metadata=metadata | changed)
 
         def other_bytes(content):
             (tmp_path / "file").write_bytes(content)
 
         for write, reason in (
-            (lambda: other_bytes(b"I love her much, and at some length, so that a header could be read."), ""),
+            (
+                lambda: other_bytes(
+                    b"I love her much, and at some length, so that a header could be read."
+                ),
+                "",
+            ),
             (lambda: other_bytes(b""), ""),
             (lambda: other_bytes(pickle.dumps({"a": 1})), ""),
             (lambda: save_file({"a": torch.ones(2)}, tmp_path / "file"), "its format is another"),
@@ -141,7 +180,10 @@ class TestResult:
             (lambda: written('{"class": "Sensitivity", "fields": {}}'), "missing"),
             (lambda: written('{"tensor": "b"}'), "'b'"),
             (lambda: written("{}", **{"wordsens.class": "Swaps"}), "it holds a Swaps"),
-            (lambda: written("{}", **{"wordsens.format": "99"}), "its format is 99, and this version reads 1"),
+            (
+                lambda: written("{}", **{"wordsens.format": "99"}),
+                "its format is 99, and this version reads 1",
+            ),
             ((tmp_path / "file").unlink, ""),
             ((tmp_path / "file").mkdir, ""),
         ):
@@ -149,7 +191,9 @@ class TestResult:
             with pytest.raises(InputError) as caught:
                 ws.Sensitivity.load(tmp_path / "file")
             said = str(caught.value)
-            assert said.startswith(f"`path` (={str(tmp_path / 'file')!r}) is not a file that Sensitivity.save wrote: ")
+            assert said.startswith(
+                f"`path` (={str(tmp_path / 'file')!r}) is not a file that Sensitivity.save wrote: "
+            )
             assert reason in said and "\n" not in said
 
     def test_the_dictionary_is_json(self):
@@ -160,6 +204,26 @@ class TestResult:
         assert d["token"] == TEXT.tokens[d["word"]]
         assert d["value"] == max(d["per_word"]) == r.value
         assert set(d) == {
-            *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "upper_per_word"),
-            *("rounding", "radius", "converged", "search", "evaluations", "evaluations_per_word", "seed", "notes"),
+            *(
+                "map",
+                "value",
+                "word",
+                "token",
+                "upper",
+                "rigor",
+                "words",
+                "tokens",
+                "per_word",
+                "upper_per_word",
+            ),
+            *(
+                "rounding",
+                "radius",
+                "converged",
+                "search",
+                "evaluations",
+                "evaluations_per_word",
+                "seed",
+                "notes",
+            ),
         }

@@ -15,7 +15,14 @@ MAPS = {
     "two heads": ws.RandomAttentionFeatures(6, seed=0, heads=2),
     "function": ws.FunctionFeatures(torch.tanh),
 }
-ANY = ["sup S", "average case", "small-radius limit", "average sensitivity", "block sensitivity", "random sensitivity"]
+ANY = [
+    "sup S",
+    "average case",
+    "small-radius limit",
+    "average sensitivity",
+    "block sensitivity",
+    "random sensitivity",
+]
 BOUNDED = ["Castin-type", "Dasoulas-type"]
 OF_ATTENTION = [*BOUNDED, *(f"{name}, at X" for name in BOUNDED), "attention entropy", "log n"]
 EXPECTED = {
@@ -60,7 +67,9 @@ def test_bounds_by_radius():
         at_radius = [bound for bound in result.bounds if bound.radius == lowest.radius]
         assert [bound.name for bound in at_radius] == ["certificate", *BOUNDED]
         assert lowest.value == min(bound.value for bound in at_radius)
-        sup = ws.word_sensitivity(MAPS["raf"], X, radius=lowest.radius, search=SHORT, certificate=False)
+        sup = ws.word_sensitivity(
+            MAPS["raf"], X, radius=lowest.radius, search=SHORT, certificate=False
+        )
         assert sup.value <= lowest.value
     assert profile(MAPS["rf"]).bounds == ()
 
@@ -91,7 +100,9 @@ def test_rows_of_ones_own_and_a_budget():
     measured = values(profile(phi, alternatives=other))
     assert measured["average sensitivity"] == 0
     changes = (torch.tanh(other) - torch.tanh(X.rows)).norm(dim=1)
-    assert measured["random sensitivity"] == pytest.approx(float(changes.mean() / torch.tanh(X.rows).norm()))
+    assert measured["random sensitivity"] == pytest.approx(
+        float(changes.mean() / torch.tanh(X.rows).norm())
+    )
     assert "average sensitivity" not in values(profile(phi, memory_budget=10_000))
     with pytest.raises(ws.InputError, match="alternatives"):
         profile(phi, alternatives=torch.ones(2, 3))

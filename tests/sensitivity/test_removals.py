@@ -33,7 +33,9 @@ def test_a_removal_is_the_model_reading_what_is_left(kind, way):
         if way == "delete":
             left = [number for place, number in enumerate(ids) if place not in own]
         after = mean_of(kind, left)
-        assert float(found.per_word[at]) == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-5)
+        assert float(found.per_word[at]) == pytest.approx(
+            float((after - before).norm() / before.norm()), rel=1e-5
+        )
         cosine = float(torch.cosine_similarity(after, before, dim=0))
         assert float(found.distance[at]) == pytest.approx(1 - cosine, abs=1e-6)
 
@@ -51,9 +53,17 @@ def test_chosen_words_small_batches_and_rows_kept():
 @pytest.mark.parametrize(
     ("options", "arguments", "message"),
     [
-        ({}, {}, "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'"),
+        (
+            {},
+            {},
+            "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'",
+        ),
         ({"pool": "mean"}, {"way": "drop"}, "`way` (='drop') must be one of delete, mask"),
-        ({"pool": "mean"}, {"words": [5]}, "`words` (=[5]) must name words from 0 to 4, at least one"),
+        (
+            {"pool": "mean"},
+            {"words": [5]},
+            "`words` (=[5]) must name words from 0 to 4, at least one",
+        ),
     ],
 )
 def test_what_cannot_be_removed_is_refused(options, arguments, message):
@@ -63,13 +73,19 @@ def test_what_cannot_be_removed_is_refused(options, arguments, message):
 
 
 def test_a_text_of_one_word_and_a_model_without_a_mask_token():
-    with pytest.raises(ws.InputError, match="the text has one word, and nothing is left without it"):
+    with pytest.raises(
+        ws.InputError, match="the text has one word, and nothing is left without it"
+    ):
         ws.removal_effects(phi_of(pool="mean"), "good")
     phi = phi_of(pool="mean")
     phi.reader.tokenizer = type(
-        "Unmasked", (), {"mask_token_id": None, "__call__": lambda self, *a, **b: tokenizer()(*a, **b)}
+        "Unmasked",
+        (),
+        {"mask_token_id": None, "__call__": lambda self, *a, **b: tokenizer()(*a, **b)},
     )()
-    with pytest.raises(ws.InputError, match="needs a mask token, but bert layer 3 mean has none; use way='delete'"):
+    with pytest.raises(
+        ws.InputError, match="needs a mask token, but bert layer 3 mean has none; use way='delete'"
+    ):
         ws.removal_effects(phi, SENTENCE, way="mask")
 
 

@@ -13,12 +13,16 @@ from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
 
-X = ws.TextMatrix(ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,))))
+X = ws.TextMatrix(
+    ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,)))
+)
 PHI = ws.RandomAttentionFeatures(6)
 VOCABULARY = ws.Vocabulary.of_rows(["a", "b", "c"], ws.gaussian_text(3, 6, seed=8).rows)
 NINTH = ws.gaussian_text(4, 6, seed=9)
 NEW = ws.NewText(
-    ws.fit_min_norm(PHI, [ws.gaussian_text(4, 6, seed=seed) for seed in range(4)], [1, -1, 1, -1]), NINTH, 1
+    ws.fit_min_norm(PHI, [ws.gaussian_text(4, 6, seed=seed) for seed in range(4)], [1, -1, 1, -1]),
+    NINTH,
+    1,
 )
 SHORT = ws.SearchPlan("quick", starts=2, steps=3)
 
@@ -79,7 +83,9 @@ def test_a_search_says_what_was_asked_for_and_spent(name):
     assert 0 < found.seconds < 600
 
 
-@pytest.mark.parametrize("name", ["sensitivity", "groups", "several words", "whole words", "swaps", "limit"])
+@pytest.mark.parametrize(
+    "name", ["sensitivity", "groups", "several words", "whole words", "swaps", "limit"]
+)
 def test_every_measurement_has_one_shape(name):
     found = made(name)
     assert isinstance(found, SensitivityResult)
@@ -145,13 +151,17 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     assert "<script" not in html
     assert "</b>," not in html
     assert 'title="' in html and '"onmouseover' not in html
-    places = [html.index(word) for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")]
+    places = [
+        html.index(word)
+        for word in ("&lt;script&gt;", "&lt;/b&gt;", "&#34;onmouseover=", "שלום", "😀")
+    ]
     assert places == sorted(places)
     assert "&lt;script&gt;" in removals()._repr_html_()
 
 
 @pytest.mark.parametrize(
-    "name", ["sensitivity", "groups", "whole words", "frontier", "swaps", "certificate", "attention"]
+    "name",
+    ["sensitivity", "groups", "whole words", "frontier", "swaps", "certificate", "attention"],
 )
 def test_a_result_is_drawn(name):
     assert made(name).plot().axes
@@ -162,13 +172,15 @@ def test_the_bars_are_the_numbers():
     heights = [bar.get_height() for bar in found.plot().axes[0].patches]
     assert heights == pytest.approx(found.per_word.tolist())
     with pytest.raises(
-        ws.InputError, match=r"a OneWordGeneralization is a table without a number to draw; use show\(\)"
+        ws.InputError,
+        match=r"a OneWordGeneralization is a table without a number to draw; use show\(\)",
     ):
         made("one word").plot()
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(
-        ws.InputError, match=r"`path` \(='.*missing.x'\) must be a file in a folder that can be written"
+        ws.InputError,
+        match=r"`path` \(='.*missing.x'\) must be a file in a folder that can be written",
     ):
         made("sensitivity").save(tmp_path / "missing" / "x")

@@ -20,15 +20,21 @@ def attention(phi, X):
 
 
 def layers(phi, X):
-    return numpy_maps.fully_connected([V.numpy().astype(LONG) for V in phi.weights], phi.activation.name, X)
+    return numpy_maps.fully_connected(
+        [V.numpy().astype(LONG) for V in phi.weights], phi.activation.name, X
+    )
 
 
 def cases():
     for score in sorted(SCORES):
-        yield pytest.param(lambda s=score: ws.RandomAttentionFeatures(6, s, seed=1), attention, id=score)
+        yield pytest.param(
+            lambda s=score: ws.RandomAttentionFeatures(6, s, seed=1), attention, id=score
+        )
     for depth, activation in ((1, "relu"), (1, "tanh"), (3, "relu"), (3, "tanh")):
         yield pytest.param(
-            lambda a=activation, L=depth: ws.DeepRandomFeatures(8, 6, L, activation=a, gaussian="dense", seed=1),
+            lambda a=activation, L=depth: ws.DeepRandomFeatures(
+                8, 6, L, activation=a, gaussian="dense", seed=1
+            ),
             layers,
             id=f"{activation}-{depth}",
         )
@@ -55,7 +61,10 @@ def test_reported_values_are_within_their_error_and_below_the_bound(make, exactl
 def test_the_value_that_exceeded_its_bound():
     """Linear attention at radius 1e-6: the bound is tight, the difference of features lost nine digits."""
     for seed in range(2):
-        phi, X = ws.RandomAttentionFeatures(6, "linear", seed=seed), ws.gaussian_text(8, 6, seed=seed)
+        phi, X = (
+            ws.RandomAttentionFeatures(6, "linear", seed=seed),
+            ws.gaussian_text(8, 6, seed=seed),
+        )
         for radius in (1e-9, 1e-6):
             r = ws.word_sensitivity(phi, X, radius=radius)
             assert bool((r.per_word <= r.upper_per_word).all())

@@ -37,7 +37,9 @@ def test_equals_word_sensitivity_in_order_to_rounding(phi):
 @pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])
 def test_texts_that_depend_on_the_weights_get_the_weights_bounds_or_none(gaussian, rigor):
     phi = ws.DeepRandomFeatures(3, D, 2, gaussian=gaussian, seed=0)
-    for r in ws.word_sensitivities(phi, texts(3, 3), text_depends_on_weights=True, **{**QUICK, "certificate": True}):
+    for r in ws.word_sensitivities(
+        phi, texts(3, 3), text_depends_on_weights=True, **{**QUICK, "certificate": True}
+    ):
         assert r.rigor == rigor
         assert (r.upper is None) == (rigor is None)
 
@@ -46,7 +48,10 @@ def test_the_bad_text_is_named(unchecked_types):
     good, broken = texts(3, 3), texts(3)[0].rows.clone()
     broken[1, 2] = math.nan
     for X, said in (
-        ([*good, ws.gaussian_text(3, D + 1, seed=0)], f"`texts[2]` (shape (3, {D + 1})) does not fit raf"),
+        (
+            [*good, ws.gaussian_text(3, D + 1, seed=0)],
+            f"`texts[2]` (shape (3, {D + 1})) does not fit raf",
+        ),
         ([good[0], broken], "`texts[1]` has NaN or infinity in row 1; every entry must be finite"),
         ([good[0].rows[:1]], "`texts[0]` has one word;"),
         (["love", good[0]], "`texts[0]` (str) must be a TextMatrix, a tensor or an array"),

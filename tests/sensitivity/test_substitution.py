@@ -27,7 +27,10 @@ def boolean(function):
     """A model whose one output is the function of a text's bits, -1 or 1; other texts are all zeros."""
 
     def encode(texts):
-        return [[1.0 if function([int(word == "one") for word in text.split()]) else -1.0] for text in texts]
+        return [
+            [1.0 if function([int(word == "one") for word in text.split()]) else -1.0]
+            for text in texts
+        ]
 
     return encode
 
@@ -57,12 +60,19 @@ def majority(bits):
 
 @pytest.mark.parametrize(
     ("function", "average"),
-    [(parity, 5.0), (dictator, 1.0), (majority, 5 * math.comb(4, 2) / 2**4), (lambda bits: all(bits), 5 / 2**4)],
+    [
+        (parity, 5.0),
+        (dictator, 1.0),
+        (majority, 5 * math.comb(4, 2) / 2**4),
+        (lambda bits: all(bits), 5 / 2**4),
+    ],
     ids=["parity", "dictator", "majority", "and"],
 )
 def test_the_average_sensitivity_of_boolean_functions(function, average):
     texts = [as_text(bits) for bits in itertools.product((0, 1), repeat=5)]
-    found = substitution_sensitivity(boolean(function), texts, either, **WHOLE, label=lambda rows: rows[:, 0].tolist())
+    found = substitution_sensitivity(
+        boolean(function), texts, either, **WHOLE, label=lambda rows: rows[:, 0].tolist()
+    )
     assert found.average.value == pytest.approx(average)
     assert found.flips.value == pytest.approx(average / 5)
     assert found.random.value == pytest.approx(2 * average / 5), "a flip moves +-1 by 2"
@@ -73,7 +83,11 @@ def test_blocks_see_what_no_single_word_changes():
     texts = [as_text([0, 0, 0]), as_text([1, 1, 1])]
     found = substitution_sensitivity(boolean(all), texts, either, draws=64, longest_block=3)
     none, every = found.texts
-    assert (none.average, none.block, none.blocks) == (0, pytest.approx(4 / 8 * 7 / 8), ((0, 1, 2),))
+    assert (none.average, none.block, none.blocks) == (
+        0,
+        pytest.approx(4 / 8 * 7 / 8),
+        ((0, 1, 2),),
+    )
     assert (every.average, every.block) == (3, 3)
 
 
@@ -113,7 +127,9 @@ def test_block_sensitivity_is_the_best_of_all_disjoint_blocks(seed, neighbours):
 
 def distant(texts):
     """1 + 4 where the first and the fourth word are b, + 1 where the third is."""
-    return [[1.0 + 4 * (w[:1] == w[3:4] == ["b"]) + (w[2:3] == ["b"])] for w in map(str.split, texts)]
+    return [
+        [1.0 + 4 * (w[:1] == w[3:4] == ["b"]) + (w[2:3] == ["b"])] for w in map(str.split, texts)
+    ]
 
 
 @pytest.mark.parametrize("more", [0, 1, 5, 6])
@@ -131,7 +147,8 @@ WEIGHTS = {"low": 0.5, "mid": 1.0, "high": 3.0}
 def linear(texts):
     """10 + sum of a_i w_i, a_i = i: every variance and every change is known."""
     return [
-        [10.0 + sum(at * WEIGHTS.get(word, 0.0) for at, word in enumerate(text.split(), start=1))] for text in texts
+        [10.0 + sum(at * WEIGHTS.get(word, 0.0) for at, word in enumerate(text.split(), start=1))]
+        for text in texts
     ]
 
 
@@ -143,7 +160,9 @@ def test_a_linear_function_has_the_variances_of_its_terms():
     # Terms are independent: no way to cut the text gives more than another.
     assert found.block == pytest.approx(found.average) == pytest.approx(14 * spread / own)
     changes = [
-        np.mean([place * abs(other - WEIGHTS[word]) for key, other in WEIGHTS.items() if key != word])
+        np.mean(
+            [place * abs(other - WEIGHTS[word]) for key, other in WEIGHTS.items() if key != word]
+        )
         for place, word in enumerate(text.split(), start=1)
     ]
     assert found.random == pytest.approx(np.mean(changes) / math.sqrt(own))
@@ -158,7 +177,10 @@ def test_drawn_words_give_the_same_on_average_and_blocks_are_not_overrated():
         return [[20.0 + sum(values.get(word, 0.0) for word in text.split())] for text in texts]
 
     text = "w0 w1 w2 w3"
-    found = [substitution_sensitivity(encode, [text], lambda _: words, seed, draws=8).texts[0] for seed in range(60)]
+    found = [
+        substitution_sensitivity(encode, [text], lambda _: words, seed, draws=8).texts[0]
+        for seed in range(60)
+    ]
     truth = 4 * np.var(list(values.values())) / encode([text])[0][0] ** 2
     for measured in ([one.average for one in found], [one.block for one in found]):
         error = np.std(measured, ddof=1) / math.sqrt(60)
@@ -168,14 +190,22 @@ def test_drawn_words_give_the_same_on_average_and_blocks_are_not_overrated():
 
 def test_a_trained_model_word_by_word_against_plain_encoding():
     model, text = as_model("minilm"), "The film is not good"
-    others = {"The": ["A"], "film": ["book", "meal"], "is": ["was"], "not": ["very"], "good": ["bad"]}
+    others = {
+        "The": ["A"],
+        "film": ["book", "meal"],
+        "is": ["was"],
+        "not": ["very"],
+        "good": ["bad"],
+    }
     offered = {word: (word, *more) for word, more in others.items()}
     (found,) = ws.substitution_sensitivity("minilm", [text], offered.__getitem__).texts
     words = text.split()
     for at, word in enumerate(words):
         texts = [" ".join([*words[:at], other, *words[at + 1 :]]) for other in offered[word]]
         rows = torch.cat([model.encode([one]) for one in texts])
-        spread = (rows - rows.mean(dim=0)).square().sum(dim=1).mean() / model.encode([text])[0].square().sum()
+        spread = (rows - rows.mean(dim=0)).square().sum(dim=1).mean() / model.encode([text])[
+            0
+        ].square().sum()
         assert found.per_word[at] == pytest.approx(float(spread), rel=1e-4)
     assert found.words == tuple(words)
 

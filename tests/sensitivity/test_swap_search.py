@@ -22,7 +22,9 @@ def brute_force(phi, rows, vocabulary, word):
 
 
 def entries(count, d, seed):
-    return Vocabulary.of_rows([f"w{at}" for at in range(count)], ws.gaussian_text(count, d, seed=seed).rows)
+    return Vocabulary.of_rows(
+        [f"w{at}" for at in range(count)], ws.gaussian_text(count, d, seed=seed).rows
+    )
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -44,7 +46,9 @@ def test_rows_that_depend_on_the_place():
     vocabulary = Vocabulary([f"w{at}" for at in range(30)], lambda which, at: bank[which][:, at])
     phi = ws.RandomAttentionFeatures(8, seed=6)
     told = []
-    found = ws.best_swaps(phi, rows, [4, 1], vocabulary=vocabulary, progress=lambda *done: told.append(done))
+    found = ws.best_swaps(
+        phi, rows, [4, 1], vocabulary=vocabulary, progress=lambda *done: told.append(done)
+    )
     assert told[-1] == (30, 30)
     for at, word in enumerate([4, 1]):
         values = brute_force(phi, rows, vocabulary, word)
@@ -90,9 +94,14 @@ def test_outliers_are_evaluated_whatever_is_predicted():
 
     def spike(X):
         near = torch.nn.functional.normalize(X, dim=-1) @ odd
-        return torch.cat([X.mean(dim=-2), 1e5 * torch.relu(near - 0.999).amax(dim=-1, keepdim=True)], dim=-1)
+        return torch.cat(
+            [X.mean(dim=-2), 1e5 * torch.relu(near - 0.999).amax(dim=-1, keepdim=True)], dim=-1
+        )
 
-    phi, plan = ws.FunctionFeatures(spike, batched=True), ShortlistPlan(anchors=4, rounds=2, verified=10, promoted=2)
+    phi, plan = (
+        ws.FunctionFeatures(spike, batched=True),
+        ShortlistPlan(anchors=4, rounds=2, verified=10, promoted=2),
+    )
     names = [f"w{at}" for at in range(900)]
     for outliers, expected in (((), False), ((3, 700), True)):
         vocabulary = Vocabulary(names, lambda which, at: bank[which].unsqueeze(1).expand(-1, len(at), -1),

@@ -20,7 +20,10 @@ def test_the_better_of_the_two_is_at_least_the_guarantee(n, d, seed):
     witness = ws.theorem_witness(phi, X, word=n - 1)
     assert witness.value >= witness.opposite_value
     assert witness.value >= witness.guarantee * (1 - 1e-12) > 0
-    for delta, value in [(witness.perturbation, witness.value), (witness.opposite, witness.opposite_value)]:
+    for delta, value in [
+        (witness.perturbation, witness.value),
+        (witness.opposite, witness.opposite_value),
+    ]:
         assert float(delta.norm()) <= math.sqrt(d) * (1 + 1e-12)
         moved = X.clone()
         moved[n - 1] += delta
@@ -42,7 +45,9 @@ def test_the_two_outputs_differ_by_exactly_the_drawn_attention():
         outputs.append(phi(moved))
     rows = torch.arange(12) != 3
     expected = witness.attention_after[:, None] * (witness.perturbation - witness.opposite)
-    torch.testing.assert_close((outputs[0] - outputs[1])[rows], expected[rows], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        (outputs[0] - outputs[1])[rows], expected[rows], rtol=1e-10, atol=1e-10
+    )
 
 
 def test_attention_is_drawn_to_the_word_and_sensitivity_does_not_fall_with_length():
@@ -66,11 +71,36 @@ def test_the_search_never_ends_below_the_witness():
 @pytest.mark.parametrize(
     ("phi", "X", "options", "message"),
     [
-        (ws.RandomAttentionFeatures(9, score="relu"), unit_rows(4, 9, 0), {}, "must be one head of softmax attention"),
-        (ws.RandomAttentionFeatures(9, heads=2), unit_rows(4, 9, 0), {}, "must be one head of softmax attention"),
-        (ws.RandomAttentionFeatures(4), unit_rows(4, 4, 0), {}, "needs fewer words than coordinates"),
-        (ws.RandomAttentionFeatures(9), unit_rows(4, 9, 0), {"word": 4}, "`word` (=4) is out of range"),
-        (ws.RandomAttentionFeatures(9), unit_rows(4, 9, 0), {"radius": -1.0}, "`radius` (=-1.0) must be a positive"),
+        (
+            ws.RandomAttentionFeatures(9, score="relu"),
+            unit_rows(4, 9, 0),
+            {},
+            "must be one head of softmax attention",
+        ),
+        (
+            ws.RandomAttentionFeatures(9, heads=2),
+            unit_rows(4, 9, 0),
+            {},
+            "must be one head of softmax attention",
+        ),
+        (
+            ws.RandomAttentionFeatures(4),
+            unit_rows(4, 4, 0),
+            {},
+            "needs fewer words than coordinates",
+        ),
+        (
+            ws.RandomAttentionFeatures(9),
+            unit_rows(4, 9, 0),
+            {"word": 4},
+            "`word` (=4) is out of range",
+        ),
+        (
+            ws.RandomAttentionFeatures(9),
+            unit_rows(4, 9, 0),
+            {"radius": -1.0},
+            "`radius` (=-1.0) must be a positive",
+        ),
     ],
 )
 def test_what_the_construction_does_not_cover_is_refused(phi, X, options, message):

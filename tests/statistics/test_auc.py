@@ -51,7 +51,9 @@ def test_each_change_is_that_of_the_plain_areas_and_turns_with_the_order():
     found = paired_areas(firsts, second, seed=0)
     for name, (before, after) in firsts.items():
         assert found[name].before == pytest.approx(auc(before, second[0]))
-        assert found[name].change.value == pytest.approx(auc(after, second[1]) - auc(before, second[0]))
+        assert found[name].change.value == pytest.approx(
+            auc(after, second[1]) - auc(before, second[0])
+        )
     assert set(found) == {"one", "two", TOGETHER}
     assert found["one"].p < 0.01 < found["two"].p
     back = paired_areas({name: sides[::-1] for name, sides in firsts.items()}, second[::-1], seed=0)
@@ -78,6 +80,8 @@ def test_the_interval_holds_the_true_change_in_95_of_100():
     for _ in range(300):
         mine, theirs = random.integers(0, 20000, 40), random.integers(0, 20000, 60)
         sides = (first[0][mine], first[1][mine])
-        change = paired_areas({"kind": sides}, (second[0][theirs], second[1][theirs]), seed=0)["kind"].change
+        change = paired_areas({"kind": sides}, (second[0][theirs], second[1][theirs]), seed=0)[
+            "kind"
+        ].change
         hits += change.low <= truth <= change.high
     assert 0.915 <= hits / 300 <= 0.985

@@ -87,7 +87,9 @@ def test_of_symmetric_rows_one_set_in_twenty_has_a_finding():
 
 
 def test_the_interval_is_over_draws():
-    draws = {at: [(1.0, 1.0 + 0.1 * at), (2.0, 3.0), (4.0, 5.0 - 2.9 * (at == 4))] for at in range(5)}
+    draws = {
+        at: [(1.0, 1.0 + 0.1 * at), (2.0, 3.0), (4.0, 5.0 - 2.9 * (at == 4))] for at in range(5)
+    }
     value, low, high = correlation_interval(draws)
     assert low < value < high
     assert (value, low, high) == correlation_interval(draws)

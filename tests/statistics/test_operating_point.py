@@ -26,13 +26,19 @@ def by_search(unwanted, wanted, budget, confidence):
 def test_it_is_what_a_search_finds(steps, budget, confidence):
     """With ties by the dozen, some, and hardly any."""
     random = np.random.default_rng(steps)
-    unwanted, wanted = random.integers(0, steps, 60) / steps, random.integers(steps // 4, steps + 2, 40) / steps
+    unwanted, wanted = (
+        random.integers(0, steps, 60) / steps,
+        random.integers(steps // 4, steps + 2, 40) / steps,
+    )
     point = operating_point(unwanted, wanted, budget, confidence=confidence)
     threshold, hits, recall = by_search(unwanted, wanted, budget, confidence)
     assert (point.hits, point.recall) == (hits, recall)
     if threshold is not None:
         assert point.threshold <= threshold
-        assert (sum(unwanted >= point.threshold), np.mean(wanted >= point.threshold)) == (hits, recall)
+        assert (sum(unwanted >= point.threshold), np.mean(wanted >= point.threshold)) == (
+            hits,
+            recall,
+        )
         assert point.limit <= budget
         assert point.recall_low <= point.recall <= point.recall_high
 
@@ -59,7 +65,9 @@ def test_no_threshold_separates():
 @pytest.mark.parametrize(("budget", "needed"), [(0.01, 299), (0.02, 149), (0.1, 29)])
 def test_so_many_are_needed_of_which_none_passes(budget, needed):
     assert least_count(budget) == needed
-    points = [operating_point(np.zeros(count), np.ones(5), budget) for count in (needed - 1, needed)]
+    points = [
+        operating_point(np.zeros(count), np.ones(5), budget) for count in (needed - 1, needed)
+    ]
     assert [point.threshold for point in points] == [None, 1.0]
 
 

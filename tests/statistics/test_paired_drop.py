@@ -24,7 +24,9 @@ def two_models(random, size, before, after, correlation):
 
 def simulated(areas_before, areas_after, correlation=0.9):
     """For every one of MODELS pairs of models whether each kind is found to have dropped at the level .05."""
-    shifts = [-np.sqrt(2) * norm.ppf(np.maximum(areas, 1e-9)) for areas in (areas_before, areas_after)]
+    shifts = [
+        -np.sqrt(2) * norm.ppf(np.maximum(areas, 1e-9)) for areas in (areas_before, areas_after)
+    ]
     found = []
     for draw in range(MODELS):
         random = np.random.default_rng(draw)
@@ -61,15 +63,23 @@ def test_a_drop_of_a_tenth_in_every_kind_is_caught_also_between_models_that_are_
 def test_together_is_the_area_of_all_and_its_p_value_counts_every_sign_once():
     random = np.random.default_rng(7)
     second = tuple(random.normal(0.5, 1, (2, 5)))
-    kinds = {"a": tuple(random.normal(0, 1, (2, 4))), "b": tuple(random.normal([[0], [1]], 1, (2, 3)))}
+    kinds = {
+        "a": tuple(random.normal(0, 1, (2, 4))),
+        "b": tuple(random.normal([[0], [1]], 1, (2, 3))),
+    }
     found = paired_drops(kinds, second, seed=0, draws=40_000)
     whole = [np.concatenate([kind[side] for kind in kinds.values()]) for side in (0, 1)]
-    assert (found[TOGETHER].before, found[TOGETHER].after) == (auc(whole[0], second[0]), auc(whole[1], second[1]))
+    assert (found[TOGETHER].before, found[TOGETHER].after) == (
+        auc(whole[0], second[0]),
+        auc(whole[1], second[1]),
+    )
     # All 2^12 patterns of signs: of every opposite, and of every paraphrase, which all areas share.
     patterns = np.array(list(product([-1, 1], repeat=12)))
     flipped, falls = [], []
     for members in (slice(0, 4), slice(4, 7), slice(0, 7)):
-        change = (whole[1][members, None] < second[1]) * 1.0 - (whole[0][members, None] < second[0]) * 1.0
+        change = (whole[1][members, None] < second[1]) * 1.0 - (
+            whole[0][members, None] < second[0]
+        ) * 1.0
         own, common = change.mean(axis=1) / len(change), change.mean(axis=0) / 5
         error = np.sqrt((own**2).sum() + (common**2).sum())
         flipped.append(-(patterns[:, members] @ own + patterns[:, 7:] @ common) / error)

@@ -27,14 +27,20 @@ def drawn(stream, texts=20, words=4):
     lengths = stream.integers(10, 120, size=texts)
     sizes, owners = np.repeat(lengths, words), np.repeat(np.arange(texts), words)
     own = 0.3 * stream.standard_normal(texts)[owners]
-    return sizes.tolist(), sizes**-0.5 * np.exp(own + 0.1 * stream.standard_normal(len(sizes))), owners.tolist()
+    return (
+        sizes.tolist(),
+        sizes**-0.5 * np.exp(own + 0.1 * stream.standard_normal(len(sizes))),
+        owners.tolist(),
+    )
 
 
 def test_the_standard_error_by_text_is_the_jackknife():
     sizes, values, owners = drawn(np.random.default_rng(2))
     fit = fit_power_law(sizes, values.tolist(), texts=owners)
     left = [[place for place, own in enumerate(owners) if own != text] for text in range(20)]
-    slopes = [linregress(np.log([sizes[at] for at in keep]), np.log(values[keep])).slope for keep in left]
+    slopes = [
+        linregress(np.log([sizes[at] for at in keep]), np.log(values[keep])).slope for keep in left
+    ]
     expected = math.sqrt(19 / 20 * sum((slope - np.mean(slopes)) ** 2 for slope in slopes))
     assert fit.standard_error == pytest.approx(expected, rel=1e-10)
     assert fit.exponent == fit_power_law(sizes, values.tolist()).exponent
@@ -73,6 +79,9 @@ def test_the_interval_of_few_points_covers_the_exponent(sizes):
     """2,000 laws with normal errors: .95 covered, less five standard errors of .0049. Two standard errors cover .70 of
     three points, .82 of four."""
     errors = np.random.default_rng(0).normal(scale=0.1, size=(2000, len(sizes)))
-    laws = [fit_power_law(sizes, [n**-0.5 * math.exp(e) for n, e in zip(sizes, row, strict=True)]) for row in errors]
+    laws = [
+        fit_power_law(sizes, [n**-0.5 * math.exp(e) for n, e in zip(sizes, row, strict=True)])
+        for row in errors
+    ]
     covered = np.mean([law.interval[0] <= -0.5 <= law.interval[1] for law in laws])
     assert abs(covered - 0.95) < 0.0245

@@ -15,7 +15,9 @@ def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_recor
 
 def test_answers_are_told_with_both_probabilities(attention_record):
     asked = {"prompts": ("a", "b"), "answers": ("yes", "no")}
-    _, answers = summarize([attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]).findings
+    _, answers = summarize(
+        [attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]
+    ).findings
     assert answers.number == "0.75 to 0.5"
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence
 
@@ -25,4 +27,6 @@ def test_equal_texts_are_said_to_be_equal(attention_record):
     (found,) = summarize(
         [attention_record(changed=(), weights_second=same, tokens_second='["i", "love", "her"]')]
     ).findings
-    assert found.sentence.startswith("The two texts are the same to the model, and so is their attention")
+    assert found.sentence.startswith(
+        "The two texts are the same to the model, and so is their attention"
+    )

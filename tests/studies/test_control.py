@@ -12,7 +12,16 @@ from wordsens.studies.control.cell import ALONG, pairs_of
 from wordsens.studies.control.study import CONTROLS, ControlCell, measure_control, summarize
 from wordsens.sweeps.run import failed
 
-SMALL = {"task": "one-word", "n": 6, "d": 8, "steps": 4, "training": 32, "texts": 2, "words": 2, "hidden": 8}
+SMALL = {
+    "task": "one-word",
+    "n": 6,
+    "d": 8,
+    "steps": 4,
+    "training": 32,
+    "texts": 2,
+    "words": 2,
+    "hidden": 8,
+}
 
 
 @pytest.mark.slow_cases("majority-*")
@@ -37,7 +46,9 @@ def test_the_kept_weights_are_the_network_that_was_measured():
     network.requires_grad_(False)
     size = ws.studies.control.TaskSize(6, 8, training=32)
     X = ws.studies.control.one_word_task(size, cell.seed_of("task")).test.rows(torch.tensor([0]))[0]
-    found = ws.word_sensitivity(network.feature_map(), X, seed=cell.seed_of("search"), search="quick")
+    found = ws.word_sensitivity(
+        network.feature_map(), X, seed=cell.seed_of("search"), search="quick"
+    )
     assert columns["sensitivity"] == pytest.approx(found.value, rel=1e-3)
 
 
@@ -58,7 +69,9 @@ def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(cont
 
 
 def test_layers_are_measured_one_by_one():
-    record = measured(ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0}))
+    record = measured(
+        ControlCell.parse({**SMALL, "layers": 3, "residual": True, "by_layer": True, "steps": 0})
+    )
     assert len(record.by_layer) == 3
     assert all(value > 0 for value in record.by_layer)
     assert record.first_upper is None
@@ -88,7 +101,15 @@ def test_a_training_is_measured_along_its_way():
 
 
 def test_pairs_of_real_passages_share_none_between_learning_and_judging():
-    keys = {**SMALL, "task": "texts", "text": "reviews", "n": 8, "d": 16, "control": "pairs", "training": 40}
+    keys = {
+        **SMALL,
+        "task": "texts",
+        "text": "reviews",
+        "n": 8,
+        "d": 16,
+        "control": "pairs",
+        "training": 40,
+    }
     cell = ControlCell.parse(keys)
     learned, judged = pairs_of(cell, None)
     assert len(learned) == len(judged)
@@ -123,7 +144,9 @@ def test_wrong_keys_are_refused(keys, message):
 
 def _record(value, sensitivity, draw, robust=0.5, **keys):
     cell = ControlCell.parse({**SMALL, "draw": draw, **keys})
-    columns = dict.fromkeys(("by_layer", "first_upper", "median_word", "along_steps", *ALONG.values()))
+    columns = dict.fromkeys(
+        ("by_layer", "first_upper", "median_word", "along_steps", *ALONG.values())
+    )
     columns |= {"value": value, "sensitivity": sensitivity, "robust": robust}
     return failed(cell, "none").replace(status="done", error=None, **columns)
 
@@ -137,15 +160,28 @@ JITTER = (0.0, 0.01, -0.01, 0.02, -0.02)
 
 def test_sentences_about_the_length():
     falling = [
-        _record(v + j, 0.5, at, n=n, layer="dense") for n, v in ((8, 0.95), (256, 0.5)) for at, j in enumerate(JITTER)
+        _record(v + j, 0.5, at, n=n, layer="dense")
+        for n, v in ((8, 0.95), (256, 0.5))
+        for at, j in enumerate(JITTER)
     ]
     staying = [_record(1.0, 2.0, at, n=n) for n in (8, 256) for at in range(5)]
     told = _told(falling + staying)
-    assert any("fully connected, one word decides: accuracy falls from 0.950" in one for one in told)
+    assert any(
+        "fully connected, one word decides: accuracy falls from 0.950" in one for one in told
+    )
     assert any("to 0.500 ± 0.007 at 256, which is not told from chance" in one for one in told)
-    assert any("softmax attention, one word decides: accuracy stays from 8 words (1) to 256 (1)" in one for one in told)
-    rising = [_record(v + j, 0.5, at, n=n) for n, v in ((8, 0.5), (256, 0.9)) for at, j in enumerate(JITTER)]
-    assert any("accuracy rises from 0.500 ± 0.007 at 8 words to 0.900" in one for one in _told(rising))
+    assert any(
+        "softmax attention, one word decides: accuracy stays from 8 words (1) to 256 (1)" in one
+        for one in told
+    )
+    rising = [
+        _record(v + j, 0.5, at, n=n)
+        for n, v in ((8, 0.5), (256, 0.9))
+        for at, j in enumerate(JITTER)
+    ]
+    assert any(
+        "accuracy rises from 0.500 ± 0.007 at 8 words to 0.900" in one for one in _told(rising)
+    )
     unsure = [_record((at + n) % 2 / 2, 0.5, at, n=n) for n in (8, 9) for at in range(5)]
     unsure += [_record(0.9, 0.5, 0, n=10, layer="relu"), _record(0.4, 0.5, 1, n=20, layer="relu")]
     assert not _told(unsure)
@@ -162,7 +198,11 @@ def test_a_control_without_a_sure_effect_is_told_as_such():
 
 
 def test_dead_networks_are_in_no_mean_and_are_told():
-    alive = [_record(0.9, t + j, at, control="hold", target=t) for at, j in enumerate(JITTER) for t in (0.5, 1.0)]
+    alive = [
+        _record(0.9, t + j, at, control="hold", target=t)
+        for at, j in enumerate(JITTER)
+        for t in (0.5, 1.0)
+    ]
     gone = [_record(0.5, None, draw, robust=None, control="hold", target=1.0) for draw in (5, 6)]
     summary = summarize([*alive, *gone])
     (section,) = [one for one in summary.tables if one.title == "S held at a target"]
@@ -189,11 +229,15 @@ def test_figures_hold_what_was_measured():
 
 def test_a_networks_colour_is_that_of_its_layers_map():
     records = [
-        _record(0.5 + n / 100, 1.0, 0, n=n, layer=layer) for n in (6, 12) for layer in ("relu", "softmax", "dense")
+        _record(0.5 + n / 100, 1.0, 0, n=n, layer=layer)
+        for n in (6, 12)
+        for layer in ("relu", "softmax", "dense")
     ]
     (panel,) = of_experiment(records)["control-sensitivity"].axes
     colours = {bars.get_label(): bars.lines[0].get_color() for bars in panel.containers}
-    own = styles_of({"fully connected": "rf", "softmax attention": "raf", "ReLU attention": "relu-raf"})
+    own = styles_of(
+        {"fully connected": "rf", "softmax attention": "raf", "ReLU attention": "relu-raf"}
+    )
     assert colours == {name: style[0] for name, style in own.items()}
 
 
@@ -204,7 +248,9 @@ def drawn(records):
             (
                 panel.get_title(),
                 {
-                    bars.get_label(): list(zip(*(axis.tolist() for axis in bars.lines[0].get_data()), strict=True))
+                    bars.get_label(): list(
+                        zip(*(axis.tolist() for axis in bars.lines[0].get_data()), strict=True)
+                    )
                     for bars in panel.containers
                 },
             )
@@ -218,7 +264,13 @@ def drawn(records):
 def test_sentences_about_targets_and_costs():
     plain = [_record(0.9 + j, 2.0, at) for at, j in enumerate(JITTER)]
     held = [
-        _record(0.9 + j - (0.2 if target < 1 else 0.0), 2 * target * (1 + j), at, control="hold", target=target)
+        _record(
+            0.9 + j - (0.2 if target < 1 else 0.0),
+            2 * target * (1 + j),
+            at,
+            control="hold",
+            target=target,
+        )
         for target in (0.25, 1.0, 4.0)
         for at, j in enumerate(JITTER)
     ]
@@ -232,13 +284,16 @@ def test_sentences_about_targets_and_costs():
 
 def test_sentences_about_layers():
     stacks = [
-        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(by_layer=(1.0, 1.5, last + j))
+        _record(0.5, 1.0, at, layers=3, by_layer=True, steps=0, norm=norm).replace(
+            by_layer=(1.0, 1.5, last + j)
+        )
         for norm, last in ((False, 4.0), (True, 1.0))
         for at, j in enumerate(JITTER)
     ]
     told = _told(stacks)
     assert any(
-        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00" in one
+        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00"
+        in one
         for one in told
     )
     assert not any("LayerNorm" in one for one in told)
@@ -247,16 +302,29 @@ def test_sentences_about_layers():
 def test_sentences_about_the_way_of_a_training():
     def along(at, control, end):
         one = _record(1.0, 1.0, at, along=True, control=control)
-        own = {"along_steps": (0, 4), "along_accuracy": (0.5, 1.0), "along_sensitivity": (2.0, end + JITTER[at])}
-        return one.replace(**own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at]))
+        own = {
+            "along_steps": (0, 4),
+            "along_accuracy": (0.5, 1.0),
+            "along_sensitivity": (2.0, end + JITTER[at]),
+        }
+        return one.replace(
+            **own, along_kept=(0.9, 0.9), along_told=None, along_probe=(0.5, 0.5 + 30 * JITTER[at])
+        )
 
-    plain, paired = ([along(at, control, end) for at in range(5)] for control, end in (("none", 4.0), ("pairs", 1.0)))
+    plain, paired = (
+        [along(at, control, end) for at in range(5)]
+        for control, end in (("none", 4.0), ("pairs", 1.0))
+    )
     told = _told([*plain, *paired])
     rises = "along the training S rises from 2 to 4.000 ± 0.007, while accuracy goes from 0.5 to 1"
-    lowers = "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
+    lowers = (
+        "supervision by pairs lowers S at the end of the training: 1.000 ± 0.007 in place of 4.00"
+    )
     assert [any(sentence in one for one in told) for sentence in (rises, lowers)] == [True, True]
     assert len(told) == 2  # what stays, or changes by less than its error, is not told
-    table = next(one for one in summarize([*plain, *paired]).tables if one.title == "Along the training")
+    table = next(
+        one for one in summarize([*plain, *paired]).tables if one.title == "Along the training"
+    )
     assert len(table.rows) == 4
     assert table.rows[0][:5] == ("softmax attention", "one word decides", 6, "no control", 0)
     figures = drawn([*plain, *paired])

@@ -31,11 +31,16 @@ def measured(**keys):
 @pytest.mark.parametrize("protocol", _protocols_of(SENSITIVITY))
 def test_sensitivities_are_attained_by_their_witness(name, protocol):
     columns, kept = measured(map=name, protocol=protocol, n=6)
-    cell, chosen = DepartureCell.parse({**SMALL, "map": name, "protocol": protocol, "n": 6}), PROTOCOLS[protocol]
+    cell, chosen = (
+        DepartureCell.parse({**SMALL, "map": name, "protocol": protocol, "n": 6}),
+        PROTOCOLS[protocol],
+    )
     phi, rows = cell.build(), kept["rows"]
     moved = rows.clone()
     moved[kept["word"]] += kept["perturbation"]
-    assert columns["value"] == pytest.approx(float((phi(moved) - phi(rows)).norm() / phi(rows).norm()), rel=1e-9)
+    assert columns["value"] == pytest.approx(
+        float((phi(moved) - phi(rows)).norm() / phi(rows).norm()), rel=1e-9
+    )
     assert (columns["token"] == "[CLS]") == chosen.cls
     assert columns["searched"] == (1 if chosen.first_word else 6)
     length = float(kept["perturbation"].norm()) / 4
@@ -45,7 +50,12 @@ def test_sensitivities_are_attained_by_their_witness(name, protocol):
 
 def test_short_texts_are_filled_with_rows_that_count_as_words():
     source = DepartureCell.parse(SMALL).text
-    for protocol, padded in (("padding", True), ("published", True), ("defined", False), ("cls", False)):
+    for protocol, padded in (
+        ("padding", True),
+        ("published", True),
+        ("defined", False),
+        ("cls", False),
+    ):
         text = load_text(PROTOCOLS[protocol].source(source), 200, 16, draw=0, seed=0)
         assert len(text) == 200
         assert (text.tokens.count("[PAD]") > 0) == padded
@@ -59,7 +69,10 @@ def test_errors_are_those_of_the_definition_with_a_pseudo_inverse(protocol):
     columns, kept = measured(**keys)
     cell = DepartureCell.parse({**SMALL, **keys})
     phi = cell.build()
-    source, size = PROTOCOLS[protocol].source(cell.text), {"training": 8, "held_out": 1, "draw": 0, "seed": 0}
+    source, size = (
+        PROTOCOLS[protocol].source(cell.text),
+        {"training": 8, "held_out": 1, "draw": 0, "seed": 0},
+    )
     data = labelled_texts(source, "sentiment", (6, 16), **size, dtype=torch.float64)
     features = np.stack([phi(text.rows).flatten().numpy() for text in data.training[0]])
     theta = np.linalg.pinv(features) @ data.training[1].numpy()
@@ -88,7 +101,9 @@ def test_what_a_protocol_cannot_mean_is_refused(keys, rule):
 
 
 def _record(protocol, draw, n, value, **columns):
-    record = failed(DepartureCell.parse({**SMALL, "protocol": protocol, "n": n, "draw": draw}), "none")
+    record = failed(
+        DepartureCell.parse({**SMALL, "protocol": protocol, "n": n, "draw": draw}), "none"
+    )
     return record.replace(status="done", error=None, value=value, map="raf", **columns)
 
 
@@ -111,7 +126,14 @@ def test_a_difference_is_called_one_only_beyond_its_error():
 def test_errors_of_few_draws_are_not_called_different(draws, told):
     """Of two draws Student's t at 99 % is 63.7 standard errors."""
     records = [
-        _record(protocol, draw, 8, value + 0.1 * draw, measures=ERROR if what else SENSITIVITY, gamma=0.1)
+        _record(
+            protocol,
+            draw,
+            8,
+            value + 0.1 * draw,
+            measures=ERROR if what else SENSITIVITY,
+            gamma=0.1,
+        )
         for protocol, value in (("defined", 1.0), ("published", 3.0))
         for draw in range(draws)
         for what in (0, 1)

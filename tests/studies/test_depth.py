@@ -18,7 +18,15 @@ from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, PassagesText, QuestionsText, ReviewsText, documents
 
 SMALL = {"map": "transformer", "n": 6, "d": 8, "text": "gaussian", "search": "quick"}
-MODEL = {"map": "model", "n": 9, "d": 384, "text": "questions", "search": "quick", "steps": 3, "dtype": "float32"}
+MODEL = {
+    "map": "model",
+    "n": 9,
+    "d": 384,
+    "text": "questions",
+    "search": "quick",
+    "steps": 3,
+    "dtype": "float32",
+}
 
 
 def attained(phi, columns):
@@ -31,7 +39,12 @@ def attained(phi, columns):
 
 @pytest.mark.parametrize(
     "keys",
-    [{"depth": 1, "residual": False, "norm": None}, {"depth": 3, "mlp": 16}, {"map": "raf"}, {"front": 4, "behind": 3}],
+    [
+        {"depth": 1, "residual": False, "norm": None},
+        {"depth": 3, "mlp": 16},
+        {"map": "raf"},
+        {"front": 4, "behind": 3},
+    ],
     ids=str,
 )
 def test_the_value_is_attained_by_a_word_of_the_window(keys):
@@ -46,7 +59,9 @@ def test_the_value_is_attained_by_a_word_of_the_window(keys):
 def test_every_layer_moves_the_same_word_of_the_same_text():
     layers = [measure_depth(DepthCell.parse({**SMALL, "depth": depth})) for depth in (1, 2, 4)]
     assert len({columns["moved"] for columns in layers}) == 1
-    assert all(torch.equal(columns["arrays"]["rows"], layers[0]["arrays"]["rows"]) for columns in layers)
+    assert all(
+        torch.equal(columns["arrays"]["rows"], layers[0]["arrays"]["rows"]) for columns in layers
+    )
     assert [columns["at_layer"] for columns in layers] == [1, 2, 4]
     assert measure_depth(DepthCell.parse({**SMALL, "map": "raf"}))["at_layer"] == 1
 
@@ -65,7 +80,11 @@ def test_a_model_beside_its_architecture_with_random_weights():
     trained, random = (measure_depth(DepthCell.parse({**MODEL, "model_layer": 2, **more}))
                        for more in ({}, {"random_weights": True}))  # fmt: skip
     assert torch.equal(trained["arrays"]["rows"], random["arrays"]["rows"])
-    assert trained["radius"] == random["radius"] == pytest.approx(trained["arrays"]["rows"][trained["moved"]].norm())
+    assert (
+        trained["radius"]
+        == random["radius"]
+        == pytest.approx(trained["arrays"]["rows"][trained["moved"]].norm())
+    )
     assert trained["value"] != random["value"]
     phi = loaded_model("minilm", torch.float32, "cpu").at(layer=2)
     assert trained["value"] == pytest.approx(attained(phi, trained), rel=1e-3)  # less its rounding
@@ -86,7 +105,10 @@ def test_wrong_keys_are_refused():
 
 
 def test_shipped_questions_are_short_and_passages_long():
-    words = {text.kind: [len(d.text.split()) for d in documents(text)] for text in (QuestionsText(), PassagesText())}
+    words = {
+        text.kind: [len(d.text.split()) for d in documents(text)]
+        for text in (QuestionsText(), PassagesText())
+    }
     assert max(words["questions"]) <= 45
     assert min(words["passages"]) >= 60
     assert all(len(lengths) >= 50 for lengths in words.values())
@@ -97,7 +119,9 @@ def test_kinds_of_a_table_are_texts_of_their_own(tmp_path):
     long, short = "word " * 30, "short one here"
     path.write_text(f"body,topic\n{long},cats\n{short},dogs\n{long},dogs\n,dogs\n")
     source = DatasetText.parse({"path": str(path), "text_column": "body"})
-    cats, dogs = (source.model_copy(update={"where": f"topic={value}"}) for value in ("cats", "dogs"))
+    cats, dogs = (
+        source.model_copy(update={"where": f"topic={value}"}) for value in ("cats", "dogs")
+    )
     assert [len(documents(text)) for text in (cats, dogs)] == [1, 2]
     grids, _ = preset("quick", source, 0, None, by="topic")
     kinds = {grid["text"].get("where") for grid in grids if grid["map"] == "model"}
@@ -113,7 +137,9 @@ def test_the_full_study_has_every_layer_of_every_architecture():
     cells = [cell for cell in sweep.cells() if cell.map == "transformer" and not cell.last_row]
     assert {cell.depth for cell in cells} == set(range(1, 13))
     assert {cell.n for cell in cells} == {10, 40, 160}
-    assert len({(cell.residual, cell.norm, cell.mlp, cell.values, cell.score) for cell in cells}) == 7
+    assert (
+        len({(cell.residual, cell.norm, cell.mlp, cell.values, cell.score) for cell in cells}) == 7
+    )
     assert notices == []
 
 
@@ -125,12 +151,20 @@ def record(layer, draw, value, series="pre-norm", **more):
 
 
 def test_exponents_are_the_mean_slope_over_draws_and_decide_what_is_said():
-    growing = [record(layer, draw, (1 + draw / 10) * layer**0.5) for draw in range(5) for layer in (1, 2, 4)]
+    growing = [
+        record(layer, draw, (1 + draw / 10) * layer**0.5)
+        for draw in range(5)
+        for layer in (1, 2, 4)
+    ]
     slope = exponent(growing)
     assert slope.mean == pytest.approx(0.5)
     assert slope.draws == 5
     noise = [0.9, -1.1, 0.2, 1.3, -1.2]
-    flat = [record(layer, draw, layer ** noise[draw], "residual") for draw in range(5) for layer in (1, 2, 4)]
+    flat = [
+        record(layer, draw, layer ** noise[draw], "residual")
+        for draw in range(5)
+        for layer in (1, 2, 4)
+    ]
     summary = summarize([*growing, *flat])
     first = summary.findings[0].sentence
     assert "grows in 1 of 2 architectures" in first

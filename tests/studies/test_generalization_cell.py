@@ -37,7 +37,11 @@ def forget():
 
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_a_cell_gives_the_same_values_whatever_ran_before(name):
-    wanted = [cell(map=name, objective=kind, sample=sample) for sample in (2, 3) for kind in ("error", "frontier")]
+    wanted = [
+        cell(map=name, objective=kind, sample=sample)
+        for sample in (2, 3)
+        for kind in ("error", "frontier")
+    ]
     forget()
     together = [attempted(one) for one in wanted]
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
@@ -65,11 +69,20 @@ def test_cells_searched_together_give_what_each_gives_alone(name):
     for one, record in zip(reversed(wanted), reversed(together), strict=True):
         forget()
         alone = attempted(one)
-        assert (alone.value, alone.gamma, alone.least_errors) == (record.value, record.gamma, record.least_errors)
-    least = {(record.sample, record.training, record.objective): record.value for record in together}
+        assert (alone.value, alone.gamma, alone.least_errors) == (
+            record.value,
+            record.gamma,
+            record.least_errors,
+        )
+    least = {
+        (record.sample, record.training, record.objective): record.value for record in together
+    }
     for sample in (2, 3):
         for training in ("fine-tuned", "retrained"):
-            assert least[sample, training, "error"] <= least[sample, training, "penalized-error"] + 1e-6
+            assert (
+                least[sample, training, "error"]
+                <= least[sample, training, "penalized-error"] + 1e-6
+            )
     hashes = {cell(**keys).key() for keys in ({}, {"together": False}, {"together": True})}
     assert len(hashes) == 2
     assert cell(together=True).key() != cell(together=True, penalty=2.0).key()
@@ -89,8 +102,14 @@ def test_the_hash_covers_what_matters_and_nothing_else():
         cell(objective="penalized-error"),
         cell(objective="frontier", gammas=(0.5,)),
         cell(objective="frontier"),
-        *(cell(**{name: value}) for name, value in {"sample": 1, "texts": 7, "training": "retrained"}.items()),
-        *(cell(**{name: value}) for name, value in {"labels": "random", "word": "all", "ridge": 0.5}.items()),
+        *(
+            cell(**{name: value})
+            for name, value in {"sample": 1, "texts": 7, "training": "retrained"}.items()
+        ),
+        *(
+            cell(**{name: value})
+            for name, value in {"labels": "random", "word": "all", "ridge": 0.5}.items()
+        ),
     ]
     assert len({one.key() for one in changed} | {base}) == len(changed) + 1
 
@@ -111,7 +130,11 @@ SWEEP = Sweep.parse(
         "experiment": "generalization",
         "common": USUAL,
         "grids": [
-            {"map": ["rf", "raf"], "training": ["fine-tuned", "retrained"], "objective": ["error", "frontier"]},
+            {
+                "map": ["rf", "raf"],
+                "training": ["fine-tuned", "retrained"],
+                "objective": ["error", "frontier"],
+            },
         ],
     }
 )
@@ -134,6 +157,9 @@ def test_findings_speak_of_the_median_at_one_half():
     ]
     *maps, theory = summarize(records).findings
     assert len(maps) == 2
-    assert any("median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known for one in maps)
+    assert any(
+        "median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known
+        for one in maps
+    )
     assert "at least 2.25, (2 − 0.5)²" in theory.sentence
     assert summarize([]).findings == ()

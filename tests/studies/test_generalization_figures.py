@@ -39,7 +39,15 @@ def record(*, asked=None, **changes):
 
 def some():
     return [
-        record(map=name, n=n, training=training, objective=objective, sample=sample, texts=texts, gamma=0.4 * sample)
+        record(
+            map=name,
+            n=n,
+            training=training,
+            objective=objective,
+            sample=sample,
+            texts=texts,
+            gamma=0.4 * sample,
+        )
         for name, n in COLUMNS
         for training in ("fine-tuned", "retrained")
         for objective in ("error", "fine-tuned-alignment")
@@ -54,7 +62,10 @@ def test_every_point_is_drawn_with_the_curve_of_the_theorems():
     for panel in figure.axes:
         (curve,) = panel.lines
         gammas, errors = curve.get_xdata(), curve.get_ydata()
-        assert max(abs(error - (2 - gamma) ** 2) for gamma, error in zip(gammas, errors, strict=True)) < 1e-12
+        assert (
+            max(abs(error - (2 - gamma) ** 2) for gamma, error in zip(gammas, errors, strict=True))
+            < 1e-12
+        )
         assert sum(len(part.get_offsets()) for part in panel.collections) == 2 * 3 * 2
     assert [panel.get_title() for panel in figure.axes[:3]] == [
         "RF, n = 40",

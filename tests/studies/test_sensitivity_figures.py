@@ -38,7 +38,10 @@ def drawn(figure):
 def test_panels_axes_and_legends(records):
     figure = drawn(sensitivity(records, title="Attention"))
     left, right = figure.axes
-    assert [panel.get_title() for panel in (left, right)] == ["Movie reviews, d = 384", "Gaussian texts, d = 384"]
+    assert [panel.get_title() for panel in (left, right)] == [
+        "Movie reviews, d = 384",
+        "Gaussian texts, d = 384",
+    ]
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     assert left.get_ylim() == right.get_ylim()
     told = [text.get_text() for text in left.get_legend().get_texts()]
@@ -100,13 +103,20 @@ def test_a_band_reaches_from_the_mean_to_the_upper_bound_and_predictions_are_das
         for draw in (0, 1)
     ]
     panel = sensitivity(records).axes[0]
-    (band,) = (piece for piece in panel.collections if isinstance(piece, PolyCollection) and not piece.get_hatch())
+    (band,) = (
+        piece
+        for piece in panel.collections
+        if isinstance(piece, PolyCollection) and not piece.get_hatch()
+    )
     corners = {(round(x, 9), round(y, 9)) for x, y in band.get_paths()[0].vertices}
     assert corners == {(n, y) for n in (10, 20, 50) for y in (1.5, 3.0)}
     (predicted,) = (line for line in panel.lines if line.is_dashed() and len(line.get_xdata()) == 3)
     assert list(predicted.get_ydata()) == [1.4] * 3
     told = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert told[-2:] == ["hatched: up to the certified upper bound", "theory at these n and d, no bound"]
+    assert told[-2:] == [
+        "hatched: up to the certified upper bound",
+        "theory at these n and d, no bound",
+    ]
     assert panel.get_ylim()[1] > 3.0
 
 
@@ -128,7 +138,14 @@ def test_a_map_that_no_word_moves_is_drawn_beside_the_others(make_record):
 def test_theory_is_the_law_at_every_n_and_not_two_joined_points(make_record):
     """1/sqrt(n) is the limit: at these n the law of a fully connected layer falls faster, on any axes."""
     records = [
-        make_record(map="rf", n=n, d=32, value=rf_sensitivity(n, 32), predicted=rf_sensitivity(n, 32), words=n)
+        make_record(
+            map="rf",
+            n=n,
+            d=32,
+            value=rf_sensitivity(n, 32),
+            predicted=rf_sensitivity(n, 32),
+            words=n,
+        )
         for n in (10, 40, 160)
     ]
     (panel,) = sensitivity(records).axes
@@ -144,7 +161,9 @@ def test_theory_is_the_law_at_every_n_and_not_two_joined_points(make_record):
 
 def test_all_maps_on_one_axis_come_first(make_record):
     maps = ("own_map:Means", "rf", "drf2", "raf", "minilm layer 3")
-    records = [make_record(map=name, n=n, value=1.0 + n, source=f"{n}") for name in maps for n in (4, 8)]
+    records = [
+        make_record(map=name, n=n, value=1.0 + n, source=f"{n}") for name in maps for n in (4, 8)
+    ]
     figures = of_experiment(records)
     assert list(figures) == ["sensitivity", "rf", "drf", "raf", "own-map-Means", "minilm-layer-3"]
     assert len(figures["sensitivity"].axes[0].containers) == 5
@@ -154,7 +173,9 @@ def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours(records):
     """Colours as variables, titles on marks, no style attribute; put back, what `savefig` writes."""
     figure = sensitivity(records)
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    figure.savefig(
+        file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
     page = svg(figure, prefix="p")
     assert " style=" not in page
     assert page.count("<title>") == 28

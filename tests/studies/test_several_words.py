@@ -32,7 +32,9 @@ def test_the_value_is_attained_by_the_kept_witness(name, count):
     moved = rows.clone()
     moved[kept["words"]] += kept["perturbations"]
     assert len(columns["group"]) == count
-    assert columns["value"] == pytest.approx(float((phi(moved) - phi(rows)).norm() / phi(rows).norm()), rel=1e-9)
+    assert columns["value"] == pytest.approx(
+        float((phi(moved) - phi(rows)).norm() / phi(rows).norm()), rel=1e-9
+    )
     assert (columns["upper"] is None) == (name.endswith("raf"))
     assert columns["upper"] is None or columns["value"] <= columns["upper"]
 
@@ -40,7 +42,9 @@ def test_the_value_is_attained_by_the_kept_witness(name, count):
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_no_set_exceeds_the_bound_of_every_set(depth, count):
-    phi = ws.DeepRandomFeatures(5, 4, depth, seed=3) if depth > 1 else ws.RandomFeatures(5, 4, seed=3)
+    phi = (
+        ws.DeepRandomFeatures(5, 4, depth, seed=3) if depth > 1 else ws.RandomFeatures(5, 4, seed=3)
+    )
     text = ws.text.gaussian_text(5, 4, seed=4)
     bound = bound_of_every_set(phi, text.rows, count, 2.0)
     sets = word_sets(phi, text, count, sets=6)
@@ -54,21 +58,30 @@ def test_a_group_of_one_has_the_bound_of_its_word_and_joint_moves_stay_below_the
     phi, text = ws.RandomFeatures(5, 6, seed=1), ws.text.gaussian_text(5, 6, seed=2)
     radius = torch.full((5,), 2.0, dtype=torch.float64)
     if method == "weights":
-        alone = dense_certificate(phi, text.rows, torch.arange(5).unsqueeze(1), radius, method=method)
+        alone = dense_certificate(
+            phi, text.rows, torch.arange(5).unsqueeze(1), radius, method=method
+        )
         assert torch.equal(alone.upper, ws.certify(phi, text, radius=2.0))
     pairs = torch.tensor([[0, 1], [2, 4]])
     bound = dense_certificate(phi, text.rows, pairs, radius[:2], method=method)
     found = ws.group_sensitivity(phi, text, pairs.tolist(), 2.0, ball="joint")
     assert bool((found.per_group <= bound.upper).all())
-    assert bool((bound.upper < (1.5 if method == "weights" else 4) * found.per_group).all())  # and it is no idle bound
+    assert bool(
+        (bound.upper < (1.5 if method == "weights" else 4) * found.per_group).all()
+    )  # and it is no idle bound
 
 
 def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
-    phi, text = ws.RandomFeatures(4, 3, seed=0, activation="identity"), ws.text.gaussian_text(4, 3, seed=1)
+    phi, text = (
+        ws.RandomFeatures(4, 3, seed=0, activation="identity"),
+        ws.text.gaussian_text(4, 3, seed=1),
+    )
     group, radius = torch.tensor([[0, 2]]), torch.tensor([1.0], dtype=torch.float64)
     bound = dense_certificate(phi, text.rows, group, radius, method="weights").value
     block = phi.weights[0][:, [0, 1, 2, 6, 7, 8]]
-    assert bound == pytest.approx(float(torch.linalg.matrix_norm(block, 2) / phi(text.rows).norm()), rel=1e-6)
+    assert bound == pytest.approx(
+        float(torch.linalg.matrix_norm(block, 2) / phi(text.rows).norm()), rel=1e-6
+    )
 
 
 def test_more_words_attain_what_fewer_do():
@@ -98,7 +111,11 @@ def test_repeated_rows_stand_as_often_as_each_other(distinct):
 
 @pytest.mark.parametrize(
     "text",
-    [{"kind": "correlated", "mean_cosine": 0.9}, {"kind": "repeated", "distinct": 2}, {"kind": "reviews", "layer": 6}],
+    [
+        {"kind": "correlated", "mean_cosine": 0.9},
+        {"kind": "repeated", "distinct": 2},
+        {"kind": "reviews", "layer": 6},
+    ],
 )
 def test_a_cell_is_a_sensitivity_with_its_cosine(text):
     record = measured(CorrelationCell.parse({**CORRELATED, "text": text}))
@@ -112,16 +129,23 @@ def test_a_cell_is_a_sensitivity_with_its_cosine(text):
 def test_sentences_say_from_how_many_words_on_a_map_notices():
     counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
     records = [
-        _record(name, k, draw, start * k**0.5 * scale, None if name == "raf" else 1.2 * start * k**0.5)
+        _record(
+            name, k, draw, start * k**0.5 * scale, None if name == "raf" else 1.2 * start * k**0.5
+        )
         for name, start in (("rf", 0.125), ("raf", 4.0))
         for k in counts
         for draw, scale in enumerate(scatter)
     ]
     told = [claim.sentence for claim in summarize(records).findings]
-    assert any("RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one for one in told)
+    assert any(
+        "RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 ± 0.2 words" in one
+        for one in told
+    )
     assert any("No choice of 4 words" in one for one in told)
     assert any("b = 0.500 ± 0.003" in one for one in told)
-    assert any("RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told)
+    assert any(
+        "RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told
+    )
     few = [record for record in records if record.draw < 3]
     assert not any("notices a single word" in claim.sentence for claim in summarize(few).findings)
 
@@ -136,7 +160,10 @@ def test_sentences_are_told_only_where_their_interval_supports_them():
     def told(end, scatter, review=2.5) -> list[str]:
         records = [_correlated(0.0, draw, 4.0 + scatter * (draw % 3)) for draw in range(6)]
         records += [_correlated(0.9, draw, end + scatter * ((draw + 1) % 3)) for draw in range(6)]
-        records += [_correlated(0.45, draw, review + scatter * (draw % 3), kind="reviews") for draw in range(6)]
+        records += [
+            _correlated(0.45, draw, review + scatter * (draw % 3), kind="reviews")
+            for draw in range(6)
+        ]
         return [claim.sentence for claim in summarize_correlations(records).findings]
 
     assert [one for one in told(1.0, 0.01) if "falls by the factor 0.25" in one] == told(1.0, 0.01)

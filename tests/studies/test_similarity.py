@@ -21,7 +21,15 @@ from wordsens.sweeps.texts import DatasetText, ReviewsText
 from wordsens.text import load_encoder
 from wordsens.text.whole_words import reading_words
 
-SMALL = {"map": "raf", "n": 12, "d": 16, "text": "reviews", "search": "quick", "count": 5, "words": 0}
+SMALL = {
+    "map": "raf",
+    "n": 12,
+    "d": 16,
+    "text": "reviews",
+    "search": "quick",
+    "count": 5,
+    "words": 0,
+}
 POOLED = {"map": "model", "pool": "mean", "model_layer": 2, "d": 384}
 
 
@@ -50,12 +58,19 @@ def test_swaps_are_compared_as_numpy_does():
     assert columns["moved_synonym"] == pytest.approx(np.median(moved[5:]), rel=1e-9)
     assert columns["auc_low"] <= columns["value"] <= columns["auc_high"]
     first = ws.embed(pairs[0].first)[0].truncated(12, 16)
-    asked = {"words": columns["word"], "seed": cell.seed_of("search"), "search": "quick", "certificate": False}
+    asked = {
+        "words": columns["word"],
+        "seed": cell.seed_of("search"),
+        "search": "quick",
+        "certificate": False,
+    }
     assert columns["sensitivity"] == ws.word_sensitivity(cell.build(), first, **asked).value > 0
 
 
 def test_pairs_of_check_are_compared_with_paraphrases_and_synonyms():
-    cell = SimilarityCell.parse({**SMALL, "pairs": "check", "length": "question", "n": 25, "count": 3})
+    cell = SimilarityCell.parse(
+        {**SMALL, "pairs": "check", "length": "question", "n": 25, "count": 3}
+    )
     columns, pairs = measure_similarity(cell), pairs_of(cell)
     kept = columns["arrays"]
     cosines = kept["cosines"].numpy()
@@ -79,7 +94,9 @@ def test_layers_are_the_pooled_states_of_the_model():
     phi = ws.TransformerFeatures.from_pretrained("minilm", layer=2, pool="mean")
     for pair, cosine in zip(pairs_of(cell), kept["cosines"].tolist(), strict=True):
         a, b = (phi(phi.embed([text])[0].rows).double() for text in (pair.first, pair.second))
-        assert cosine == pytest.approx(float(torch.nn.functional.cosine_similarity(a, b, dim=0)), abs=1e-5)
+        assert cosine == pytest.approx(
+            float(torch.nn.functional.cosine_similarity(a, b, dim=0)), abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("n", [8, 40])
@@ -150,10 +167,14 @@ def test_the_figure_names_its_axes_and_has_three_layers_of_a_model():
     ]
     maps = [_record(name, n, 0, 0.5, 1.0) for name in ("rf", "raf") for n in (8, 16)]
     figure = of_experiment([*maps, *layers])["similarity"]
-    panels = {(panel.get_title(), panel.get_ylabel()): panel for panel in figure.axes if panel.containers}
+    panels = {
+        (panel.get_title(), panel.get_ylabel()): panel for panel in figure.axes if panel.containers
+    }
     assert {label for _, label in panels} == {"AUC", "word sensitivity S"}
     (of_layers,) = (panel for (title, _), panel in panels.items() if title.startswith("Layers"))
-    assert [bars.get_label() for bars in of_layers.containers] == [f"minilm layer {at}" for at in (0, 3, 6)]
+    assert [bars.get_label() for bars in of_layers.containers] == [
+        f"minilm layer {at}" for at in (0, 3, 6)
+    ]
 
 
 def test_sentences_say_what_the_intervals_allow():
@@ -161,23 +182,43 @@ def test_sentences_say_what_the_intervals_allow():
 
     def study(start, end, slope):
         return [
-            _record(name, n, draw, value + slope * at + small, float(at), moved_flip=0.2, moved_synonym=0.1 + 0.1 * at)
+            _record(
+                name,
+                n,
+                draw,
+                value + slope * at + small,
+                float(at),
+                moved_flip=0.2,
+                moved_synonym=0.1 + 0.1 * at,
+            )
             for at, name in enumerate(("rf", "raf", "relu-raf"))
             for n, value in ((8, start), (16, end))
             for draw, small in enumerate(scatter)
         ]
 
     told = _told(study(0.7, 0.5, 0.1))
-    assert "RF, swaps in movie reviews: AUC 0.720 ± 0.007 in passages of 8 words, better than a coin" in told[0]
+    assert (
+        "RF, swaps in movie reviews: AUC 0.720 ± 0.007 in passages of 8 words, better than a coin"
+        in told[0]
+    )
     assert "0.520 ± 0.007 in passages of 16, better than a coin, less by 0.2" in told[0]
     whole = summarize(study(0.7, 0.5, 0.1))
-    assert [name in str(whole) for name in ("RF, swaps", "RAF (softmax), swaps", "ReLU-RAF, swaps")] == [True] * 3
+    assert [
+        name in str(whole) for name in ("RF, swaps", "RAF (softmax), swaps", "ReLU-RAF, swaps")
+    ] == [True] * 3
     assert "worse than a coin, no change beyond its scatter" in _told(study(0.3, 0.3, 0.0))[0]
-    assert any("over the random maps and the lengths measured AUC rises with S" in one for one in told)
+    assert any(
+        "over the random maps and the lengths measured AUC rises with S" in one for one in told
+    )
     assert any("AUC falls with S" in one for one in _told(study(0.7, 0.5, -0.15)))
     assert not any("all features" in one for one in told)  # there are no layers among them
     check = {"pairs": "check", "length": "page", "auc_low": 0.0, "auc_high": 0.3}
-    told = _told([_record(name, 40, 0, value, None).replace(**check) for name, value in (("rf", 0.1), ("raf", 0.2))])
+    told = _told(
+        [
+            _record(name, 40, 0, value, None).replace(**check)
+            for name, value in (("rf", 0.1), ("raf", 0.2))
+        ]
+    )
     assert told == [
         "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature "
         "finds the flipped pairs more alike than paraphrases."

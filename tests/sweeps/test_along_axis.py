@@ -38,7 +38,9 @@ def heated(make_record):
 
 def test_any_axis_has_its_series(heated):
     series = series_along(heated, "temperature", by=["map", "n"])
-    assert [dict(one.keys) for one in series] == [{"map": m, "n": n} for m in ("raf", "relu-raf") for n in (10, 40)]
+    assert [dict(one.keys) for one in series] == [
+        {"map": m, "n": n} for m in ("raf", "relu-raf") for n in (10, 40)
+    ]
     for one in series:
         assert one.fit is not None
         assert one.fit.exponent == pytest.approx(-1)
@@ -55,13 +57,19 @@ def test_any_axis_has_its_series(heated):
 
 
 def test_what_would_be_averaged_is_refused_and_what_moves_along_is_told(heated, make_record):
-    with pytest.raises(InputError, match=r"leaves out n, which has several values at temperature = 1.0 \(10, 40\)"):
+    with pytest.raises(
+        InputError, match=r"leaves out n, which has several values at temperature = 1.0 \(10, 40\)"
+    ):
         series_along(heated, "temperature", by=["map"])
-    with pytest.raises(InputError, match=r"`x` \(='temprature'\) must be one of .*did you mean 'temperature'"):
+    with pytest.raises(
+        InputError, match=r"`x` \(='temprature'\) must be one of .*did you mean 'temperature'"
+    ):
         series_along(heated, "temprature")
     with pytest.raises(InputError, match=r"`y` \(=.text.\) is no number"):
         series_along(heated, "n", "text")
-    together = [make_record(n=n, d=2 * n, draw=draw, value=1 / n) for n in (4, 8) for draw in (0, 1)]
+    together = [
+        make_record(n=n, d=2 * n, draw=draw, value=1 / n) for n in (4, 8) for draw in (0, 1)
+    ]
     (one,) = series_along(together, "n")
     assert one.along == ("d",)
 
@@ -70,7 +78,9 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
     stream = np.random.default_rng(3)
     texts = np.repeat(np.arange(12), 3)
     sizes = stream.integers(5, 200, size=36)
-    values = sizes**-0.5 * np.exp(0.2 * stream.standard_normal(12)[texts] + 0.05 * stream.standard_normal(36))
+    values = sizes**-0.5 * np.exp(
+        0.2 * stream.standard_normal(12)[texts] + 0.05 * stream.standard_normal(36)
+    )
     low, high = exponent_interval(sizes.tolist(), values.tolist(), texts.tolist()) or (0.0, 0.0)
     slopes = []
     for _ in range(2000):
@@ -108,13 +118,24 @@ def test_an_experiment_of_ones_own_is_one_file(tmp_path, monkeypatch, capsys):
         assert message in said and said.count("\n") == 1
 
 
-def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkeypatch, capsys, short_searches):
+def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(
+    tmp_path, monkeypatch, capsys, short_searches
+):
     shutil.copy(GUIDES / "own_map.py", tmp_path / "own_map.py")
     assert len((GUIDES / "own_map.py").read_text().splitlines()) <= 30
     monkeypatch.chdir(tmp_path)
     page = (GUIDES / "own_map.md").read_text()
     (tmp_path / "own.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
-    measured = ["measure", "I love her much", "--map", "own_map:WeightedMeans", "--starts", "1", "--steps", "2"]
+    measured = [
+        "measure",
+        "I love her much",
+        "--map",
+        "own_map:WeightedMeans",
+        "--starts",
+        "1",
+        "--steps",
+        "2",
+    ]
     assert main([*measured, "--json", "--quiet"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["texts"][0]["results"]
     assert (result["map"], len(result["per_word"])) == ("own_map:WeightedMeans", 4)
@@ -123,14 +144,24 @@ def test_the_guide_s_own_map_is_measured_swept_fitted_and_drawn(tmp_path, monkey
     capsys.readouterr()
     assert main(["sweep", "plot", "own", "--x", "n", "--by", "map", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [one["keys"] for one in document["series"]] == [{"map": "own_map:WeightedMeans"}, {"map": "raf"}]
-    assert (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")
+    assert [one["keys"] for one in document["series"]] == [
+        {"map": "own_map:WeightedMeans"},
+        {"map": "raf"},
+    ]
+    assert (
+        (tmp_path / "own" / "figures" / "value-against-n.png").read_bytes().startswith(b"\x89PNG")
+    )
 
 
 def test_plot_and_summary_have_one_interval_whatever_the_order_of_the_rows(make_record):
     stream = np.random.default_rng(5)
     records = [
-        make_record(n=n, draw=draw, source=f"{n} {draw}", value=n**-0.5 * float(np.exp(0.2 * stream.standard_normal())))
+        make_record(
+            n=n,
+            draw=draw,
+            source=f"{n} {draw}",
+            value=n**-0.5 * float(np.exp(0.2 * stream.standard_normal())),
+        )
         for n in (5, 10, 20)
         for draw in range(4)
     ]

@@ -10,7 +10,15 @@ from wordsens.studies.generalization.figures import error_figure
 from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.sweeps.measurement import SensitivityCell
 
-GRID = {"map": ["rf", "raf"], "text": "gaussian", "n": [4, 6], "d": 6, "draw": [0, 1], "starts": 1, "steps": 2}
+GRID = {
+    "map": ["rf", "raf"],
+    "text": "gaussian",
+    "n": [4, 6],
+    "d": 6,
+    "draw": [0, 1],
+    "starts": 1,
+    "steps": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +47,9 @@ def test_figures_take_the_frame_or_a_part_of_it(frame):
 
 
 def test_the_attention_of_a_row_is_drawn(tmp_path):
-    frame = ws.run_sweep({"name": "pair", "experiment": "attention", "grids": [CELLS["attention"]]}, tmp_path)
+    frame = ws.run_sweep(
+        {"name": "pair", "experiment": "attention", "grids": [CELLS["attention"]]}, tmp_path
+    )
     assert ws.plotting.of_experiment(frame)["attention"].axes[2].get_title() == "second less first"
 
 
@@ -55,11 +65,20 @@ def test_a_summary_shows_itself(frame):
     ("use", "message"),
     [
         (error_figure, "`records` are of sensitivity; this takes those of generalization"),
-        (lambda frame: sensitivity_figure(frame[["map", "n", "value"]]), "has no column cell, experiment, spec"),
+        (
+            lambda frame: sensitivity_figure(frame[["map", "n", "value"]]),
+            "has no column cell, experiment, spec",
+        ),
         (lambda frame: ws.plotting.along(frame, "m"), "`x` (='m') must be one of"),
-        (lambda frame: ws.summarize(frame[frame["n"] > 9]), "must be finished ones of one experiment"),
+        (
+            lambda frame: ws.summarize(frame[frame["n"] > 9]),
+            "must be finished ones of one experiment",
+        ),
         (lambda frame: ws.run_sweep({"nam": "a", "grids": [GRID]}), "did you mean 'name'?"),
-        (lambda frame: ws.run_sweep({"name": "a", "grids": [{**GRID, "n": "4,6"}]}), "several values are a list"),
+        (
+            lambda frame: ws.run_sweep({"name": "a", "grids": [{**GRID, "n": "4,6"}]}),
+            "several values are a list",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(frame, use, message):
@@ -70,7 +89,9 @@ def test_a_mistake_is_one_line(frame, use, message):
 
 def test_the_average_case_of_a_linear_layer_is_the_frobenius_norm():
     """E ‖W Delta‖² = radius² ‖W‖_F² / d for Delta uniform on the sphere."""
-    cell = SensitivityCell.parse({"map": "rf", "activation": "identity", "n": 8, "d": 16, "text": "gaussian"})
+    cell = SensitivityCell.parse(
+        {"map": "rf", "activation": "identity", "n": 8, "d": 16, "text": "gaussian"}
+    )
     blocks = cell.build().weights[0].double().reshape(-1, 8, 16).unbind(1)
     average = sum(float(block.norm()) for block in blocks) / 8 / 16**0.5
     largest = max(float(torch.linalg.matrix_norm(block, 2)) for block in blocks)

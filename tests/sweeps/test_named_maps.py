@@ -17,14 +17,29 @@ def model(tmp_path):
     folder = tmp_path / "model"
     save_tiny(folder)
     words = ("good", "bad", "long", "short")
-    rows = "".join(f"the film was {a} and not {b},{int(a < b)}\n" for a in words for b in words if a != b)
+    rows = "".join(
+        f"the film was {a} and not {b},{int(a < b)}\n" for a in words for b in words if a != b
+    )
     (tmp_path / "texts.csv").write_text(f"review,sign\n{rows}")
     return tmp_path
 
 
 def cells(kind, model, **keys):
-    text = {"kind": "dataset", "path": str(model / "texts.csv"), "text_column": "review", "label_column": "sign"}
-    usual = {"map": "model", "model": str(model / "model"), "n": 7, "d": 16, "text": text, "starts": 2, "steps": 3}
+    text = {
+        "kind": "dataset",
+        "path": str(model / "texts.csv"),
+        "text_column": "review",
+        "label_column": "sign",
+    }
+    usual = {
+        "map": "model",
+        "model": str(model / "model"),
+        "n": 7,
+        "d": 16,
+        "text": text,
+        "starts": 2,
+        "steps": 3,
+    }
     return experiment_named(kind).Cell.parse({**usual, **keys})
 
 
@@ -40,7 +55,12 @@ def test_a_transformer_in_a_sensitivity_cell(model):
     assert record.value == pytest.approx(expected.value, rel=1e-5)
     assert (record.words, record.word, record.label) == (7, expected.word, source.label)
     assert record.map == phi.name
-    assert (record.encoder, record.temperature, record.activation, record.predicted) == (None, None, None, None)
+    assert (record.encoder, record.temperature, record.activation, record.predicted) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert record.radius == pytest.approx(float(X.rows[record.word].norm()), rel=1e-5)
 
 
@@ -65,10 +85,21 @@ def test_a_transformer_and_drf_are_learned_too(model):
     record = measured(cell)
     assert (record.map, record.features) == (f"{model / 'model'} layer 1", 7 * 16)
     assert record.value is not None and record.label in (1, -1)
-    drf = {"map": "drf", "depth": 2, "n": 3, "d": 4, "text": "gaussian", "labels": "linear", "starts": 2, "steps": 3}
+    drf = {
+        "map": "drf",
+        "depth": 2,
+        "n": 3,
+        "d": 4,
+        "text": "gaussian",
+        "labels": "linear",
+        "starts": 2,
+        "steps": 3,
+    }
     record = measured(type(cell).parse({**drf, **usual}))
     assert (record.map, record.features) == ("drf2", 12)
-    with pytest.raises(ws.InputError, match=r"`gaussian` \(='dense'\) is not an option of the map 'drf'"):
+    with pytest.raises(
+        ws.InputError, match=r"`gaussian` \(='dense'\) is not an option of the map 'drf'"
+    ):
         type(cell).parse({**drf, **usual, "gaussian": "dense"})
 
 
@@ -79,11 +110,17 @@ common: {{model: {model / "model"}, pool: mean, n: 4, d: 16, text: gaussian, sta
 grids: [{{map: model, model_layer: [0, 1, 3]}}]
 """
     records = [measured(cell) for cell in parse_sweep(text).cells()]
-    assert [record.map.rpartition("layer ")[2] for record in records] == ["0 mean", "1 mean", "3 mean"]
+    assert [record.map.rpartition("layer ")[2] for record in records] == [
+        "0 mean",
+        "1 mean",
+        "3 mean",
+    ]
     assert len({record.cell for record in records}) == 3
     # The mean of the rows themselves: one row moves by its own norm, sqrt(d).
     rows = ws.gaussian_text(4, 16, derive_seed(0, "text", 4, 16, 0)).rows
-    assert records[0].value == pytest.approx(float(4 / 4 / torch.linalg.vector_norm(rows.mean(dim=0))), rel=1e-3)
+    assert records[0].value == pytest.approx(
+        float(4 / 4 / torch.linalg.vector_norm(rows.mean(dim=0))), rel=1e-3
+    )
 
 
 def little_memory(n, d, seed):
@@ -98,7 +135,12 @@ def much_memory(n, d, seed):
 
 @pytest.mark.parametrize("kind", ["sensitivity", "correlations", "departures"])
 def test_a_matrix_that_forgets_searched_words_gives_every_column(kind):
-    keys = {"text": "gaussian", "n": 20, "d": 16, **({"measures": "sensitivity"} if kind == "departures" else {})}
+    keys = {
+        "text": "gaussian",
+        "n": 20,
+        "d": 16,
+        **({"measures": "sensitivity"} if kind == "departures" else {}),
+    }
     little, much = (
         measured(experiment_named(kind).Cell.parse({**keys, "map": f"{__name__}:{made.__name__}"}))
         for made in (little_memory, much_memory)
@@ -110,7 +152,9 @@ def test_a_matrix_that_forgets_searched_words_gives_every_column(kind):
 
 
 def test_the_average_is_the_mean_change_by_random_perturbations():
-    cell = experiment_named("sensitivity").Cell.parse({"map": "rf", "text": "gaussian", "n": 6, "d": 40})
+    cell = experiment_named("sensitivity").Cell.parse(
+        {"map": "rf", "text": "gaussian", "n": 6, "d": 40}
+    )
     columns = measure_sensitivity(cell)
     phi, rows, generator = cell.build(), columns["arrays"]["rows"], torch.Generator().manual_seed(1)
     changes = []

@@ -21,7 +21,16 @@ from wordsens.sweeps.store import FILE, Store
 from wordsens.sweeps.sweep import EXPERIMENTS, experiment_named
 
 ROOT = Path(__file__).parents[2]
-OF_THE_RUN = ("seconds", "started", "process", "peak_memory_mb", "threads", "fit_seconds", "cpu_seconds", "together")
+OF_THE_RUN = (
+    "seconds",
+    "started",
+    "process",
+    "peak_memory_mb",
+    "threads",
+    "fit_seconds",
+    "cpu_seconds",
+    "together",
+)
 SPECS = {
     name: f"name: squares\nexperiment: {kind.experiment}\ngrids: [{{draw: {list(range(12))}, pause: 0.05}}]\n"
     for name, kind in (("squares", SquareCell), ("grouped", GroupedCell))
@@ -31,7 +40,10 @@ SPECS = {
 def results(store):
     """What the cells decide, whoever measured them."""
     records = sorted(store.records(), key=lambda record: record.cell)
-    return [{name: value for name, value in one.columns.items() if name not in OF_THE_RUN} for one in records]
+    return [
+        {name: value for name, value in one.columns.items() if name not in OF_THE_RUN}
+        for one in records
+    ]
 
 
 def test_cells_are_measured_once_and_failures_again(tmp_path):
@@ -50,7 +62,9 @@ def test_cells_are_measured_once_and_failures_again(tmp_path):
 @pytest.mark.parametrize("workers", [None, 1])
 def test_a_cell_that_calls_sys_exit_fails_alone(tmp_path, workers):
     with Store(tmp_path) as store:
-        records = list(run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers))
+        records = list(
+            run([SquareCell.parse({"exits": True}), *squares(2)], store, workers=workers)
+        )
     assert sorted(record.error or "" for record in records) == ["", "", "SystemExit: no message"]
 
 
@@ -102,7 +116,9 @@ def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
 
 def test_no_finite_number_is_a_failure(monkeypatch):
     monkeypatch.setattr("tests.sweeps.squares.SQUARES", None)  # found by name each time
-    experiment = runner.Experiment(name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")})
+    experiment = runner.Experiment(
+        name="x", Cell=SquareCell, measure=lambda cell: {"value": float("nan")}
+    )
     with pytest.raises(WordsensError, match="is no finite number"):
         runner.measure(experiment, squares(1)[0])
 
@@ -119,8 +135,18 @@ def here(tmp_path_factory):
 
 def command(folder, *options, spec="squares", **more):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    words = [sys.executable, "-m", "wordsens", "sweep", "run", str(folder / f"{spec}.yaml"), *options]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more)
+    words = [
+        sys.executable,
+        "-m",
+        "wordsens",
+        "sweep",
+        "run",
+        str(folder / f"{spec}.yaml"),
+        *options,
+    ]
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
+    )
 
 
 def wait_for(folder, count, process=None):
@@ -140,7 +166,9 @@ def wait_for(folder, count, process=None):
 
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, tmp_path, workers, spec):
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(
+    here, tmp_path, workers, spec
+):
     options = ("--out", str(tmp_path / "out"), "--quiet", *workers)
     for count in (1, 4, 8):
         process = command(here, *options, spec=spec, start_new_session=True)
@@ -150,7 +178,10 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, t
     process = command(here, *options, spec=spec)
     _, err = process.communicate()
     assert process.returncode == 0, err
-    with Store(tmp_path / "out", read_only=True) as store, Store(here / spec, read_only=True) as whole:
+    with (
+        Store(tmp_path / "out", read_only=True) as store,
+        Store(here / spec, read_only=True) as whole,
+    ):
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert len(store.records()) == 12
         assert results(store) == results(whole)
@@ -159,7 +190,10 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(here, t
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code):
     # A shell without job control has its background commands, this test among them, ignore Ctrl-C.
-    usual = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "start_new_session": True}
+    usual = {
+        "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        "start_new_session": True,
+    }
     process = command(here, "pause=0.2", "--out", str(tmp_path / "out"), "--workers", "2", **usual)
     wait_for(tmp_path / "out", 2, process)
     os.killpg(process.pid, sign)  # as a terminal does for Ctrl-C: to the workers too
@@ -177,12 +211,35 @@ def scheduler(folder, workers):
     """A scheduler on the loopback interface with worker processes of its own; gives its address and the workers."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     file = folder / "scheduler.json"
-    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    start = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+    ]
     start += ["--scheduler-file", str(file), "--no-dashboard"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
     processes = [subprocess.Popen(start, **quiet)]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--nthreads", "1"]
-    worker += ["--no-dashboard", "--no-nanny", "--host", "127.0.0.1", "--local-directory", str(folder)]
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        "--scheduler-file",
+        str(file),
+        "--nthreads",
+        "1",
+    ]
+    worker += [
+        "--no-dashboard",
+        "--no-nanny",
+        "--host",
+        "127.0.0.1",
+        "--local-directory",
+        str(folder),
+    ]
     processes += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
     try:
         begin = time.monotonic()
@@ -196,7 +253,10 @@ def scheduler(folder, workers):
 
 
 def test_a_scheduler_whose_worker_is_killed_gives_all_cells(here, tmp_path):
-    with scheduler(tmp_path, workers=2) as (address, (_, worker, _other)), Store(tmp_path / "out") as store:
+    with (
+        scheduler(tmp_path, workers=2) as (address, (_, worker, _other)),
+        Store(tmp_path / "out") as store,
+    ):
         cells = squares(12, pause=0.05)
         for at, record in enumerate(run(cells, store, scheduler=str(address))):
             assert record.done, record.error

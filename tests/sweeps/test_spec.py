@@ -45,7 +45,9 @@ def key(keys=RAF, **changes):
 
 
 def test_lists_are_axes_and_draws_come_one_after_the_other():
-    sweep = parse_sweep("name: a\ngrids: [{map: raf, text: gaussian, n: [4, 6], d: 8, draw: [0, 1]}]")
+    sweep = parse_sweep(
+        "name: a\ngrids: [{map: raf, text: gaussian, n: [4, 6], d: 8, draw: [0, 1]}]"
+    )
     assert [(one.draw, one.n) for one in sweep.cells()] == [(0, 4), (0, 6), (1, 4), (1, 6)]
     assert len(parse_sweep(GRIDS).cells()) == 5
     assert parse_sweep(parse_sweep(GRIDS).to_yaml()).cells() == parse_sweep(GRIDS).cells()
@@ -54,7 +56,10 @@ def test_lists_are_axes_and_draws_come_one_after_the_other():
 @pytest.mark.parametrize(
     ("override", "seen"),
     [
-        ("n=[10, 20]", {("raf", 10), ("raf", 20), ("relu-raf", 10), ("relu-raf", 20), ("rf", 10), ("rf", 20)}),
+        (
+            "n=[10, 20]",
+            {("raf", 10), ("raf", 20), ("relu-raf", 10), ("relu-raf", 20), ("rf", 10), ("rf", 20)},
+        ),
         ("map=raf", {("raf", 4), ("raf", 8)}),
         ("map=[rf, raf]", {("raf", 4), ("raf", 8), ("rf", 5)}),
     ],
@@ -70,8 +75,16 @@ def test_overrides_do_what_one_would_guess(override, seen):
     [
         (GRIDS.replace("width", "widht"), [], "two, grid 1: `key` (='widht') must be one of"),
         (GRIDS.replace("n: 5", "n: []"), [], "`n` is an empty list"),
-        (GRIDS.replace("n: 5", "n: five"), [], "two, grid 1: `n` (='five') must be a valid integer"),
-        (GRIDS.replace("n: 5", "temperature: 2.0, n: 5"), [], "`temperature` (=2.0) is not an option of the map 'rf'"),
+        (
+            GRIDS.replace("n: 5", "n: five"),
+            [],
+            "two, grid 1: `n` (='five') must be a valid integer",
+        ),
+        (
+            GRIDS.replace("n: 5", "temperature: 2.0, n: 5"),
+            [],
+            "`temperature` (=2.0) is not an option of the map 'rf'",
+        ),
         (GRIDS.replace("two", "a/b"), [], "becomes a folder"),
         (GRIDS + "experiment: sensitvity\n", [], "did you mean 'sensitivity'?"),
         ("- a\n- b\n", [], "a sweep is a mapping with the keys name, experiment"),
@@ -104,7 +117,9 @@ def test_a_deep_map_that_could_not_remember_the_search_is_refused_before_any_wor
 
 
 def test_a_grid_too_large_to_be_meant_is_refused_before_a_cell_is_built(monkeypatch):
-    grids = [{**RAF, "n": list(range(2, 2000)), "d": list(range(2, 2000)), "draw": list(range(2000))}]
+    grids = [
+        {**RAF, "n": list(range(2, 2000)), "d": list(range(2, 2000)), "draw": list(range(2000))}
+    ]
     monkeypatch.setattr(SensitivityCell, "parse", None)
     with pytest.raises(InputError, match="7,984,008,000 cells"):
         Sweep.parse({"name": "a", "grids": grids}).cells()
@@ -121,24 +136,47 @@ def test_small_cells_are_named_by_what_can_change_them(name):
 
 
 def test_the_name_is_of_what_the_map_reads():
-    assert key(RF) == key(RF, depth=4) if "depth" in cell(RF).used_options else key(RF) == key(RF, activation="relu")
-    assert key(RF, text={"kind": "gaussian"}) == key(RF) == key(RF, words="all") == key(RF, radius=None)
+    assert (
+        key(RF) == key(RF, depth=4)
+        if "depth" in cell(RF).used_options
+        else key(RF) == key(RF, activation="relu")
+    )
+    assert (
+        key(RF, text={"kind": "gaussian"})
+        == key(RF)
+        == key(RF, words="all")
+        == key(RF, radius=None)
+    )
     assert key(RF, radius=2) == key(RF, radius=2.0)
     assert set(cell().spec()).isdisjoint({"depth", "width", "activation", "gaussian", "model"})
-    assert len({key(RF, **one) for one in ({}, {"seed": 1}, {"draw": 1}, {"words": {"sample": 2}}, {"steps": 3})}) == 5
+    assert (
+        len(
+            {
+                key(RF, **one)
+                for one in ({}, {"seed": 1}, {"draw": 1}, {"words": {"sample": 2}}, {"steps": 3})
+            }
+        )
+        == 5
+    )
 
 
 def test_real_texts_are_known_by_their_content(tmp_path):
     for folder, text in (("a", "good film"), ("b", "good film"), ("c", "bad film")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "one.txt").write_text(text)
-    a, b, c = (key(text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}) for name in "abc")
+    a, b, c = (
+        key(text={"kind": "dataset", "path": str(tmp_path / name / "one.txt")}) for name in "abc"
+    )
     assert a == b != c
 
     def given(content, **keys):
         return key(text={"kind": "given", "content": content, **keys})
 
-    assert given("a film") == given("a film", source="my.txt", label=1) == given("a film", encoder="minilm")
+    assert (
+        given("a film")
+        == given("a film", source="my.txt", label=1)
+        == given("a film", encoder="minilm")
+    )
     assert len({given("a film"), given("A film"), given("a film", layer=1)}) == 3
 
 
@@ -148,7 +186,10 @@ def test_models_are_known_by_their_files(tmp_path):
         (tmp_path / folder / "config.json").write_text("other" if folder == "c" else "{}")
 
     def of(folder, **keys):
-        return cell({"map": "model", "model": str(tmp_path / folder), "n": 4, "d": 8, "text": "reviews"}, **keys)
+        return cell(
+            {"map": "model", "model": str(tmp_path / folder), "n": 4, "d": 8, "text": "reviews"},
+            **keys,
+        )
 
     assert of("a").key() == of("b").key() != of("c").key()
     assert not {"encoder", "layer", "keep_special_tokens"} & set(of("a").spec()["text"])
@@ -168,13 +209,20 @@ def test_presets_are_valid_at_every_scale(name, scale):
 
 def test_presets_follow_the_data(tmp_path):
     real = {
-        one.d for one in paper_sweep("sensitivity", "full")[0].cells() if (one.map, one.text.kind) == ("raf", "reviews")
+        one.d
+        for one in paper_sweep("sensitivity", "full")[0].cells()
+        if (one.map, one.text.kind) == ("raf", "reviews")
     }
     assert real == {192, 384}
     (tmp_path / "text.txt").write_text("good film " * 60)
     source = cell(text={"kind": "dataset", "path": str(tmp_path)}).text
     sweep, notices = paper_sweep("sensitivity", "quick", source)
-    assert {one.n for one in sweep.cells() if (one.map, one.text.kind) == ("raf", "dataset")} == {10, 20, 50, 100}
+    assert {one.n for one in sweep.cells() if (one.map, one.text.kind) == ("raf", "dataset")} == {
+        10,
+        20,
+        50,
+        100,
+    }
     assert any("no text has 150, 200, 250 words" in line for line in notices)
     (tmp_path / "text.txt").write_text("good film")
     with pytest.raises(InputError, match="has no text of 20 words or more"):
@@ -188,7 +236,9 @@ def three_texts(tmp_path):
     return DatasetText(path=str(tmp_path))
 
 
-@pytest.mark.parametrize("source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()])
+@pytest.mark.parametrize(
+    "source", [GaussianText(), OrthogonalText(), CorrelatedText(mean_cosine=0.5), ReviewsText()]
+)
 def test_a_text_has_the_size_asked_for_and_rows_of_length_sqrt_d(source):
     text = load_text(source, 6, 16, draw=0, seed=0)
     assert text.rows.shape == (6, 16)

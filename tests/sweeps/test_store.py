@@ -66,7 +66,9 @@ def test_two_versions_of_the_code_are_not_mixed(tmp_path, records):
 
 
 def test_the_frame_the_tables_and_the_records_say_the_same(tmp_path, records):
-    records = [record.replace(list=(1, 2), hole=None if at else 3) for at, record in enumerate(records)]
+    records = [
+        record.replace(list=(1, 2), hole=None if at else 3) for at, record in enumerate(records)
+    ]
     with Store(tmp_path) as store:
         for record in records:
             store.write(record)
@@ -76,7 +78,9 @@ def test_the_frame_the_tables_and_the_records_say_the_same(tmp_path, records):
     assert str(frame["hole"].dtype) == "Int64"
     assert as_records(frame) == records
     assert as_records(records) == records
-    assert as_records(frame[frame.draw > 1]) == [record.replace(hole=None) for record in records[2:]]
+    assert as_records(frame[frame.draw > 1]) == [
+        record.replace(hole=None) for record in records[2:]
+    ]
     plain = pd.read_parquet(tmp_path / "squares.parquet")
     assert set(plain.columns) == set(frame.columns)
     assert plain["list"].map(list).tolist() == [[1, 2]] * 4

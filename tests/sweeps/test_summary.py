@@ -20,7 +20,10 @@ def test_series_by_map_text_and_dimension(make_record):
     records.append(make_record(n=10, status="failed", value=None))
     raf, rf = sensitivity_series(records)
     assert (raf.map, raf.text, raf.d, raf.texts) == ("raf", "gaussian", 8, 4)
-    assert [(point.n, point.mean, point.draws) for point in raf.points] == [(10, 2.0, 2), (40, 1.0, 2)]
+    assert [(point.n, point.mean, point.draws) for point in raf.points] == [
+        (10, 2.0, 2),
+        (40, 1.0, 2),
+    ]
     assert raf.points[0].standard_deviation == pytest.approx(math.sqrt(2))
     assert raf.fit.exponent == pytest.approx(-0.5)
     assert rf.fit is None
@@ -57,7 +60,13 @@ def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_
 
 def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record):
     records = [
-        make_record(n=n, draw=draw, value=t * n ** (-t / 2), temperature=t, asked={"temperature": t, "steps": 9})
+        make_record(
+            n=n,
+            draw=draw,
+            value=t * n ** (-t / 2),
+            temperature=t,
+            asked={"temperature": t, "steps": 9},
+        )
         for t in (2.0, 0.5)
         for n in (10, 20, 40)
         for draw in (0, 1)
@@ -99,17 +108,39 @@ def test_the_words_follow_the_exponents_interval(exponent, error, words, interva
 
 
 def test_theory_stands_beside_the_exponent():
-    points = tuple(SizePoint(n, n**-0.6, 0.0, 3, predicted=n**-0.55, in_range=True) for n in (10, 100))
-    one = Series("rf", "gaussian", 8, points, PowerLaw(-0.6, 0.001, 1.0), 6, 10, True, predicted_of="a typical word")
+    points = tuple(
+        SizePoint(n, n**-0.6, 0.0, 3, predicted=n**-0.55, in_range=True) for n in (10, 100)
+    )
+    one = Series(
+        "rf",
+        "gaussian",
+        8,
+        points,
+        PowerLaw(-0.6, 0.001, 1.0),
+        6,
+        10,
+        True,
+        predicted_of="a typical word",
+    )
     (claim,) = claims([one])
-    assert claim.sentence.endswith("falls faster than 1/√n, exponent −0.60 (theory at these lengths: −0.55).")
+    assert claim.sentence.endswith(
+        "falls faster than 1/√n, exponent −0.60 (theory at these lengths: −0.55)."
+    )
     short = replace(one, points=(replace(points[0], in_range=False), points[1]))
-    assert "−0.55, not compared with measurements at all of these sizes)." in claims([short])[0].sentence
+    assert (
+        "−0.55, not compared with measurements at all of these sizes)."
+        in claims([short])[0].sentence
+    )
 
 
 def test_given_texts_are_draws_of_one_series(make_record):
     records = [
-        make_record(n=n, text="given", source=name, asked={"text": {"content": name}, "words": {"indices": [n - 1]}})
+        make_record(
+            n=n,
+            text="given",
+            source=name,
+            asked={"text": {"content": name}, "words": {"indices": [n - 1]}},
+        )
         for n, name in ((3, "one"), (3, "other"), (5, "third"))
     ]
     (one,) = sensitivity_series(records)

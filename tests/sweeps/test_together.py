@@ -5,7 +5,12 @@ import copy
 import pytest
 
 import wordsens as ws
-from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
+from wordsens.sweeps.measurement import (
+    SensitivityCell,
+    alike,
+    measure_sensitivities,
+    measure_sensitivity,
+)
 
 
 def attention_cells(score, **keys):
@@ -20,14 +25,20 @@ def attention_cells(score, **keys):
         "dtype": "float64",
     }
     return [
-        SensitivityCell.parse({**usual, **keys, "draw": draw, "seed": seed}) for draw in range(3) for seed in (0, 4)
+        SensitivityCell.parse({**usual, **keys, "draw": draw, "seed": seed})
+        for draw in range(3)
+        for seed in (0, 4)
     ]
 
 
 # From kink to kink of ReLU scores rounding decides where an ascent turns.
 @pytest.mark.parametrize(
     ("score", "keys", "close"),
-    [("softmax", {}, 1e-9), ("softmax", {"words": {"sample": 3}}, 1e-9), ("relu", {"heads": 2}, 1e-2)],
+    [
+        ("softmax", {}, 1e-9),
+        ("softmax", {"words": {"sample": 3}}, 1e-9),
+        ("relu", {"heads": 2}, 1e-2),
+    ],
     ids=str,
 )
 def test_cells_together_give_what_each_gives_alone(score, keys, close):
@@ -39,19 +50,28 @@ def test_cells_together_give_what_each_gives_alone(score, keys, close):
         for name in ("upper", "average", "radius"):
             assert together[name] == pytest.approx(alone[name], rel=1e-9), name
         assert together["arrays"]["words"].tolist() == alone["arrays"]["words"].tolist()
-        assert together["arrays"]["per_word"].numpy() == pytest.approx(alone["arrays"]["per_word"].numpy(), rel=close)
+        assert together["arrays"]["per_word"].numpy() == pytest.approx(
+            alone["arrays"]["per_word"].numpy(), rel=close
+        )
 
 
 def test_cells_that_differ_in_more_are_not_alike():
     first, *_ = attention_cells("softmax")
-    others = [attention_cells("softmax", **keys)[0] for keys in ({"n": 7}, {"radius": 1.0}, {"starts": 7})]
+    others = [
+        attention_cells("softmax", **keys)[0] for keys in ({"n": 7}, {"radius": 1.0}, {"starts": 7})
+    ]
     assert len({alike(cell) for cell in (first, *others)}) == 4
-    assert alike(SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}})) is None
+    assert (
+        alike(SensitivityCell.parse({"map": "rf", "n": 6, "d": 12, "text": {"kind": "gaussian"}}))
+        is None
+    )
 
 
 def test_texts_under_scores_that_may_differ_are_not_searched_as_one_problem():
     phi, rows = ws.RandomAttentionFeatures(12, "softmax", 0), ws.gaussian_text(6, 12).rows
     own = ws.RandomAttentionFeatures(12, copy.copy(phi.score), 1)
-    changes = [each.word_change(rows) for each in (phi, ws.RandomAttentionFeatures(12, "softmax", 1), own)]
+    changes = [
+        each.word_change(rows) for each in (phi, ws.RandomAttentionFeatures(12, "softmax", 1), own)
+    ]
     assert changes[0].alike(changes[1])
     assert not changes[0].alike(changes[2])

@@ -16,7 +16,9 @@ def _tokenizer(special, template=None):
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     if template is not None:
         numbers = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
-        inner.post_processor = processors.TemplateProcessing(single=template, special_tokens=numbers)
+        inner.post_processor = processors.TemplateProcessing(
+            single=template, special_tokens=numbers
+        )
     names = {"[UNK]": "unk_token", "[PAD]": "pad_token", "[CLS]": "cls_token", "[SEP]": "sep_token"}
     return PreTrainedTokenizerFast(
         tokenizer_object=inner,
@@ -36,9 +38,15 @@ def _saved(folder, kind, tokenizer):
     """The folder, with a random model of that kind and its tokenizer."""
     from transformers import AutoConfig, AutoModel
 
-    names = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "initializer_range": 0.5}
+    names = {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.5,
+    }
     torch.manual_seed(0)
-    AutoModel.from_config(AutoConfig.for_model(kind, **names, **SIZES[kind])).save_pretrained(folder)
+    AutoModel.from_config(AutoConfig.for_model(kind, **names, **SIZES[kind])).save_pretrained(
+        folder
+    )
     tokenizer.save_pretrained(folder)
     return folder
 

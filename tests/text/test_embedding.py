@@ -27,7 +27,9 @@ class TestRows:
         encoder = load_encoder("minilm")
         ids = encoder.tokenize("I love her much").ids
         with torch.no_grad():
-            expected = model(torch.tensor([ids]), output_hidden_states=True).hidden_states[0][0, 1:-1]
+            expected = model(torch.tensor([ids]), output_hidden_states=True).hidden_states[0][
+                0, 1:-1
+            ]
         (text,) = embed("I love her much", rescale=False)
         torch.testing.assert_close(text.rows.float(), expected, rtol=0, atol=1e-6)
         assert text.tokens == ("i", "love", "her", "much")
@@ -65,7 +67,9 @@ class TestPadding:
         with torch.no_grad():
             states = model(**padded, output_hidden_states=True).hidden_states
         for layer in (0, 2):
-            (text,) = embed("good film", bert, layer, special_tokens=True, max_words=8, pad_to=8, rescale=False)
+            (text,) = embed(
+                "good film", bert, layer, special_tokens=True, max_words=8, pad_to=8, rescale=False
+            )
             assert text.tokens == ("[CLS]", "good", "film", "[SEP]", *["[PAD]"] * 4)
             torch.testing.assert_close(text.rows.float(), states[layer][0], rtol=0, atol=1e-6)
 

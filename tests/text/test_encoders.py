@@ -47,7 +47,9 @@ def test_layer_k_is_hidden_state_k(folder, layer):
 @pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
 def test_a_batch_of_unequal_lengths_gives_what_single_texts_give(folder):
     encoder = load_encoder(str(folder))
-    inputs = [EncoderInput(encoder.tokenize(text).ids) for text in (SENTENCE, "good", "the film was bad")]
+    inputs = [
+        EncoderInput(encoder.tokenize(text).ids) for text in (SENTENCE, "good", "the film was bad")
+    ]
     for layer in range(encoder.layers + 1):
         together = encoder.encode(inputs, layer=layer)
         for text, rows in zip(inputs, together, strict=True):
@@ -131,7 +133,9 @@ def model_folder(tmp_path):
         "model.safetensors": "weights",
         "tokenizer.json": '{"a": 1}',
         "vocab.txt": "a",
-        "modules.json": json.dumps([{"path": "1_Pooling", "type": "Pooling"}, {"path": "", "type": "Transformer"}]),
+        "modules.json": json.dumps(
+            [{"path": "1_Pooling", "type": "Pooling"}, {"path": "", "type": "Transformer"}]
+        ),
         "1_Pooling/config.json": '{"a": 1}',
         "README.md": "read me",
         "other/notes.json": "{}",
@@ -143,7 +147,14 @@ def model_folder(tmp_path):
     return tmp_path
 
 
-DECIDING = ("config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "modules.json", "1_Pooling/config.json")
+DECIDING = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "vocab.txt",
+    "modules.json",
+    "1_Pooling/config.json",
+)
 
 
 @pytest.mark.parametrize("name", DECIDING)
@@ -151,7 +162,9 @@ def test_every_deciding_file_counts(model_folder, name):
     before = model_digest(str(model_folder))
     # Other bytes of the same number, and the old time of change put back.
     seen, content = (model_folder / name).stat(), (model_folder / name).read_bytes()
-    changed = content.replace(b"Pooling", b"POOLING") if name == "modules.json" else content.swapcase()
+    changed = (
+        content.replace(b"Pooling", b"POOLING") if name == "modules.json" else content.swapcase()
+    )
     (model_folder / name).write_bytes(changed.replace(b"1_POOLING", b"1_Pooling"))
     assert (model_folder / name).stat().st_size == seen.st_size
     os.utime(model_folder / name, ns=(seen.st_atime_ns, seen.st_mtime_ns))

@@ -51,7 +51,9 @@ def test_minilm_has_the_tokens_and_the_rows_of_transformers(encoders, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["\N{PILE OF POO} " * 5, "half of a pair: \ud83d", "good " * 511], ids=lambda text: ascii(text[:20])
+    "text",
+    ["\N{PILE OF POO} " * 5, "half of a pair: \ud83d", "good " * 511],
+    ids=lambda text: ascii(text[:20]),
 )
 def test_minilm_refuses_what_transformers_refuses(encoders, text):
     messages = []
@@ -63,7 +65,12 @@ def test_minilm_refuses_what_transformers_refuses(encoders, text):
 
 
 def test_files_of_minilm_without_weights_are_refused(tmp_path, monkeypatch):
-    shutil.copytree(minilm_folder(), tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(
+        minilm_folder(),
+        tmp_path,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("*.safetensors"),
+    )
     monkeypatch.setattr("wordsens.text.load.minilm_folder", lambda: tmp_path)
     with pytest.raises(InputError, match="no model 'minilm': it cannot be loaded on this machine"):
         MiniLM()

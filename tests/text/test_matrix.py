@@ -28,8 +28,12 @@ class TestTextMatrix:
         text = TextMatrix(rows(), tokens=("a", "b", "c", "d"), label=1, source="here")
         short = text.truncated(2, 2)
         assert (short.tokens, short.label, short.source) == (("a", "b"), 1, "here")
-        torch.testing.assert_close(short.rows.norm(dim=1), torch.full((2,), math.sqrt(2), dtype=torch.float64))
-        torch.testing.assert_close(short.rows[1] / short.rows[1].norm(), rows()[1, :2] / rows()[1, :2].norm())
+        torch.testing.assert_close(
+            short.rows.norm(dim=1), torch.full((2,), math.sqrt(2), dtype=torch.float64)
+        )
+        torch.testing.assert_close(
+            short.rows[1] / short.rows[1].norm(), rows()[1, :2] / rows()[1, :2].norm()
+        )
 
 
 class TestRequireRows:
@@ -37,7 +41,10 @@ class TestRequireRows:
     def test_no_nan_and_no_infinity(self, bad):
         broken = rows()
         broken[2, 1] = bad
-        assert refused(TextMatrix, broken) == "`rows` has NaN or infinity in row 2; every entry must be finite"
+        assert (
+            refused(TextMatrix, broken)
+            == "`rows` has NaN or infinity in row 2; every entry must be finite"
+        )
 
 
 class TestRescaleRows:
@@ -45,7 +52,9 @@ class TestRescaleRows:
     def test_rows_get_length_sqrt_d_and_keep_their_direction(self, n, d, seed, exponent):
         X = torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         scaled = rescale_rows(10.0**exponent * X)
-        torch.testing.assert_close(scaled, X * math.sqrt(d) / X.norm(dim=1, keepdim=True), rtol=1e-13, atol=1e-14)
+        torch.testing.assert_close(
+            scaled, X * math.sqrt(d) / X.norm(dim=1, keepdim=True), rtol=1e-13, atol=1e-14
+        )
 
 
 class TestAsTextMatrix:

@@ -29,13 +29,22 @@ def test_tuples_dicts_and_pairs_are_rows():
 
 def test_the_packages_own_are_the_default_and_keep_their_columns():
     own = ws.read_pairs()
-    assert [(pair.first, pair.columns["id"]) for pair in own] == [(pair.first, pair.id) for pair in ws.meaning_pairs()]
+    assert [(pair.first, pair.columns["id"]) for pair in own] == [
+        (pair.first, pair.id) for pair in ws.meaning_pairs()
+    ]
     assert ws.read_pairs(ws.meaning_pairs()) == own
-    lengths = {"question": "question", "sentence": "question", "paragraph": "paragraph", "page": "page"}
+    lengths = {
+        "question": "question",
+        "sentence": "question",
+        "paragraph": "paragraph",
+        "page": "page",
+    }
     assert [pair.length for pair in own] == [lengths[pair.length] for pair in ws.meaning_pairs()]
 
 
-@pytest.mark.parametrize(("value", "same"), [("yes", True), ("1", True), (1, True), ("False", False), (0, False)])
+@pytest.mark.parametrize(
+    ("value", "same"), [("yes", True), ("1", True), (1, True), ("False", False), (0, False)]
+)
 def test_same_may_be_told_in_many_ways(value, same):
     assert ws.read_pairs([("k", "a b", "a c", value)])[0].same is same
 
@@ -58,8 +67,14 @@ def test_the_words_that_changed(first, second, changed):
         ([], "`pairs` holds no pair; give rows of kind, first, second, same"),
         (["abcd"], "pair 0 must be a row of kind, first, second, same, not 'abcd'"),
         ([{"kind": "k", "first": "a", "second": "b"}], "pair 0 has no column 'same'"),
-        ([("k", "a", "b", False), ("k", "a", "a", False)], "pair 1: its two texts are equal ('a'); leave it out"),
-        ([("k", "a", "b", "maybe")], "pair 0: `same` (='maybe') must be true (a paraphrase) or false (an opposite)"),
+        (
+            [("k", "a", "b", False), ("k", "a", "a", False)],
+            "pair 1: its two texts are equal ('a'); leave it out",
+        ),
+        (
+            [("k", "a", "b", "maybe")],
+            "pair 0: `same` (='maybe') must be true (a paraphrase) or false (an opposite)",
+        ),
         ("nowhere.csv", "`pairs`: there is no file 'nowhere.csv'"),
         ("pairs.xlsx", "`pairs` (='pairs.xlsx') has an unknown extension; use one of .csv"),
     ],

@@ -53,7 +53,12 @@ def csv_of(*rows, delimiter=","):
     ("name", "content", "options", "documents"),
     [
         ("r.txt", "A film.\n\nVery good.", {}, [("A film.\n\nVery good.", None, "r.txt")]),
-        ("r.txt", "Good.<br /><br />Very<BR>good <b>film</b>", {}, [("Good.  Very good <b>film</b>", None, "r.txt")]),
+        (
+            "r.txt",
+            "Good.<br /><br />Very<BR>good <b>film</b>",
+            {},
+            [("Good.  Very good <b>film</b>", None, "r.txt")],
+        ),
         (
             "r.csv",
             csv_of(["id", "text", "label"], [1, 'a "good", film\nyes', "pos"], [2, ACCENTS, 0]),
@@ -74,10 +79,17 @@ def csv_of(*rows, delimiter=","):
             {"skip_empty": True},
             [("good", 1, "r.csv:2"), ("bad", -1, "r.csv:4")],
         ),
-        ("r.tsv", csv_of(["text", "label"], ["a, b", 1], delimiter="\t"), {}, [("a, b", 1, "r.tsv:2")]),
+        (
+            "r.tsv",
+            csv_of(["text", "label"], ["a, b", 1], delimiter="\t"),
+            {},
+            [("a, b", 1, "r.tsv:2")],
+        ),
         (
             "r.jsonl",
-            json.dumps({"text": "one\u2028two", "label": -1}) + "\n" + json.dumps({"text": ACCENTS}),
+            json.dumps({"text": "one\u2028two", "label": -1})
+            + "\n"
+            + json.dumps({"text": ACCENTS}),
             {},
             [("one\u2028two", -1, "r.jsonl:1"), (ACCENTS, None, "r.jsonl:2")],
         ),
@@ -112,21 +124,59 @@ def test_encodings(tmp_path, encoding):
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        *((f"r.{ending}", b"", {}, "is empty; give one with text") for ending in ("txt", "csv", "jsonl", "parquet")),
-        ("r.txt", " \n\n", {}, "r.txt: the text is empty; pass skip_empty=True to pass over empty texts"),
-        ("r.txt", b"\x00\x01\x02binary\x00", {}, "is not text in the encoding 'utf-8'; it looks binary"),
-        ("r.txt", b"d\xe9j\xe0 vu", {}, "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'"),
-        ("r.txt", "good film".encode("utf-16"), {}, "it looks like UTF-16, so pass encoding='utf-16'"),
+        *(
+            (f"r.{ending}", b"", {}, "is empty; give one with text")
+            for ending in ("txt", "csv", "jsonl", "parquet")
+        ),
+        (
+            "r.txt",
+            " \n\n",
+            {},
+            "r.txt: the text is empty; pass skip_empty=True to pass over empty texts",
+        ),
+        (
+            "r.txt",
+            b"\x00\x01\x02binary\x00",
+            {},
+            "is not text in the encoding 'utf-8'; it looks binary",
+        ),
+        (
+            "r.txt",
+            b"d\xe9j\xe0 vu",
+            {},
+            "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'",
+        ),
+        (
+            "r.txt",
+            "good film".encode("utf-16"),
+            {},
+            "it looks like UTF-16, so pass encoding='utf-16'",
+        ),
         ("r.txt", "good", {"encoding": "utf-9"}, "`encoding` (='utf-9') is not a text encoding"),
         ("r.txt", "good", {"limit": 0}, "`limit` (=0) must be a whole number, at least 1"),
         ("r.docx", "good", {}, "has an unknown extension; use one of .txt, .csv"),
-        ("r.csv", "text,label\ngood,five\n", {}, "r.csv:2: the label 'five' is not understood; use 1 and 0"),
-        ("r.csv", "a,b\nc,d\n", {}, "has no column 'text'; its columns are 'a', 'b'; name one with text_column"),
+        (
+            "r.csv",
+            "text,label\ngood,five\n",
+            {},
+            "r.csv:2: the label 'five' is not understood; use 1 and 0",
+        ),
+        (
+            "r.csv",
+            "a,b\nc,d\n",
+            {},
+            "has no column 'text'; its columns are 'a', 'b'; name one with text_column",
+        ),
         ("r.csv", "text,label\na,1\nb, c,1\n", {}, "line 3 of the file"),
         ("r.csv", 'text,label\n"good,1\nbad,0\n', {}, "is not valid CSV: unexpected end of data"),
         ("r.jsonl", '{"text": "good"}\n{"text": \n', {}, "is not valid JSON: "),
         ("r.jsonl", "[" * 200_000, {}, "is not valid JSON: "),
-        ("r.parquet", {"review": ["good"], "stars": [5]}, {}, "has no column 'text'; its columns are 'review'"),
+        (
+            "r.parquet",
+            {"review": ["good"], "stars": [5]},
+            {},
+            "has no column 'text'; its columns are 'review'",
+        ),
         ("r.parquet", "text,label\ngood,1\n", {}, "cannot be read as Parquet: "),
     ],
 )
@@ -152,7 +202,9 @@ def test_a_folder_gives_its_files_by_name(tmp_path):
 
 class TestParquet:
     def test_a_file_of_many_batches_is_streamed(self, tmp_path):
-        path = written(tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(3000)]})
+        path = written(
+            tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(3000)]}
+        )
         stream = stream_documents(path)
         assert texts_of(islice(stream, 2)) == ["text 0", "text 1"]
         assert texts_of(stream)[-1] == "text 2999"
@@ -162,12 +214,20 @@ class TestParquet:
 
         label = datasets.ClassLabel(names=["neg", "pos"])
         features = datasets.Features({"text": datasets.Value("string"), "label": label})
-        data = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [0, 1, -1]}, features=features)
+        data = datasets.Dataset.from_dict(
+            {"text": ["a", "b", "c"], "label": [0, 1, -1]}, features=features
+        )
         pq.write_table(data.data.table, tmp_path / "r.parquet")
         # -1 is `datasets`' way to say that there is no label; without the names it would read as negative.
-        assert [document.label for document in read_documents(tmp_path / "r.parquet")] == [-1, 1, None]
+        assert [document.label for document in read_documents(tmp_path / "r.parquet")] == [
+            -1,
+            1,
+            None,
+        ]
 
-    @pytest.mark.parametrize("damage", [lambda content: content[:-20], lambda content: content[:50] + bytes(9000)])
+    @pytest.mark.parametrize(
+        "damage", [lambda content: content[:-20], lambda content: content[:50] + bytes(9000)]
+    )
     def test_a_damaged_file(self, tmp_path, damage):
         path = written(tmp_path / "r.parquet", {"text": [f"text {n}" for n in range(2000)]})
         path.write_bytes(damage(path.read_bytes()))
@@ -198,13 +258,17 @@ class TestAclImdb:
     def test_what_is_not_there(self, reviews):
         assert "has no split 'dev'; its splits are test, train" in refusal(reviews, split="dev")
         (reviews / "test" / "neg" / "0_9.txt").unlink()
-        assert "holds no .txt file; give a folder with both pos and neg" in refusal(reviews, split="test")
+        assert "holds no .txt file; give a folder with both pos and neg" in refusal(
+            reviews, split="test"
+        )
 
 
 class TestLimitAndSample:
     @pytest.fixture
     def hundred(self, tmp_path):
-        return written(tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(100)]})
+        return written(
+            tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(100)]}
+        )
 
     def test_the_first_few(self, hundred):
         assert texts_of(read_documents(hundred, limit=2)) == ["text 0", "text 1"]
@@ -227,8 +291,13 @@ def test_the_sign_between_the_fields_is_read_from_the_file(tmp_path, sign):
 
 
 def test_a_file_without_a_header_is_noticed(tmp_path):
-    path = written(tmp_path / "r.csv", "The lift is not working today,0\nTurn it on right now please,1\n")
-    assert "reads as data, not as the name of a column; put a line such as text,label before it" in refusal(path)
+    path = written(
+        tmp_path / "r.csv", "The lift is not working today,0\nTurn it on right now please,1\n"
+    )
+    assert (
+        "reads as data, not as the name of a column; put a line such as text,label before it"
+        in refusal(path)
+    )
     with pytest.raises(InputError, match="reads as data"):
         text_column_of(path)
     named = read_documents(path, text_column="The lift is not working today", labels=False)
@@ -322,7 +391,10 @@ def hub(monkeypatch):
 class TestSaved:
     def test_one_data_set(self, tmp_path, quiet):
         data(["bad", "good"], [0, 1]).save_to_disk(tmp_path / "mine")
-        assert read_documents(tmp_path / "mine") == [Document("bad", -1, "mine:1"), Document("good", 1, "mine:2")]
+        assert read_documents(tmp_path / "mine") == [
+            Document("bad", -1, "mine:1"),
+            Document("good", 1, "mine:2"),
+        ]
         with pytest.raises(InputError, match=r"`split` \(='test'\) cannot be chosen"):
             read_documents(tmp_path / "mine", split="test")
 
@@ -330,8 +402,12 @@ class TestSaved:
         splits = datasets.DatasetDict(train=data(["good"], [1]), test=data(["bad"], [0]))
         splits.save_to_disk(tmp_path / "mine")
         assert read_documents(tmp_path / "mine") == [Document("good", 1, "mine/train:1")]
-        assert read_documents(tmp_path / "mine", split="test") == [Document("bad", -1, "mine/test:1")]
-        with pytest.raises(InputError, match="has no split 'dev'; its splits are test, train; name one with split"):
+        assert read_documents(tmp_path / "mine", split="test") == [
+            Document("bad", -1, "mine/test:1")
+        ]
+        with pytest.raises(
+            InputError, match="has no split 'dev'; its splits are test, train; name one with split"
+        ):
             read_documents(tmp_path / "mine", split="dev")
 
     def test_classes_that_are_no_sentiments(self, tmp_path, quiet):

@@ -62,7 +62,9 @@ def test_one_change_turns_the_first_text_into_the_second():
         if pair.kind not in {"role", "paraphrase"}:
             before, after = pair.changed
             places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", pair.first)
-            turned = {pair.first[: place.start()] + after + pair.first[place.end() :] for place in places}
+            turned = {
+                pair.first[: place.start()] + after + pair.first[place.end() :] for place in places
+            }
             assert pair.second in turned, pair.id
             assert len(before.split()) <= 4, pair.id
             assert len(after.split()) <= 4, pair.id
@@ -90,7 +92,11 @@ def test_statistics_are_those_of_the_file_as_it_was_read_last():
     assert len(NEAR_DUPLICATES) == 306
     assert Counter(pair.kind for pair in NEAR_DUPLICATES) == NEAR_KINDS
     assert Counter(pair.domain for pair in NEAR_DUPLICATES) == dict.fromkeys(DOMAINS, 51)
-    assert Counter(pair.length for pair in NEAR_DUPLICATES) == {"sentence": 280, "question": 20, "paragraph": 6}
+    assert Counter(pair.length for pair in NEAR_DUPLICATES) == {
+        "sentence": 280,
+        "question": 20,
+        "paragraph": 6,
+    }
     texts = [text for pair in NEAR_DUPLICATES for text in (pair.first, pair.second)]
     assert round(statistics.mean(len(text.split()) for text in texts), 2) == 9.39
     assert round(statistics.mean(map(shared_words, NEAR_DUPLICATES)), 3) == 0.678
@@ -99,7 +105,9 @@ def test_statistics_are_those_of_the_file_as_it_was_read_last():
 def test_every_pair_is_a_near_duplicate_of_its_own():
     texts = [text for pair in NEAR_DUPLICATES for text in (pair.first, pair.second)]
     assert len(set(texts)) == len(texts)
-    assert not set(texts) & {text for pair in ws.meaning_pairs() for text in (pair.first, pair.second)}
+    assert not set(texts) & {
+        text for pair in ws.meaning_pairs() for text in (pair.first, pair.second)
+    }
     assert all(pair.same and pair.first != pair.second for pair in NEAR_DUPLICATES)
     assert min(map(shared_words, NEAR_DUPLICATES)) >= 0.25
     assert len({pair.id for pair in NEAR_DUPLICATES}) == len(NEAR_DUPLICATES)

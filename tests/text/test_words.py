@@ -4,7 +4,14 @@ import unicodedata
 
 import pytest
 
-from wordsens.text.whole_words import first_words, reading_words, whole_words, without, word_spans, words_at
+from wordsens.text.whole_words import (
+    first_words,
+    reading_words,
+    whole_words,
+    without,
+    word_spans,
+    words_at,
+)
 
 SPACED = [
     "यह अच्छा नहीं है",
@@ -24,7 +31,9 @@ def test_words_between_blanks_are_whole(text):
     assert reading_words(text) == text.split()
 
 
-@pytest.mark.parametrize("text", [*SPACED, "สวัสดีชาวโลก นี่ไม่ดี", "မြန်မာစာ မကောင်းဘူး", "ភាសាខ្មែរ", "你好，世界！"])
+@pytest.mark.parametrize(
+    "text", [*SPACED, "สวัสดีชาวโลก นี่ไม่ดี", "မြန်မာစာ မကောင်းဘူး", "ភាសាខ្មែរ", "你好，世界！"]
+)
 def test_no_word_starts_with_a_mark_and_none_is_left_behind_without_it(text):
     spans = word_spans(text)
     assert spans
@@ -62,9 +71,16 @@ def test_words_are_matched_to_rows_by_their_place():
     assert [(word.text, word.start, word.rows) for word in words] == [
         ("the", 0, (1,)), ("lamp", 4, (2, 3)), ("the", 9, (4,)),
     ]  # fmt: skip
-    assert [None if word is None else word.rows for word in words_at(words, [(9, 12), (5, 8)])] == [(4,), None]
+    assert [None if word is None else word.rows for word in words_at(words, [(9, 12), (5, 8)])] == [
+        (4,),
+        None,
+    ]
     shared = whole_words("不喜欢", [(0, 1), (1, 3)], 0)
-    assert [(word.rows, word.shared) for word in shared] == [((0,), False), ((1,), True), ((1,), True)]
+    assert [(word.rows, word.shared) for word in shared] == [
+        ((0,), False),
+        ((1,), True),
+        ((1,), True),
+    ]
 
 
 def test_the_first_words_of_a_text():

@@ -28,7 +28,9 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
 
     Of the lean both the definition and what Stein's lemma makes of it, which is not 1 - E sum a²: .583, not .890 of 20.
     """
-    scores = torch.randn(100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores = torch.randn(
+        100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     weights = torch.softmax(math.sqrt(variance) * scores, dim=1)
     second, third, fourth = (weights.pow(power).sum(dim=1) for power in (2, 3, 4))
     products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
@@ -40,15 +42,22 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
 
 
 @pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (30, 0.3, 0.0)])
-@pytest.mark.parametrize(("score", "rows_of", "off"), [("softmax", exchangeable_rows, 0.03), ("relu", relu_rows, 0.05)])
+@pytest.mark.parametrize(
+    ("score", "rows_of", "off"), [("softmax", exchangeable_rows, 0.03), ("relu", relu_rows, 0.05)]
+)
 def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, rows_of, off):
     """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard errors.
 
     Without the spread, 20 % low at n = 120 under softmax.
     """
-    texts = [ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s) for s in range(20)]
+    texts = [
+        ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s)
+        for s in range(20)
+    ]
     maps = [ws.RandomAttentionFeatures(192, score=score, seed=seed) for seed in range(20)]
-    retained = torch.stack([phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)])
+    retained = torch.stack(
+        [phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)]
+    )
     error = 5 * float(retained.std()) / math.sqrt(len(retained))
     found = float(retained.mean())
     assert rows_of(n, 192, q, spread).retained == pytest.approx(found, abs=max(error, off * found))
@@ -58,16 +67,27 @@ def test_a_typical_word_and_the_largest_are_near_the_prediction():
     """S ‖phi(X)‖, which scatters less from text to text than S: within 5 % for one map and text, 20 words of 40."""
     n, d = 40, 192
     rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, seed=1)
-    found = ws.word_sensitivity(phi, rows, words=range(20), search="quick", certificate=False).per_word
+    found = ws.word_sensitivity(
+        phi, rows, words=range(20), search="quick", certificate=False
+    ).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
     norm = math.sqrt(n * exchangeable_rows(n, d, 0.0, 1.0).retained)
-    assert ws.theory.raf_sensitivity(n, d, words=1) * norm == pytest.approx(float(found.median()), rel=0.05)
-    assert ws.theory.raf_sensitivity(n, d, words=20) * norm == pytest.approx(float(found.max()), rel=0.05)
+    assert ws.theory.raf_sensitivity(n, d, words=1) * norm == pytest.approx(
+        float(found.median()), rel=0.05
+    )
+    assert ws.theory.raf_sensitivity(n, d, words=20) * norm == pytest.approx(
+        float(found.max()), rel=0.05
+    )
 
 
 def test_a_typical_word_of_rows_that_share_a_direction():
-    rows, phi = ws.correlated_text(40, 192, 0.3, seed=0).rows, ws.RandomAttentionFeatures(192, seed=0)
-    found = ws.word_sensitivity(phi, rows, words=range(8), search="quick", certificate=False).per_word.median()
+    rows, phi = (
+        ws.correlated_text(40, 192, 0.3, seed=0).rows,
+        ws.RandomAttentionFeatures(192, seed=0),
+    )
+    found = ws.word_sensitivity(
+        phi, rows, words=range(8), search="quick", certificate=False
+    ).per_word.median()
     sizes = ws.theory.raf_sensitivity(40, 192, mean_cosine=0.3, spread=0.0, words=1)
     assert sizes == pytest.approx(float(found), rel=0.08)
 
@@ -89,7 +109,11 @@ def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
 @pytest.mark.slow_cases("80-96-*", "20-96-*")
 @pytest.mark.parametrize(
     ("n", "d", "q", "at"),
-    [(20, 96, 0.0, Direction(0.5)), (80, 192, 0.3, Direction(0.6, 0.5)), (80, 96, 0.0, Direction(0.4, 0.0, 0.2, 1.1))],
+    [
+        (20, 96, 0.0, Direction(0.5)),
+        (80, 192, 0.3, Direction(0.6, 0.5)),
+        (80, 96, 0.0, Direction(0.4, 0.0, 0.2, 1.1)),
+    ],
 )
 def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
     """20,000 draws of (s, g), a fine grid of t and y, in NumPy; its standard error is below .5 %."""
@@ -112,14 +136,24 @@ def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
             psi = p**2 + (p - a) ** 2 * apart + 2 * p * (p - a) * along
             sup = np.maximum(sup, psi - (t - z) ** 2 * y / own)
         found.append(d * rest**2 * free * y + n * sup.mean())
-    assert Problem(rows, softmax_others(rows), None).least(at)[0] == pytest.approx(min(found), rel=0.015)
+    assert Problem(rows, softmax_others(rows), None).least(at)[0] == pytest.approx(
+        min(found), rel=0.015
+    )
 
 
 def steps(n: int, d: int, spread: float) -> Problem:
     """Rows that count one once t_j is past 1: no word of their own, nothing but who is drawn."""
     zero = torch.zeros(1, dtype=torch.float64)
     others = Others(
-        torch.ones(1, dtype=torch.float64), zero, zero, zero, lambda t: _drawn(t).unsqueeze(0), 0.0, 0.0, 4.0, (1, 1, 1)
+        torch.ones(1, dtype=torch.float64),
+        zero,
+        zero,
+        zero,
+        lambda t: _drawn(t).unsqueeze(0),
+        0.0,
+        0.0,
+        4.0,
+        (1, 1, 1),
     )
     return Problem(Rows(n, d, (0.0,), spread, 1.0, 0.0, 0.0), others, None)
 
@@ -138,17 +172,24 @@ def test_gordons_problem_bounds_the_expected_largest_over_the_ball(independent_r
     stream = torch.Generator().manual_seed(0)
     angles = torch.linspace(0, 2 * math.pi, 241, dtype=torch.float64)
     circle = torch.stack([angles.cos(), angles.sin()])
-    ball = torch.cat([length * circle for length in torch.linspace(0.2, 1, 9).double()], dim=1) * math.sqrt(d)
+    ball = torch.cat(
+        [length * circle for length in torch.linspace(0.2, 1, 9).double()], dim=1
+    ) * math.sqrt(d)
     found = []
     for _ in range(400):
-        weight = torch.randn(n if not independent_rows else d, d, generator=stream, dtype=torch.float64) / math.sqrt(d)
+        weight = torch.randn(
+            n if not independent_rows else d, d, generator=stream, dtype=torch.float64
+        ) / math.sqrt(d)
         if independent_rows:
-            weight = torch.randn(n, d, generator=stream, dtype=torch.float64) @ weight / math.sqrt(d)
+            weight = (
+                torch.randn(n, d, generator=stream, dtype=torch.float64) @ weight / math.sqrt(d)
+            )
         found.append(_drawn(weight @ ball).square().sum(dim=0).max())
     values = torch.stack(found)
     problem = steps(n, d, 1.0 if independent_rows else 0.0)
     directions = [
-        Direction(0.0, 0.0, 0.0, alpha) for alpha in ((0.7, 0.9, 1.0, 1.2, 1.4, 1.7) if independent_rows else (1.0,))
+        Direction(0.0, 0.0, 0.0, alpha)
+        for alpha in ((0.7, 0.9, 1.0, 1.2, 1.4, 1.7) if independent_rows else (1.0,))
     ]
     bound = max(problem.least(at)[0] for at in directions)
     assert float(values.mean()) <= bound + 4 * float(values.std()) / math.sqrt(len(values))
@@ -169,7 +210,10 @@ def test_a_texts_own_gram_matrix_says_what_attention_keeps_of_it():
     """40 maps of one text with repeated rows: E ‖phi(X)‖² within five standard errors, and within 5 % of the mean."""
     rows = ws.correlated_text(24, 48, 0.2, seed=1).rows[torch.arange(40) % 24]
     retained = torch.stack(
-        [ws.RandomAttentionFeatures(48, seed=seed)(rows).square().sum() / (48 * 40) for seed in range(40)]
+        [
+            ws.RandomAttentionFeatures(48, seed=seed)(rows).square().sum() / (48 * 40)
+            for seed in range(40)
+        ]
     )
     error = 5 * float(retained.std()) / math.sqrt(len(retained))
     typical, *others = text_rows(rows @ rows.T / 48, 48)

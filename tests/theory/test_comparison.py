@@ -26,7 +26,9 @@ def problem(n: int, d: int, q: float, spread: float) -> Problem:
 
 def relu_problem(n: int, d: int, q: float, spread: float) -> Problem:
     rows = relu_rows(n, d, q, spread)
-    return Problem(rows, relu_others(rows), lambda at: relu_self_row(rows, at.c, at.lowered), lowers=True)
+    return Problem(
+        rows, relu_others(rows), lambda at: relu_self_row(rows, at.c, at.lowered), lowers=True
+    )
 
 
 def plain(one: Problem, at: Direction) -> float:
@@ -49,14 +51,21 @@ def plain(one: Problem, at: Direction) -> float:
     alone, twice = 1 - f**2, (2 * z)[..., None] * t
     own_z = math.sqrt(rest * rows.d) * at.b * rows.word + own.scatter * g
     own_t = np.linspace(own_z.min(), own_z.max() + 2.5 * farthest, 900)
-    own_psi, own_far = own.change(torch.from_numpy(own_t)).numpy(), (own_t - own_z[:, None]) ** 2 / own.ease
+    own_psi, own_far = (
+        own.change(torch.from_numpy(own_t)).numpy(),
+        (own_t - own_z[:, None]) ** 2 / own.ease,
+    )
 
     def inner(log: float) -> float:
         y = math.exp(log)
         sums = twice * (y / alone)[..., None]
         sums += (psi - y / alone * t**2)[:, None]
         others_part = others.weights.numpy() @ (sums.max(axis=-1) - y / alone * z**2) @ law
-        return y * (rows.d * rest * free - own.paid) + rows.n * others_part + (own_psi - y * own_far).max(axis=-1) @ law
+        return (
+            y * (rows.d * rest * free - own.paid)
+            + rows.n * others_part
+            + (own_psi - y * own_far).max(axis=-1) @ law
+        )
 
     if rows.d * rest * free <= own.paid:
         return -math.inf
@@ -77,7 +86,9 @@ def test_the_best_direction_is_that_of_a_plain_search(n, d, q, spread):
 
     simplex = np.vstack([shares, shares + 0.15 * np.eye(len(shares))])
     search = {"initial_simplex": simplex, "maxfev": 70, "xatol": 5e-3, "fatol": 1e-5 * n}
-    assert found.value == pytest.approx(-minimize(loss, shares, method="Nelder-Mead", options=search).fun, rel=2e-4)
+    assert found.value == pytest.approx(
+        -minimize(loss, shares, method="Nelder-Mead", options=search).fun, rel=2e-4
+    )
 
 
 def test_the_best_direction_under_relu_is_that_of_a_plain_search():
@@ -106,11 +117,18 @@ def test_slopes_are_those_of_differences(at):
     inner = one.at(at, 0.3)
     slopes = one.slope(at, inner)
     for name, slope in slopes.items():
-        ends = [one.at(Direction(**{**vars(at), name: getattr(at, name) + sign * step}), 0.3).value for sign in (1, -1)]
-        assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(slope, abs=0.04 * max(map(abs, slopes.values())))
+        ends = [
+            one.at(Direction(**{**vars(at), name: getattr(at, name) + sign * step}), 0.3).value
+            for sign in (1, -1)
+        ]
+        assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(
+            slope, abs=0.04 * max(map(abs, slopes.values()))
+        )
     budget = 192 * at.rest * at.free(one.rows)
     values = [one.at(at, 0.3 * (1 + sign * step)).value for sign in (1, -1)]
-    assert (values[0] - values[1]) / (2 * step * 0.3) == pytest.approx(inner.slope, abs=0.01 * budget)
+    assert (values[0] - values[1]) / (2 * step * 0.3) == pytest.approx(
+        inner.slope, abs=0.01 * budget
+    )
 
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
@@ -124,7 +142,9 @@ def on_nodes(function, s_count=25, g_count=33):
 @pytest.mark.parametrize(("bend", "weight"), [(0.0, 1.0), (0.3, 1.0), (1.0, 0.5)])
 def test_products_and_squares_are_in_closed_form(bend, weight):
     """F = w s g + b s²: q(rho) = rho, so the integral of 4 b² rho + w² q is 2 b² + w² / 2; alone the first is 2 b²."""
-    apart, together = overlapping_variance(on_nodes(lambda s, g: weight * s * g + bend * s**2 + 0 * g), ONE, weight**2)
+    apart, together = overlapping_variance(
+        on_nodes(lambda s, g: weight * s * g + bend * s**2 + 0 * g), ONE, weight**2
+    )
     assert apart == pytest.approx(2 * bend**2, abs=2e-3)
     assert together == pytest.approx(2 * bend**2 + weight**2 / 2, abs=3e-3)
 
@@ -149,7 +169,9 @@ def test_linear_rows_scatter_over_words_as_drawn_matrices_say(n, d):
         found.append(float((math.sqrt(d) * torch.linalg.vector_norm(words @ U, dim=1)).var()))
     # At the price y = sqrt(n / d) / 2 a row's supremum is s g + s² / (4 y).
     bend = math.sqrt(d / n) / 2
-    apart, together = overlapping_variance(on_nodes(lambda s, g: s * g + bend * s**2 + 0 * g), ONE, 1.0)
+    apart, together = overlapping_variance(
+        on_nodes(lambda s, g: s * g + bend * s**2 + 0 * g), ONE, 1.0
+    )
     assert n * together == pytest.approx(sum(found) / 10, rel=0.06)
     assert n * apart < 0.95 * n * together
 

@@ -39,5 +39,7 @@ def test_the_mean_cosine_is_that_of_the_rows():
 
 
 def test_a_map_that_no_theorem_speaks_of_says_so():
-    (only,) = ws.theory.check_conditions(ws.FunctionFeatures(lambda X: X), torch.ones(3, 2, dtype=torch.float64))
+    (only,) = ws.theory.check_conditions(
+        ws.FunctionFeatures(lambda X: X), torch.ones(3, 2, dtype=torch.float64)
+    )
     assert only.holds is False

@@ -17,7 +17,9 @@ def test_uniform_attention_has_a_closed_form():
     before = gram.trace() + n * gram.mean()
     radius = 3.0
     expected = math.sqrt(radius**2 / d * (1 + 1 / n) / before)
-    assert average_by_layer(phi, text, 2, radius, paths=1).item() == pytest.approx(expected, rel=1e-6)
+    assert average_by_layer(phi, text, 2, radius, paths=1).item() == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 KINDS = [
@@ -46,7 +48,9 @@ def test_the_law_is_that_of_random_weights(kind):
         delta = torch.randn(d, generator=moved, dtype=torch.float64)
         other[word] += math.sqrt(d) * delta / delta.norm()
         pairs = zip(phi.states(text)[1:], phi.states(other)[1:], strict=True)
-        changes.append([((after - before).norm() / before.norm()).item() for before, after in pairs])
+        changes.append(
+            [((after - before).norm() / before.norm()).item() for before, after in pairs]
+        )
     measured = torch.tensor(changes, dtype=torch.float64)
     predicted = average_by_layer(phi, text, word, paths=120)
     # The scatter of a path is that of a draw of weights.
@@ -57,8 +61,13 @@ def test_the_law_is_that_of_random_weights(kind):
 def test_attention_alone_changes_no_more_once_its_rows_are_equal():
     """docs/theory/depth.md, proposition 1, for the witness of a search and for random moves, every l <= m."""
     n, d, depth, rounding = 8, 24, 6, 1e-10
-    phi, text = ws.RandomTransformer(d, depth, residual=False, norm=None, seed=4), ws.gaussian_text(n, d, seed=5).rows
-    witness = ws.word_sensitivity(phi, text, [3], search="quick", certificate=False).perturbations[0]
+    phi, text = (
+        ws.RandomTransformer(d, depth, residual=False, norm=None, seed=4),
+        ws.gaussian_text(n, d, seed=5).rows,
+    )
+    witness = ws.word_sensitivity(phi, text, [3], search="quick", certificate=False).perturbations[
+        0
+    ]
     stream = torch.Generator().manual_seed(6)
     for delta in (witness, torch.randn(d, generator=stream, dtype=torch.float64)):
         other = text.clone()
@@ -67,12 +76,18 @@ def test_attention_alone_changes_no_more_once_its_rows_are_equal():
         # Distances shrink at least as the weights' least share says, whatever the text in the ball.
         longest = max(rows[0].norm(dim=1).max() for rows in (before, after))
         for layer, weights in enumerate(phi.layers):
-            share = torch.exp(-2 * longest.square() * torch.linalg.matrix_norm(weights.scores[0], 2) / d**0.5)
+            share = torch.exp(
+                -2 * longest.square() * torch.linalg.matrix_norm(weights.scores[0], 2) / d**0.5
+            )
             for rows in (before, after):
-                apart, next_apart = (torch.cdist(rows[at], rows[at]).max() for at in (layer, layer + 1))
+                apart, next_apart = (
+                    torch.cdist(rows[at], rows[at]).max() for at in (layer, layer + 1)
+                )
                 assert next_apart <= (1 - share) * apart + rounding
         for layer in range(1, depth + 1):
             apart = sum(torch.cdist(rows[layer], rows[layer]).max() for rows in (before, after))
             means = n**0.5 * (after[layer].mean(dim=0) - before[layer].mean(dim=0)).norm()
             for later in range(layer, depth + 1):
-                assert ((after[later] - before[later]).norm() - means).abs() <= n**0.5 * apart + rounding
+                assert (
+                    (after[later] - before[later]).norm() - means
+                ).abs() <= n**0.5 * apart + rounding

@@ -26,7 +26,9 @@ def random_problem(stream, n, d, mask, summed):
     size = 10 ** (2 * torch.rand(3, generator=stream, dtype=torch.float64) - 1)
     heads = (2,) if summed else ()
     matrices = [gaussian(stream, *heads, d, d) for _ in range(4 if summed else 3)]
-    phi = ws.AttentionFeatures(size[0] * matrices[0], matrices[1], size[1] * matrices[2], *matrices[3:], mask=mask)
+    phi = ws.AttentionFeatures(
+        size[0] * matrices[0], matrices[1], size[1] * matrices[2], *matrices[3:], mask=mask
+    )
     return phi, size[2] * gaussian(stream, n, d)
 
 
@@ -45,7 +47,9 @@ def test_no_jacobian_exceeds_a_bound(n, d, mask, summed):
         moved[1] += radius * torch.nn.functional.normalize(gaussian(stream, d), dim=0)
         at_text, on_ball = (ws.theory.lipschitz_bounds(phi, X, radius=r) for r in (0, radius))
         here, there = (jacobian(phi, rows) for rows in (X, moved))
-        norm, beside = (float(torch.linalg.matrix_norm(matrix.flatten(1), ord=2)) for matrix in (here, there))
+        norm, beside = (
+            float(torch.linalg.matrix_norm(matrix.flatten(1), ord=2)) for matrix in (here, there)
+        )
         word = float(torch.linalg.matrix_norm(here[:, 0], ord=2))
         for local, whole in zip(at_text, on_ball, strict=True):
             assert word <= norm * ROUNDED <= local.value * ROUNDED**2
@@ -101,7 +105,10 @@ def test_worst_texts_grow_like_the_root_of_n_and_random_ones_do_not():
 
 def test_an_example_by_hand():
     """X = I, A = ln 3 I: the scores are ln 3 on the diagonal, the weights 3/4 there and 1/4 beside it."""
-    head, X = HeadWeights(2 * math.log(3) * torch.eye(2, dtype=torch.float64), 2.0), torch.eye(2, dtype=torch.float64)
+    head, X = (
+        HeadWeights(2 * math.log(3) * torch.eye(2, dtype=torch.float64), 2.0),
+        torch.eye(2, dtype=torch.float64),
+    )
     assert castin_constant(head, 2, 1.0) == pytest.approx(math.sqrt(3 * (9 * math.log(3) ** 2 + 2)))
     # ‖P‖_F = sqrt(2 (9 + 1) / 16), ‖X A‖_F = sqrt(2) ln 3, ‖A x_l‖ = ln 3.
     expected = math.sqrt(5) / 2 + (math.sqrt(2) + 1) * math.log(3)

@@ -27,7 +27,9 @@ def test_a_mean_cosine_that_is_mere_noise_counts_as_none():
     found = ws.theory.predict(ws.RandomAttentionFeatures(48), rows, words=1)
     assert found.value == ws.theory.raf_sensitivity(20, 48, words=1)
     assert (found.of, found.kind) == ("a typical word", "upper in the limit, for idealised rows")
-    assert ws.theory.predict(ws.RandomAttentionFeatures(48), rows).value == ws.theory.raf_sensitivity(20, 48)
+    assert ws.theory.predict(
+        ws.RandomAttentionFeatures(48), rows
+    ).value == ws.theory.raf_sensitivity(20, 48)
 
 
 @pytest.mark.parametrize(
@@ -58,12 +60,17 @@ def test_other_maps_get_none(phi):
         (lambda: ws.theory.rf_sensitivity(20, 64, depth=16), "depth = 16"),
         (lambda: ws.theory.raf_sensitivity(8, 192), "n = 8"),
         (lambda: ws.theory.raf_sensitivity(20, 192, mean_cosine=0.9), "mean cosine = 0.9"),
-        (lambda: ws.theory.raf_sensitivity(20, 192, score="relu", spread=0.0), "spread of cosines = 0"),
+        (
+            lambda: ws.theory.raf_sensitivity(20, 192, score="relu", spread=0.0),
+            "spread of cosines = 0",
+        ),
         (lambda: ws.theory.raf_sensitivity_of_text(ws.gaussian_text(20, 48, seed=0)), "d = 48"),
     ],
 )
 def test_a_number_outside_the_measured_sizes_is_warned_of(predicted, size):
-    with pytest.warns(ws.theory.PredictionWarning, match=f"error of this prediction is not known.*{size}"):
+    with pytest.warns(
+        ws.theory.PredictionWarning, match=f"error of this prediction is not known.*{size}"
+    ):
         assert isinstance(predicted(), float)
 
 
@@ -72,4 +79,6 @@ def test_inside_them_and_from_predict_there_is_no_warning():
     assert ws.theory.rf_sensitivity(20, 96) > 0
     assert ws.theory.rf_sensitivity(20, 64, depth=8) > 0
     assert ws.theory.raf_sensitivity(20, 192) > 0
-    assert not ws.theory.predict(ws.DeepRandomFeatures(20, 16, 8), ws.gaussian_text(20, 16, seed=0)).in_range
+    assert not ws.theory.predict(
+        ws.DeepRandomFeatures(20, 16, 8), ws.gaussian_text(20, 16, seed=0)
+    ).in_range

@@ -26,7 +26,9 @@ def moments(first, second, correlation):
 
 @pytest.mark.parametrize(("depth", "scaled"), [(1, 0.986), (2, 0.973), (4, 0.947), (8, 0.899)])
 def test_relu_at_fifty_words_has_the_known_values(depth, scaled):
-    assert ws.theory.rf_sensitivity_infinite_width(50, depth) * math.sqrt(50) == pytest.approx(scaled, abs=5e-4)
+    assert ws.theory.rf_sensitivity_infinite_width(50, depth) * math.sqrt(50) == pytest.approx(
+        scaled, abs=5e-4
+    )
 
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
@@ -34,7 +36,10 @@ def test_the_kernel_agrees_with_monte_carlo(activation):
     """500,000 pairs of fixed seed; with another one, outside five standard errors with probability below 1e-6."""
     law, pair = activation_named(activation), moments(0.8, 1.7, -0.4)
     z = torch.randn(2, 500_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    first, second = math.sqrt(0.8) * z[0], math.sqrt(1.7) * (-0.4 * z[0] + math.sqrt(1 - 0.16) * z[1])
+    first, second = (
+        math.sqrt(0.8) * z[0],
+        math.sqrt(1.7) * (-0.4 * z[0] + math.sqrt(1 - 0.16) * z[1]),
+    )
     products = law(first) * law(second)
     error = float(products.std()) / math.sqrt(len(products))
     assert float(dual_kernel(law, pair)) == pytest.approx(float(products.mean()), abs=5 * error)
@@ -43,9 +48,16 @@ def test_the_kernel_agrees_with_monte_carlo(activation):
 @pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.5, 0.99])
 def test_quadrature_agrees_with_the_closed_forms(correlation):
     pair = moments(1.0, 1.3, correlation)
-    for name, tolerance in (("erf", 1e-7), ("identity", 1e-11), ("relu", 5e-3), ("leaky_relu", 5e-3)):
+    for name, tolerance in (
+        ("erf", 1e-7),
+        ("identity", 1e-11),
+        ("relu", 5e-3),
+        ("leaky_relu", 5e-3),
+    ):
         law = activation_named(name)
-        assert float(quadrature_kernel(law, pair)) == pytest.approx(float(dual_kernel(law, pair)), abs=tolerance)
+        assert float(quadrature_kernel(law, pair)) == pytest.approx(
+            float(dual_kernel(law, pair)), abs=tolerance
+        )
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -63,7 +75,9 @@ def test_a_wide_layer_changes_as_the_kernel_says(depth):
     for seed in range(8):
         phi = ws.DeepRandomFeatures(n, d, depth, width, seed=seed, dtype=torch.float32)
         base, changed = phi(rows), phi(moved)
-        found.append(float(torch.linalg.vector_norm(changed - base) / torch.linalg.vector_norm(base)))
+        found.append(
+            float(torch.linalg.vector_norm(changed - base) / torch.linalg.vector_norm(base))
+        )
     found = torch.tensor(found)
     error = float(found.std()) / math.sqrt(len(found))
     assert orthogonal_change(n, depth) == pytest.approx(float(found.mean()), abs=5 * error)
@@ -71,7 +85,9 @@ def test_a_wide_layer_changes_as_the_kernel_says(depth):
 
 
 def test_a_linear_map_moves_by_the_share_of_one_word():
-    assert ws.theory.rf_sensitivity_infinite_width(16, 3, activation="identity") == pytest.approx(0.25, rel=1e-9)
+    assert ws.theory.rf_sensitivity_infinite_width(16, 3, activation="identity") == pytest.approx(
+        0.25, rel=1e-9
+    )
 
 
 def test_what_is_not_a_size_is_refused():
@@ -88,7 +104,11 @@ def test_one_layer_has_the_marchenko_pastur_edge(dimension, width):
     linear = jacobian_edge(activation_named("identity"), depth=1, dimension=dimension, width=width)
     assert linear.value == pytest.approx((1 + math.sqrt(dimension / width)) ** 2, rel=1e-9)
     # Johnstone (2001): the Tracy-Widom scale of a Wishart matrix with `width` samples, over `width`.
-    scale = (math.sqrt(width) + math.sqrt(dimension)) * (width**-0.5 + dimension**-0.5) ** (1 / 3) / width
+    scale = (
+        (math.sqrt(width) + math.sqrt(dimension))
+        * (width**-0.5 + dimension**-0.5) ** (1 / 3)
+        / width
+    )
     assert linear.scale == pytest.approx(scale, rel=1e-4)
 
 
@@ -109,7 +129,9 @@ def test_the_edge_agrees_with_products_of_random_matrices(activation):
     assert math.sqrt(edge.largest_of(1)) == pytest.approx(sum(found) / len(found), rel=0.03)
 
 
-@pytest.mark.parametrize(("probability", "quantile"), [(0.05, -3.1808), (0.5, -1.2686), (0.95, 0.9793), (0.99, 2.0234)])
+@pytest.mark.parametrize(
+    ("probability", "quantile"), [(0.05, -3.1808), (0.5, -1.2686), (0.95, 0.9793), (0.99, 2.0234)]
+)
 def test_tracy_widom_quantiles_are_those_of_the_tables(probability, quantile):
     assert tracy_widom_quantile(probability) == pytest.approx(quantile, abs=0.02)
 
@@ -120,7 +142,9 @@ def measured(n, d, *, width, depth, activation, seeds, words):
         phi = ws.DeepRandomFeatures(n, d, depth, width, activation, "dense", seed)
         rows = ws.gaussian_text(n, d, seed=seed).rows
         found.append(
-            ws.word_sensitivity(phi, rows, words=range(words), search=ws.SearchPlan(starts=3, steps=100)).per_word
+            ws.word_sensitivity(
+                phi, rows, words=range(words), search=ws.SearchPlan(starts=3, steps=100)
+            ).per_word
         )
     return float(torch.cat(found).mean())
 
@@ -151,7 +175,9 @@ def test_the_largest_over_all_words_is_predicted_too():
         phi = ws.RandomFeatures(n, d, seed=seed)
         found.append(
             ws.word_sensitivity(
-                phi, ws.gaussian_text(n, d, seed=seed).rows, search=ws.SearchPlan(starts=3, steps=60)
+                phi,
+                ws.gaussian_text(n, d, seed=seed).rows,
+                search=ws.SearchPlan(starts=3, steps=60),
             ).value
         )
     assert ws.theory.rf_sensitivity(n, d) == pytest.approx(sum(found) / len(found), rel=0.03)

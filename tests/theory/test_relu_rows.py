@@ -9,14 +9,20 @@ import wordsens as ws
 from wordsens.theory.rows import relu_moments, relu_rows, relu_self_row
 
 
-@pytest.mark.parametrize(("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)])
+@pytest.mark.parametrize(
+    ("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)]
+)
 def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
     """100,000 rows of seed 0; with another one, outside five standard errors with probability below 1e-6."""
-    scores = torch.randn(100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores = torch.randn(
+        100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     positive = (shift + math.sqrt(variance) * scores).clamp(min=0)
     weights = positive / positive.sum(dim=1, keepdim=True).clamp(min=1e-300)
     products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
-    for found, ours in zip((weights.square().sum(dim=1), products), relu_moments(n, shift, variance), strict=True):
+    for found, ours in zip(
+        (weights.square().sum(dim=1), products), relu_moments(n, shift, variance), strict=True
+    ):
         error = float(found.std()) / math.sqrt(len(found))
         assert ours == pytest.approx(float(found.mean()), abs=5 * error)
 
@@ -37,24 +43,34 @@ def test_row_i_agrees_with_plain_sampling(lowered):
     taken = after.clamp(min=0, max=cut)
     paid = taken.square().sum(dim=1)
     assert row.paid == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
-    of_word = (1 + c) * before[:200].unsqueeze(2) + math.sqrt(1 - c**2) * torch.linspace(-3, 3, 13).double()
+    of_word = (1 + c) * before[:200].unsqueeze(2) + math.sqrt(1 - c**2) * torch.linspace(
+        -3, 3, 13
+    ).double()
     law = torch.exp(-(torch.linspace(-3, 3, 13).double() ** 2) / 2)
     expected = of_word.clamp(min=0, max=cut) ** 2 @ (law / law.sum())
     cheaper = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered, deviations=1.0)
-    assert (row.paid - cheaper.paid) ** 2 == pytest.approx(float(expected.var()) * n, rel=0.05, abs=1e-9)
+    assert (row.paid - cheaper.paid) ** 2 == pytest.approx(
+        float(expected.var()) * n, rel=0.05, abs=1e-9
+    )
     rest, old = after.clamp(min=0) - taken, before.clamp(min=0)
     for itself in (-1.0, 40.0, 160.0):
         total = rest.sum(dim=1, keepdim=True) + max(itself, 0.0)
         weights = rest / total.clamp(min=1e-300)
         share = max(itself, 0.0) / total.squeeze(1).clamp(min=1e-300)
-        moved = (weights - old / old.sum(dim=1, keepdim=True)).square().sum(dim=1) + share**2 * length
+        moved = (weights - old / old.sum(dim=1, keepdim=True)).square().sum(
+            dim=1
+        ) + share**2 * length
         if float(total.min()) > 0:
-            assert float(row.change(torch.tensor([itself]).double())) == pytest.approx(float(moved.mean()), rel=0.03)
+            assert float(row.change(torch.tensor([itself]).double())) == pytest.approx(
+                float(moved.mean()), rel=0.03
+            )
 
 
 def test_rows_that_share_a_direction_lower_their_scores_together():
     """At mean cosine q all scores follow one direction, which is cheaper than each by itself."""
-    apart, together = (relu_self_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3))
+    apart, together = (
+        relu_self_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3)
+    )
     assert together < apart / 4
 
 
@@ -62,11 +78,16 @@ def test_rows_that_share_a_direction_lower_their_scores_together():
 @pytest.mark.parametrize(("n", "d", "tolerance"), [(40, 192, 0.05), (120, 92, 0.1)])
 def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance):
     """S ‖phi(X)‖ of 20 words of one map and text. At n = 120, d = 92 rows can be left to their word nearly never."""
-    rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, score="relu", seed=1)
+    rows, phi = (
+        ws.gaussian_text(n, d, seed=1).rows,
+        ws.RandomAttentionFeatures(d, score="relu", seed=1),
+    )
     found = ws.word_sensitivity(phi, rows, words=range(20), certificate=False).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
     norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).retained)
-    typical, largest = (ws.theory.raf_sensitivity(n, d, score="relu", words=words) * norm for words in (1, 20))
+    typical, largest = (
+        ws.theory.raf_sensitivity(n, d, score="relu", words=words) * norm for words in (1, 20)
+    )
     assert typical == pytest.approx(float(found.median()), rel=tolerance)
     assert largest == pytest.approx(float(found.max()), rel=tolerance)
 

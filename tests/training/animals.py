@@ -24,7 +24,11 @@ PAIRS = [
         ("wording", text, f"Inside that {place} one sees a {animal} now.", True),
     )
 ]
-TEXTS = [f"The {animal} was in the {place} before noon. It can sleep there." for animal in ANIMALS for place in PLACES]
+TEXTS = [
+    f"The {animal} was in the {place} before noon. It can sleep there."
+    for animal in ANIMALS
+    for place in PLACES
+]
 
 
 def tiny_model(folder):
@@ -37,13 +41,18 @@ def tiny_model(folder):
                     for word in re.findall(r"\w+|[^\w\s]", text.lower())})  # fmt: skip
     vocabulary = {token: number for number, token in enumerate([*BERT.values(), *words])}
     made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    made.normalizer, made.pre_tokenizer = (
+        normalizers.BertNormalizer(),
+        pre_tokenizers.BertPreTokenizer(),
+    )
     made.post_processor = framed(made, "[CLS] $A [SEP]")
     plain = folder.with_name(f"{folder.name}-plain")
     fast(made, **BERT, model_max_length=64).save_pretrained(plain)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **SIZES)
+        config = transformers.BertConfig(
+            vocab_size=len(vocabulary), max_position_embeddings=64, **SIZES
+        )
         transformers.BertModel(config).save_pretrained(plain)
     modules = [Transformer(str(plain)), Pooling(SIZES["hidden_size"])]
     SentenceTransformer(modules=modules, device="cpu").save(str(folder))

@@ -50,7 +50,9 @@ def test_the_table_has_every_kind_and_recall_with_intervals(tuned):
 def test_the_tuned_model_has_the_form_of_the_first(tuned, model):
     _, out = tuned
     first, second = load(model), load(out)
-    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (first, second)]
+    shapes = [
+        {name: value.shape for name, value in each.state_dict().items()} for each in (first, second)
+    ]
     assert shapes[0] == shapes[1]
     assert {path.name for path in out.iterdir()} == {path.name for path in model.iterdir()}
     assert not out.with_name("tuned.checkpoints").exists()
@@ -70,7 +72,9 @@ def test_the_files_have_ordinary_permissions(tuned, tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode), path
 
 
-def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weights(tuned, model, tmp_path):
+def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weights(
+    tuned, model, tmp_path
+):
     def stop(now, share):
         if now == "training" and share > 0.7:
             raise KeyboardInterrupt
@@ -89,7 +93,9 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
         torch.testing.assert_close(value, load(tuned[1]).state_dict()[name])
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # peft asks for it
+@pytest.mark.filterwarnings(
+    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+)  # peft asks for it
 def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
     pytest.importorskip("peft")
     out = tmp_path / "lora"
@@ -108,7 +114,9 @@ def test_whole_domains_are_held_out_with_every_text():
     assert len(domains) == 2
     assert {pair.columns["domain"] for pair in held_out} == set(domains)
     assert {pair.columns["domain"] for pair in train}.isdisjoint(domains)
-    texts = [{text for pair in part for text in (pair.first, pair.second)} for part in (train, held_out)]
+    texts = [
+        {text for pair in part for text in (pair.first, pair.second)} for part in (train, held_out)
+    ]
     assert texts[0].isdisjoint(texts[1])
     assert (train, held_out, domains) == split_pairs(pairs, seed=0) != split_pairs(pairs, seed=1)
 

@@ -26,7 +26,9 @@ class AttentionFold:
             Text("summary", "Attention: where the model looks in each text")
             Text("p", HINT, "hint")
             with Box("div", "choices wide"):
-                self._layer = Field("range", "layer", "Layer", 1, self.run, least=1, most=12, step=1)
+                self._layer = Field(
+                    "range", "layer", "Layer", 1, self.run, least=1, most=12, step=1
+                )
                 self._head = Field("select", "head", "Head", "", self.run, options=_heads(0))
             with Box("div", "row-of"):
                 Button("Show attention", self.run, id="attend")
@@ -49,7 +51,9 @@ class AttentionFold:
         """Show the attention of the layer and head."""
         settings = self._settings()
         head = int(self._head.value) if str(self._head.value).isdigit() else None
-        answer = await self._line.run("attention", {**settings, "layer": int(self._layer.value), "head": head})
+        answer = await self._line.run(
+            "attention", {**settings, "layer": int(self._layer.value), "head": head}
+        )
         if answer is None:
             return
         self._layer.change(most=answer["layers"])

@@ -34,11 +34,19 @@ _SCALE = (
 class ColouredText:
     """The words of a measured text under each map; `picked` is called with the row of a word that was chosen."""
 
-    def __init__(self, request: MeasureRequest, answers: Answers, picked: Callable[[int], Any], title: str = ""):
+    def __init__(
+        self,
+        request: MeasureRequest,
+        answers: Answers,
+        picked: Callable[[int], Any],
+        title: str = "",
+    ):
         with Box("article", "result") as self.box:
             self._stale = Text("p", "", "stale-note", role="status")
             Text("h2", title)
-            self._words = [_reader(single, answers[single.map], picked) for single in request.single]
+            self._words = [
+                _reader(single, answers[single.map], picked) for single in request.single
+            ]
             Markup(_SCALE, "scale")
             last = answers[request.single[-1].map]
             Text("p", " ".join([unknown_note(last), *map(kind_message, last["notes"])]), "hint")
@@ -126,7 +134,9 @@ class Measurement:
         if request.map in known or row not in answer["witnesses"]:
             return True
         arguments = {"request": asdict(request), "row": row, "witness": answer["witnesses"][row]}
-        job = self._job = self._site.pool.submit("word_detail", arguments, self._visitor, brief=True)
+        job = self._job = self._site.pool.submit(
+            "word_detail", arguments, self._visitor, brief=True
+        )
         parts: dict[str, Any] = {}
         async for kind, value in job.answers():
             if self._job is not job:
@@ -153,25 +163,42 @@ class Measurement:
         if lines is not None and self._lines.props.get("frames") is lines["frames"]:
             return
         word = word_in(self.answers, row)
-        self._lines.show_push(lines, f"Push of “{word}”, in percent of the strongest", f"“{word}” pushed")
+        self._lines.show_push(
+            lines, f"Push of “{word}”, in percent of the strongest", f"“{word}” pushed"
+        )
         self._numbers.set_visibility(lines is not None)
         self._lines_sentence.text = ""
         if lines is not None:
             before, after = lines["given"][0], lines["given"][-1]
-            left = f" The {lines['left_out']} words that turn least are left out." if lines["left_out"] else ""
+            left = (
+                f" The {lines['left_out']} words that turn least are left out."
+                if lines["left_out"]
+                else ""
+            )
             self._lines_sentence.text = (
                 f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share of the other "
                 f"words’ attention from {before:.0%} to {after:.0%}.{left}"
             )
             frames = (("Before", lines["frames"][0]), ("Pushed", lines["frames"][-1]))
-            self._grids.set_content("".join(grid(title, lines["words"], frame) for title, frame in frames))
+            self._grids.set_content(
+                "".join(grid(title, lines["words"], frame) for title, frame in frames)
+            )
 
     def _command(self) -> None:
         """The command that gives the same numbers."""
         with Box("div", "downloads"), Box("details", "more"):
-            Text("summary", "The command for the same numbers; --out FOLDER keeps them for a report")
-            singles = ((single, self.answers[single.map]["radius"]) for single in self.request.single)
-            Text("pre", "\n".join(single.command(radius) for single, radius in singles), tabindex="0", id="command")
+            Text(
+                "summary", "The command for the same numbers; --out FOLDER keeps them for a report"
+            )
+            singles = (
+                (single, self.answers[single.map]["radius"]) for single in self.request.single
+            )
+            Text(
+                "pre",
+                "\n".join(single.command(radius) for single, radius in singles),
+                tabindex="0",
+                id="command",
+            )
 
     def remove(self) -> None:
         """Take the view off the page."""
@@ -190,7 +217,9 @@ class Measurement:
             self._job = None
 
 
-def _reader(request: MeasureRequest, answer: dict[str, Any], picked: Callable[[int], Any]) -> ColouredWords:
+def _reader(
+    request: MeasureRequest, answer: dict[str, Any], picked: Callable[[int], Any]
+) -> ColouredWords:
     """One map that reads the text: its name, how far it can be moved, and the words in its colours."""
     name = _NAMES.get(request.map, request.name)
     with Box("section", "reader", aria_label=name):
@@ -205,7 +234,11 @@ def _reader(request: MeasureRequest, answer: dict[str, Any], picked: Callable[[i
 def bar(value: float, upper: float | None) -> str:
     """A bar from zero on the scale of the colours, with what is proved in a lighter one behind."""
     ends = [("upper", upper), ("attained", value)]
-    parts = (f"<i class='{name}' style='width:{colour_share(end):.1%}'></i>" for name, end in ends if end is not None)
+    parts = (
+        f"<i class='{name}' style='width:{colour_share(end):.1%}'></i>"
+        for name, end in ends
+        if end is not None
+    )
     return f"<span class='bar-of' aria-hidden='true'>{''.join(parts)}</span>"
 
 
@@ -241,8 +274,13 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
     word, sentences, listed = word_in(answers, row), [], True
     for name in answers:
         detail = details[name]
-        output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(name, "the output")
-        gone, by = "a row of zeros" if detail["emptied"] else "deleting it", times(detail["removal"])
+        output = {"raf": "attention’s output", "rf": "the fully connected layer’s"}.get(
+            name, "the output"
+        )
+        gone, by = (
+            "a row of zeros" if detail["emptied"] else "deleting it",
+            times(detail["removal"]),
+        )
         if listed := detail["swap"] is not None:
             subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
             known = f"{times(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a writer could put there)"
@@ -257,7 +295,11 @@ def claim(answer: dict[str, Any]) -> str:
     """What was measured under one map, of the words that were searched."""
     words, total = searched(answer), answer["words"]
     name = next((word["text"] for word in words if word["row"] == answer["row"]), "")
-    of = f"all {total} words" if len(words) == total else f"the {len(words)} searched of {total} words"
+    of = (
+        f"all {total} words"
+        if len(words) == total
+        else f"the {len(words)} searched of {total} words"
+    )
     parts = [f"Highest found of {of}: “{name}”."]
     if answer["upper"] is not None:
         parts.append(proved(answer, answer["upper"]))
@@ -286,14 +328,23 @@ def unknown_note(answer: dict[str, Any]) -> str:
 
 def card(answers: Answers, row: int, detail: Answers) -> str:
     """What is known of one word, as HTML: for each map bars from one zero for the push, a real word, the deletion."""
-    words = {name: word for name, answer in answers.items() for word in searched(answer) if word["row"] == row}
+    words = {
+        name: word
+        for name, answer in answers.items()
+        for word in searched(answer)
+        if word["row"] == row
+    }
     if not words:
         return ""
     parts = [f"<h3><bdi>{escape(next(iter(words.values()))['text'])}</bdi></h3>"]
     for name, word in words.items():
         known = detail.get(name, {})
         bars = [("vector pushed", word["value"], word["upper"])]
-        bars += [(f"best real word: “{known['swapped_for']}”", known["swap"], None)] if known.get("swap") else []
+        bars += (
+            [(f"best real word: “{known['swapped_for']}”", known["swap"], None)]
+            if known.get("swap")
+            else []
+        )
         bars += (
             [("a row of zeros" if known.get("emptied") else "deleted", known["removal"], None)]
             if "removal" in known

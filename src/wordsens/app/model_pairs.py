@@ -62,20 +62,33 @@ class ModelPairs:
         with Box("section", aria_label="Pairs of known meaning"):
             self._chart = Chart("", "", "share of the pairs")
             with Box("div", "under-chart"):
-                self._slider = Field("range", "drag", "Threshold", threshold, self._slide, step=0.01)
+                self._slider = Field(
+                    "range", "drag", "Threshold", threshold, self._slide, step=0.01
+                )
             self._next = Text("p", "", "takeaway")
             self._kinds = Markup()
             with Box("div", "choices wide"):
-                self._kind = Field("select", "kind", "Pairs of the kind", EVERY, self._draw, options=[[EVERY, EVERY]])
+                self._kind = Field(
+                    "select",
+                    "kind",
+                    "Pairs of the kind",
+                    EVERY,
+                    self._draw,
+                    options=[[EVERY, EVERY]],
+                )
                 options = [list(outcome) for outcome in OUTCOMES.items()]
-                self._outcome = Field("select", "outcome", "Show", FAILURES, self._draw, options=options)
+                self._outcome = Field(
+                    "select", "outcome", "Show", FAILURES, self._draw, options=options
+                )
             self._listing = Markup()
             self._notes = Text("p", "", "hint")
         with Box("details", "more"):
             Text("summary", "Your own pairs, or longer ones")
             with Box("div", "choices"):
                 options = [[name, name] for name in (*LENGTHS, EVERY)]
-                self._length = Field("select", "length", "Length of the shipped pairs", LENGTHS[0], options=options)
+                self._length = Field(
+                    "select", "length", "Length of the shipped pairs", LENGTHS[0], options=options
+                )
                 self._own = Field("textarea", "own", "Pairs of your own", "", rows=4, hint=HINT)
                 file = Field("file", "own-file", "Or a file of them", "", most=MOST_CHARACTERS + 1)
                 file.on("value", lambda event: self._own.show(str(event.args)))
@@ -143,7 +156,9 @@ class ModelPairs:
         threshold = self.threshold
         opposites = [row for row in self._rows if not row.same]
         same = [row for row in self._rows if row.same]
-        wrong, right = ([row for row in rows if row.value >= threshold] for rows in (opposites, same))
+        wrong, right = (
+            [row for row in rows if row.value >= threshold] for rows in (opposites, same)
+        )
         self._headline.text = (
             f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} pairs that mean something else for "
             f"the same, and keeps {len(right)} of {len(same)} pairs that mean the same."
@@ -156,7 +171,9 @@ class ModelPairs:
     def _draw_chart(self, opposites: list[Row], same: list[Row]) -> None:
         marks = [_mark(self.threshold, f"threshold {self.threshold:g}", "end", "solid")]
         if self._pair is not None:
-            marks.append(_mark(self._pair, f"your two texts {self._pair:.3f}", "insideMiddleTop", "dotted"))
+            marks.append(
+                _mark(self._pair, f"your two texts {self._pair:.3f}", "insideMiddleTop", "dotted")
+            )
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         stepped: dict[str, Any] = {"step": "middle", "symbol": "none"}
         self._chart.options["xAxis"] |= {
@@ -177,7 +194,10 @@ class ModelPairs:
         """The share of the values in each bin, at the bins' middles."""
         bins = round((self._stop - self._start) / self._bin)
         counts = Counter(min(bins - 1, int((row.value - self._start) / self._bin)) for row in rows)
-        return [[round(self._start + (at + 0.5) * self._bin, 4), counts[at] / len(rows)] for at in range(bins)]
+        return [
+            [round(self._start + (at + 0.5) * self._bin, 4), counts[at] / len(rows)]
+            for at in range(bins)
+        ]
 
     def _next_step(self, wrong: list[Row], right: list[Row]) -> str:
         """The command that helps most against the wrong hits."""
@@ -186,9 +206,7 @@ class ModelPairs:
             return f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for pairs like yours."
         own = self._check["own"]
         whose = "of these pairs, yours," if own else "of these pairs, which are the package’s own,"
-        guarded = (
-            f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
-        )
+        guarded = f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
         guarded += "" if own else f"; {MEASURED}"
         if 2 * refused >= len(wrong):
             return (
@@ -206,12 +224,18 @@ class ModelPairs:
         rows = []
         for row in self._rows:
             hit = row.value >= threshold
-            if kind in (EVERY, row.kind) and (outcome == EVERY or (hit if outcome == HITS else hit != row.same)):
+            if kind in (EVERY, row.kind) and (
+                outcome == EVERY or (hit if outcome == HITS else hit != row.same)
+            ):
                 rows.append(row)
         rows.sort(key=lambda row: (row.same, row.value if row.same else -row.value))
         cells = []
         for row in rows[:LISTED]:
-            texts = zip((row.first, row.second), Pair("", row.first, row.second, row.same).changed, strict=True)
+            texts = zip(
+                (row.first, row.second),
+                Pair("", row.first, row.second, row.same).changed,
+                strict=True,
+            )
             marked = (Marked(text, tuple(changed.split(" ... "))) for text, changed in texts)
             hit = row.value >= threshold
             judged = f"{'right' if hit == row.same else 'wrong'} {'hit' if hit else 'miss'}"
@@ -231,7 +255,11 @@ def _kind_table(opposites: list[Row], threshold: float) -> str:
         guarded = sum(not row.refused for row in hits)
         rows.append((kind, len(members), len(hits), guarded))
     rows.sort(key=lambda row: -row[2] / row[1])
-    return table("Pairs that mean something else, by kind", ("kind", "pairs", "wrong hits", "with the guard"), rows)
+    return table(
+        "Pairs that mean something else, by kind",
+        ("kind", "pairs", "wrong hits", "with the guard"),
+        rows,
+    )
 
 
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:

@@ -120,7 +120,9 @@ class _Experiment:
         self.started = True
         await self._run()
 
-    async def ask(self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any) -> Any:
+    async def ask(
+        self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any
+    ) -> Any:
         """The answer of a task, which `show` is given like its parts; None where the line says why there is none."""
         answer = await self.line.run(name, arguments, show)
         if answer is not None:
@@ -142,7 +144,10 @@ class PaperScreen:
             with Box("section"):
                 Text("h1", "The paper in three steps")
                 Text("p", LEAD, "lead")
-                example, label = next(iter(EXAMPLES.values())), "A sentence for step 2; 20 words of it are read"
+                example, label = (
+                    next(iter(EXAMPLES.values())),
+                    "A sentence for step 2; 20 words of it are read",
+                )
                 self._sentence = Field("text", "sentence", label, example, saved=True)
             runs = (self.lengths, self.theorem, self.learning)
             self._steps = [
@@ -156,14 +161,22 @@ class PaperScreen:
         longer, proof, learned = self._steps
         with longer.place:
             self._lengths_chart = Chart(
-                "Word sensitivity by length", "words in the text", "word sensitivity S", log=True, x_min=4
+                "Word sensitivity by length",
+                "words in the text",
+                "word sensitivity S",
+                log=True,
+                x_min=4,
             )
         with proof.controls:
-            self._word = Field("text", "theorem-word", "The word that is pushed", "not", entered=proof.start)
+            self._word = Field(
+                "text", "theorem-word", "The word that is pushed", "not", entered=proof.start
+            )
         with proof.place:
             self._theorem_lines = Lines()
         with learned.place:
-            self._learning_chart = Chart("The least error by γ", "γ", "squared error on the changed text", y_min=0)
+            self._learning_chart = Chart(
+                "The least error by γ", "γ", "squared error on the changed text", y_min=0
+            )
 
     async def visit(self) -> None:
         """Nothing: steps run as they come into view."""
@@ -198,7 +211,9 @@ class PaperScreen:
                 f"attention on average, and the output moves by {answer['value']:.2f} times its size (pushed the "
                 f"opposite way: {answer['opposite']:.2f}). The proof guarantees {answer['guarantee']:.2f} of one."
             )
-            self._theorem_lines.show_push(answer["lines"], f"Push of “{answer['word']}”, of the one that is built")
+            self._theorem_lines.show_push(
+                answer["lines"], f"Push of “{answer['word']}”, of the one that is built"
+            )
 
     async def learning(self) -> None:
         """Step 3."""
@@ -210,7 +225,9 @@ class PaperScreen:
                     for name, errors in part["errors"].items()
                 ]
                 bound = [[place / 20, (2 - place / 20) ** 2] for place in range(2, 36)]
-                self._learning_chart.draw([*curves, curve("(2 − γ)², of the theorems", "rf", bound, dashed=True)])
+                self._learning_chart.draw(
+                    [*curves, curve("(2 − γ)², of the theorems", "rf", bound, dashed=True)]
+                )
 
         answer = await self._steps[2].ask("learning", show, seed=0)
         if answer is not None:

@@ -119,7 +119,9 @@ class Markup(ui.html, _Dressed):
 class Button(Text):
     """A button; `main` for the one that a screen is about."""
 
-    def __init__(self, text: str, pressed: Callable[..., Any], *, main: bool = False, **attributes: str):
+    def __init__(
+        self, text: str, pressed: Callable[..., Any], *, main: bool = False, **attributes: str
+    ):
         super().__init__("button", text, "go" if main else "plain", type="button", **attributes)
         self.on("click", pressed, args=[])
 
@@ -204,7 +206,14 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
     def __init__(self):
         super().__init__()
         self.set_visibility(False)
-        self.props.update({"before": {"title": "", "words": [], "weights": []}, "words": [], "frames": [[]], "at": []})
+        self.props.update(
+            {
+                "before": {"title": "", "words": [], "weights": []},
+                "words": [],
+                "frames": [[]],
+                "at": [],
+            }
+        )
 
     def show_push(self, lines: dict[str, Any] | None, slider: str, title: str = "Pushed") -> None:
         """Show the attention along a perturbation, as `tasks.measure.attention_lines` gives it; None hides it."""
@@ -217,24 +226,36 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
         self.props.update({"before": before, "title": title, "slider": slider, **more})
         self.update()
 
-    def show_pair(self, titles: Sequence[str], words: Sequence[Any], weights: Sequence[Any], at: Sequence[int]) -> None:
+    def show_pair(
+        self, titles: Sequence[str], words: Sequence[Any], weights: Sequence[Any], at: Sequence[int]
+    ) -> None:
         """Show the attention of two texts."""
         self.set_visibility(True)
         before = {"title": titles[0], "words": words[0], "weights": weights[0]}
         self.props.update(
-            {"before": before, "title": titles[1], "words": words[1], "frames": [weights[1]], "at": list(at)}
+            {
+                "before": before,
+                "title": titles[1],
+                "words": words[1],
+                "frames": [weights[1]],
+                "at": list(at),
+            }
         )
         self.update()
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
     """A table as HTML, in the look of reports."""
-    return html_part(Display((), (Table(title, tuple(headings), tuple(map(tuple, rows)), most=len(rows)),)))
+    return html_part(
+        Display((), (Table(title, tuple(headings), tuple(map(tuple, rows)), most=len(rows)),))
+    )
 
 
 def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -> str:
     """Attention weights as a table of numbers."""
-    return table(title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)])
+    return table(
+        title, ["", *words], [[word, *row] for word, row in zip(words, weights, strict=True)]
+    )
 
 
 COLOURS = {
@@ -263,13 +284,23 @@ class Chart(ui.echart):
     """A chart of curves, hidden until it has some; colours are the page's, light and dark."""
 
     def __init__(
-        self, label: str, x: str, y: str, *, log: bool = False, x_min: float | None = None, y_min: int | None = None
+        self,
+        label: str,
+        x: str,
+        y: str,
+        *,
+        log: bool = False,
+        x_min: float | None = None,
+        y_min: int | None = None,
     ):
         super().__init__({"series": []}, renderer="svg")
         self.classes("chart")
         self.props.update({"role": "img", "aria-label": label})
         self.set_visibility(False)
-        soft, rule = {"color": "var(--soft)", "fontSize": 12}, {"lineStyle": {"color": "var(--line)"}}
+        soft, rule = (
+            {"color": "var(--soft)", "fontSize": 12},
+            {"lineStyle": {"color": "var(--line)"}},
+        )
         axis = {"type": "log", "logBase": 2} if log else {"type": "value"}
         axis |= {"axisLabel": soft, "nameTextStyle": soft, "axisLine": rule, "splitLine": rule}
         axis |= {"nameLocation": "middle"}

@@ -13,7 +13,17 @@ from contextlib import suppress
 from typing import Any
 
 from wordsens.app.settings import AppSettings
-from wordsens.app.worker import LOST, OUT_OF_TIME, PART, READY, REFUSED, STOPPED, Answer, Channel, serve_tasks
+from wordsens.app.worker import (
+    LOST,
+    OUT_OF_TIME,
+    PART,
+    READY,
+    REFUSED,
+    STOPPED,
+    Answer,
+    Channel,
+    serve_tasks,
+)
 from wordsens.errors import BudgetError, InputError, WordsensError
 
 PATIENCE = 2.0
@@ -30,13 +40,20 @@ _PROCESSES = multiprocessing.get_context("spawn")
 
 def _work(connection: Channel, memory: int, models: Sequence[str]) -> None:
     """The life of a worker: it loads the models, says that it is ready, or what is wrong with them, and serves."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the page's process, which ends its workers
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the page's process, which ends its workers
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    with suppress(ImportError, ValueError, OSError):  # where the system cannot hold a process to that
+    with suppress(
+        ImportError, ValueError, OSError
+    ):  # where the system cannot hold a process to that
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (memory << 20, memory << 20))
-    from wordsens.app.tasks import TASKS, warm_up  # loads torch, which the page's own process never does
+    from wordsens.app.tasks import (
+        TASKS,
+        warm_up,
+    )  # loads torch, which the page's own process never does
 
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
@@ -111,7 +128,9 @@ class Pool:
         """Start the processes; they are ready some seconds later, and tasks wait for that."""
         self._workers = [_Worker(self) for _ in range(self.settings.workers)]
 
-    def submit(self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool = False) -> Job:
+    def submit(
+        self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool = False
+    ) -> Job:
         """Ask for a task.
 
         Raises:
@@ -171,7 +190,9 @@ class Pool:
             worker.job.take(worker.job.ending or LOST)
         self._early_losses += not worker.ready
         if self._early_losses > MOST_EARLY_LOSSES * self.settings.workers and self.broken is None:
-            self.broken = WordsensError("the workers end before they are ready; their errors stand above")
+            self.broken = WordsensError(
+                "the workers end before they are ready; their errors stand above"
+            )
         if self.broken is None:
             self._workers.append(_Worker(self))
             self._give_out()
@@ -181,7 +202,9 @@ class Pool:
         for worker in self._workers:
             if worker.ready and worker.job is None and self._waiting:
                 running = [other.job.visitor for other in self._workers if other.job is not None]
-                job = min(self._waiting, key=lambda job: (not job.brief, running.count(job.visitor)))
+                job = min(
+                    self._waiting, key=lambda job: (not job.brief, running.count(job.visitor))
+                )
                 self._waiting.remove(job)
                 worker.job = job
                 worker.send(job.task)

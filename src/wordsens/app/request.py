@@ -18,7 +18,13 @@ MAPS = {
 }
 """The maps of the page, with their names there."""
 
-POOLS = {"": "every word’s output", "own": "the model’s one vector", "mean": "mean", "cls": "first token", "max": "max"}
+POOLS = {
+    "": "every word’s output",
+    "own": "the model’s one vector",
+    "mean": "mean",
+    "cls": "first token",
+    "max": "max",
+}
 
 LEAST_SHARE, MOST_SHARE = 0.05, 2.0
 
@@ -84,14 +90,18 @@ class MeasureRequest:
         if require_count("depth", self.depth) > 8:
             raise InputError(f"`depth` (={self.depth}) must be at most 8 on this page")
         if not LEAST_SHARE <= self.share <= MOST_SHARE:
-            raise InputError(f"`share` (={self.share}) must lie between {LEAST_SHARE} and {MOST_SHARE}")
+            raise InputError(
+                f"`share` (={self.share}) must lie between {LEAST_SHARE} and {MOST_SHARE}"
+            )
 
     def require_allowed(self, models: Sequence[str], words: int) -> None:
         """InputError for a model that is not on the list, and for a text that is empty or too long."""
         require_choice("model", self.model, models)
         count = len(self.text.split())
         if count == 0:
-            raise InputError("There is no text yet. Type a sentence of two words or more, or pick an example.")
+            raise InputError(
+                "There is no text yet. Type a sentence of two words or more, or pick an example."
+            )
         if count > words:
             raise InputError(
                 f"This text has {count:,} words, and this page takes {words:,}. Shorten it; the wordsens command "
@@ -101,12 +111,18 @@ class MeasureRequest:
     @property
     def single(self) -> tuple["MeasureRequest", ...]:
         """A request for each map: attention, then a fully connected layer, for "both"."""
-        return tuple(replace(self, map=name) for name in ("raf", "rf")) if self.map == BOTH else (self,)
+        return (
+            tuple(replace(self, map=name) for name in ("raf", "rf"))
+            if self.map == BOTH
+            else (self,)
+        )
 
     @property
     def map_options(self) -> dict[str, Any]:
         """The options of the map."""
-        return checked_options(depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None)
+        return checked_options(
+            depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None
+        )
 
     @property
     def name(self) -> str:
@@ -133,8 +149,15 @@ class MeasureRequest:
 
     def query(self) -> dict[str, str]:
         """The settings that differ from the defaults, for a link, without the text."""
-        default, names = MeasureRequest(), [field.name for field in fields(self) if field.name != "text"]
-        return {name: str(getattr(self, name)) for name in names if getattr(self, name) != getattr(default, name)}
+        default, names = (
+            MeasureRequest(),
+            [field.name for field in fields(self) if field.name != "text"],
+        )
+        return {
+            name: str(getattr(self, name))
+            for name in names
+            if getattr(self, name) != getattr(default, name)
+        }
 
     @classmethod
     def of_query(cls, query: Mapping[str, str], default: "MeasureRequest") -> "MeasureRequest":

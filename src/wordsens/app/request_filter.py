@@ -67,7 +67,10 @@ class RequestFilter:
         if scope["type"] == "lifespan":
             await self._page(scope, receive, send)
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
         if not self._is_own(headers):
             await _refuse(scope, send, 403, "This address is not the page's own.")
         elif self._settings.token is None or self._admitted(headers):
@@ -97,13 +100,19 @@ class RequestFilter:
             await _answer(send, 303, b"", (("location", scope["path"]), ("set-cookie", cookie)))
         else:
             await asyncio.sleep(WRONG_TOKEN_SECONDS * bool(given))
-            message = "That was not the token." if given else "This page is open to those who have its token."
+            message = (
+                "That was not the token."
+                if given
+                else "This page is open to those who have its token."
+            )
             await _refuse(scope, send, 401, message, html=True)
 
 
 def _same(one: str, other: str) -> bool:
     """Equality in a time that does not depend on where they differ, nor on their lengths."""
-    digests = (hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest() for text in (one, other))
+    digests = (
+        hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest() for text in (one, other)
+    )
     return hmac.compare_digest(*digests)
 
 
@@ -116,18 +125,25 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-async def _refuse(scope: Message, send: Send, status: int, message: str, *, html: bool = False) -> None:
+async def _refuse(
+    scope: Message, send: Send, status: int, message: str, *, html: bool = False
+) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
     body = _LOGIN.format(message=escape(message)) if html else message
     kind = "text/html" if html else "text/plain"
-    policy = ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
+    policy = (
+        "content-security-policy",
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'",
+    )
     headers = (("content-type", f"{kind}; charset=utf-8"), policy, *_HEADERS[1:])
     await _answer(send, status, body.encode(), headers)
 
 
-async def _answer(send: Send, status: int, body: bytes, headers: tuple[tuple[str, str], ...]) -> None:
+async def _answer(
+    send: Send, status: int, body: bytes, headers: tuple[tuple[str, str], ...]
+) -> None:
     await send({"type": "http.response.start", "status": status, "headers": _encoded(headers)})
     await send({"type": "http.response.body", "body": body})
 

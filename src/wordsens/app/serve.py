@@ -14,7 +14,9 @@ from wordsens.app.request_filter import RequestFilter
 from wordsens.app.settings import AppSettings
 from wordsens.errors import InputError, MissingExtraError
 
-os.environ.setdefault("NICEGUI_STORAGE_PATH", str(Path(tempfile.gettempdir()) / "wordsens-no-storage"))
+os.environ.setdefault(
+    "NICEGUI_STORAGE_PATH", str(Path(tempfile.gettempdir()) / "wordsens-no-storage")
+)
 # Nothing is stored; NiceGUI only wants to know where it would be.
 
 try:
@@ -77,7 +79,9 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-async def _run(server: Any, listener: socket.socket, pool: Pool, started: Callable[[], None]) -> None:
+async def _run(
+    server: Any, listener: socket.socket, pool: Pool, started: Callable[[], None]
+) -> None:
     pool.start()
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -130,6 +134,11 @@ def _application(site: Site) -> Any:
         return client.build_response(request, 404)
 
     application = FastAPI(openapi_url=None)
-    looks: dict[str, Any] = {"title": "wordsens", "favicon": "🔎", "language": "en-US", "dark": None}
+    looks: dict[str, Any] = {
+        "title": "wordsens",
+        "favicon": "🔎",
+        "language": "en-US",
+        "dark": None,
+    }
     ui.run_with(application, **looks, tailwind=False, show_welcome_message=False)
     return application

@@ -18,11 +18,14 @@ class AppSettings:
         InputError: a wrong number, no model, or an address that others can reach without a token.
     """
 
-    host: Annotated[str, "The address to serve on; another than this machine's own needs --token."] = "127.0.0.1"
+    host: Annotated[
+        str, "The address to serve on; another than this machine's own needs --token."
+    ] = "127.0.0.1"
     port: Annotated[int, "0 for any that is free."] = 8765
     token: str | None = None
     model: Annotated[
-        list[str] | None, "A model that visitors can choose: minilm (the default), a folder or a name; may be repeated."
+        list[str] | None,
+        "A model that visitors can choose: minilm (the default), a folder or a name; may be repeated.",
     ] = None
     workers: Annotated[int, "Processes that measure; each holds the models it uses."] = 2
     max_words: Annotated[int, "Words of a text."] = 300
@@ -36,11 +39,18 @@ class AppSettings:
         require_count("max_words", self.max_words, least=2)
         require_positive("max_seconds", self.max_seconds)
         require_count("max_waiting", self.max_waiting)
-        require_count("memory", self.memory, least=1024, remedy="a worker with a small model needs about that much")
+        require_count(
+            "memory",
+            self.memory,
+            least=1024,
+            remedy="a worker with a small model needs about that much",
+        )
         if not all(self.models):
             raise InputError("`model` names no model; leave it out for minilm")
         if self.token is not None and len(self.token) < LEAST_TOKEN:
-            raise InputError(f"`token` has {len(self.token)} characters; give at least {LEAST_TOKEN}")
+            raise InputError(
+                f"`token` has {len(self.token)} characters; give at least {LEAST_TOKEN}"
+            )
         if self.token is None and not self.loopback:
             raise InputError(
                 f"`host` (={self.host!r}) lets others reach the page, who could then measure texts on this machine; "

@@ -17,7 +17,9 @@ LEAD = (
 )
 
 MISSED = "nothing: a cache misses here, and the language model is asked"
-NEEDLESS = "a cache misses here without need; wordsens calibrate finds how low your threshold may be"
+NEEDLESS = (
+    "a cache misses here without need; wordsens calibrate finds how low your threshold may be"
+)
 
 
 class TwoTexts:
@@ -37,26 +39,41 @@ class TwoTexts:
                 self._advice = Text("p", "", "takeaway")
                 self._words = Markup()
                 with Box("details", "more") as self._more:
-                    Text("summary", "All numbers: each word left out, exchanged, moved as a vector; pairs of words")
+                    Text(
+                        "summary",
+                        "All numbers: each word left out, exchanged, moved as a vector; pairs of words",
+                    )
                     self._numbers = Markup()
                 self._attention = AttentionFold(site, lambda: self._drawn)
             with Box("section", "form", aria_label="Your texts"):
                 self._form(query)
             with Box("section", "details", aria_label="The model"):
-                self._pairs = ModelPairs(site, self._model, float(self._threshold.value), self._slid)
+                self._pairs = ModelPairs(
+                    site, self._model, float(self._threshold.value), self._slid
+                )
         self._draw(self._result)
         self._mark()
 
     def _form(self, query: dict[str, str]) -> None:
         for name, label in (("first", "A text"), ("second", "Another text")):
             text = query.get(name, self._drawn[name])
-            self._texts[name] = Field("textarea", name, label, text, self._mark, self.run, rows=2, saved=True)
+            self._texts[name] = Field(
+                "textarea", name, label, text, self._mark, self.run, rows=2, saved=True
+            )
         models = self._site.settings.models
         model = query["model"] if query.get("model") in models else models[0]
-        self._model = Field("select", "model", "Model", model, self._mark, options=[[name, name] for name in models])
+        self._model = Field(
+            "select", "model", "Model", model, self._mark, options=[[name, name] for name in models]
+        )
         threshold = number_of(query.get("threshold", ""), shipped()["check"]["threshold"])
         self._threshold = Field(
-            "number", "threshold", "Your threshold", f"{threshold:.2f}", self._type, self.run, step=0.01
+            "number",
+            "threshold",
+            "Your threshold",
+            f"{threshold:.2f}",
+            self._type,
+            self.run,
+            step=0.01,
         )
         with Box("div", "row-of"):
             Button("Compare", self.run, main=True, id="run")
@@ -86,7 +103,11 @@ class TwoTexts:
         """Grey a result of other settings."""
         stale = self._settings() != self._drawn
         self._answer.classes(add="stale") if stale else self._answer.classes(remove="stale")
-        self._stale.text = "The texts or the model have changed. Press Compare, or Enter in a text." if stale else ""
+        self._stale.text = (
+            "The texts or the model have changed. Press Compare, or Enter in a text."
+            if stale
+            else ""
+        )
 
     def _type(self) -> None:
         """Take the threshold that was typed; half a number changes nothing."""
@@ -129,19 +150,25 @@ class TwoTexts:
         self._words.set_content(result["words"])
         self._numbers.set_content(result["numbers"])
         self._more.set_visibility(bool(result["numbers"]))
-        self._pairs.mark_pair(result["value"] if self._pairs.model == self._drawn["model"] else None)
+        self._pairs.mark_pair(
+            result["value"] if self._pairs.model == self._drawn["model"] else None
+        )
         self._say()
 
     def _say(self) -> None:
         """The answer at the threshold that is set."""
         result, threshold = self._result, self._pairs.threshold
         score, hit = result["score"], result["value"] >= threshold
-        self._headline.text = (
-            f"{score.capitalize()} {result['value']:.3f}: a {'hit' if hit else 'miss'} at your threshold {threshold:g}."
-        )
+        self._headline.text = f"{score.capitalize()} {result['value']:.3f}: a {'hit' if hit else 'miss'} at your threshold {threshold:g}."
         apart = f" {apart_sentence(result)}" if result["apart"] else ""
         self._sentences.text = f"The guard says {result['verdict']} ({result['reason']}).{apart}"
-        advice = ADVICE[result["verdict"]] if hit else NEEDLESS if result["verdict"] == "same" else MISSED
+        advice = (
+            ADVICE[result["verdict"]]
+            if hit
+            else NEEDLESS
+            if result["verdict"] == "same"
+            else MISSED
+        )
         self._advice.text = f"What to do: {advice}."
 
 

@@ -7,7 +7,16 @@ from typing import Any
 from nicegui import ui
 
 from wordsens.app.parts import Box, Button, Site, Text
-from wordsens.app.worker import DONE, FAILED, LOST, OUT_OF_MEMORY, OUT_OF_TIME, PART, REFUSED, STOPPED
+from wordsens.app.worker import (
+    DONE,
+    FAILED,
+    LOST,
+    OUT_OF_MEMORY,
+    OUT_OF_TIME,
+    PART,
+    REFUSED,
+    STOPPED,
+)
 from wordsens.errors import WordsensError
 
 _MESSAGES = {
@@ -92,7 +101,9 @@ class WorkLine:
             elif kind == REFUSED:
                 self._end(kind_message(value), problem=True)
             else:
-                message = _MESSAGES[kind].format(seconds=self._site.settings.max_seconds, value=value)
+                message = _MESSAGES[kind].format(
+                    seconds=self._site.settings.max_seconds, value=value
+                )
                 self._end(message, problem=kind != STOPPED)
         return None
 
@@ -102,7 +113,11 @@ class WorkLine:
         spent = time.monotonic() - began
         self._bar.props["value"] = f"{share:.3f}"
         self._bar.update()
-        left = "" if spent < ESTIMATE_AFTER or share < 0.05 else f", about {spent / share * (1 - share):.0f} s left"
+        left = (
+            ""
+            if spent < ESTIMATE_AFTER or share < 0.05
+            else f", about {spent / share * (1 - share):.0f} s left"
+        )
         self.say(f"{share:.0%}{left}")
 
     def _end(self, message: str, *, problem: bool = False) -> None:

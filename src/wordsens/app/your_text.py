@@ -15,7 +15,11 @@ LEAD = (
     "push can move a layer says nothing about whether a trained model tells “on” from “off”; it may not."
 )
 
-_SEARCHES = (("quick", "quick"), ("normal", "normal: several times slower"), ("thorough", "thorough"))
+_SEARCHES = (
+    ("quick", "quick"),
+    ("normal", "normal: several times slower"),
+    ("thorough", "thorough"),
+)
 
 
 class YourText:
@@ -23,7 +27,9 @@ class YourText:
 
     def __init__(self, site: Site, query: dict[str, str]):
         self._site = site
-        self._default = MeasureRequest(text=next(iter(EXAMPLES.values())), model=site.settings.models[0])
+        self._default = MeasureRequest(
+            text=next(iter(EXAMPLES.values())), model=site.settings.models[0]
+        )
         self._request = MeasureRequest.of_query(query, self._default)
         if self._request.model not in site.settings.models:
             self._request = replace(self._request, model=self._default.model)
@@ -44,14 +50,19 @@ class YourText:
             self._mark()
             for name, value in query.items():
                 if str(getattr(self._request, name, value)) != value:
-                    self._line.say(f"The link’s {name}, “{value}”, is not one that this page has.", problem=True)
+                    self._line.say(
+                        f"The link’s {name}, “{value}”, is not one that this page has.",
+                        problem=True,
+                    )
 
     async def visit(self) -> None:
         """With settings in the link, measure what they say."""
         if self._request != self._default:
             await self.measure()
 
-    def _view(self, request: MeasureRequest, answers: Answers, known: dict[int, Answers]) -> Measurement:
+    def _view(
+        self, request: MeasureRequest, answers: Answers, known: dict[int, Answers]
+    ) -> Measurement:
         places = self._results, self._details, self._sentences
         return Measurement(self._site, request, answers, known, *places)
 
@@ -83,7 +94,9 @@ class YourText:
     def _settings(self, linked: MeasureRequest) -> dict[str, Field]:
         """The controls by the names of the request's fields."""
 
-        def control(name: str, label: str, kind: str = "range", options: Any = (), **more: Any) -> Field:
+        def control(
+            name: str, label: str, kind: str = "range", options: Any = (), **more: Any
+        ) -> Field:
             listed = [[key, label] for key, label in dict(options).items()]
             value = getattr(linked, name)
             more |= {"options": listed} if listed else {}
@@ -121,7 +134,9 @@ class YourText:
         try:
             values["layer"] = int(str(values["layer"]).replace("\N{MINUS SIGN}", "-"))
         except ValueError:
-            raise InputError(f"`layer` (={values['layer']!r}) must be a whole number, such as 2 or -1") from None
+            raise InputError(
+                f"`layer` (={values['layer']!r}) must be a whole number, such as 2 or -1"
+            ) from None
         values |= {"depth": int(values["depth"]), "share": round(float(values["share"]), 4)}
         request = MeasureRequest(text=str(self._text.value), seed=self._request.seed, **values)
         request.require_allowed(self._site.settings.models, self._site.settings.max_words)
@@ -170,7 +185,9 @@ class YourText:
         self._unpin_result()
         shown = self._shown
         with self._pins:
-            ColouredText(shown.request, shown.answers, lambda row: None, f"Pinned: {self._sentences[0].text}")
+            ColouredText(
+                shown.request, shown.answers, lambda row: None, f"Pinned: {self._sentences[0].text}"
+            )
         self._unpin.set_visibility(True)
 
     def _unpin_result(self) -> None:

@@ -50,7 +50,9 @@ class Certificate(Result):
                 "rescale the rows or use a smaller radius"
             )
         if self.failure_probability is not None and not 0 < self.failure_probability < 1:
-            raise InputError(f"`failure_probability` (={self.failure_probability!r}) must be between 0 and 1, or None")
+            raise InputError(
+                f"`failure_probability` (={self.failure_probability!r}) must be between 0 and 1, or None"
+            )
 
     @property
     def value(self) -> float:
@@ -88,7 +90,9 @@ def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
         InputError: entries that are not finite.
     """
     if not bool(torch.isfinite(gram).all()):
-        raise InputError("the Gram matrix of a certificate overflows float64; rescale the rows or the weights")
+        raise InputError(
+            "the Gram matrix of a certificate overflows float64; rescale the rows or the weights"
+        )
     size = len(gram)
     trace = float(gram.diagonal().sum())
     if trace == 0:
@@ -105,4 +109,6 @@ def gram_norm_bound(gram: Float[Tensor, "m m"], *, inner: int) -> float:
             return (bound + error) * (1 + 4 * UNIT_ROUNDOFF)
         enlargement *= 10
         if not math.isfinite(enlargement):
-            raise InputError("the operator norm of a certificate cannot be verified; rescale the rows or the weights")
+            raise InputError(
+                "the operator norm of a certificate cannot be verified; rescale the rows or the weights"
+            )

@@ -155,10 +155,16 @@ def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
 
 
 def _lipschitz_certificate(
-    phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"], lipschitz: float
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    lipschitz: float,
 ) -> Certificate:
     """L radius / ‖phi(X)‖ for each word, L stated by the caller; the rounding of ‖phi(X)‖, an estimate, is added."""
-    constant = require_positive("lipschitz", lipschitz, remedy="give a constant of your map, or None")
+    constant = require_positive(
+        "lipschitz", lipschitz, remedy="give a constant of your map, or None"
+    )
     with torch.no_grad():
         norm = feature_norm(require_repeatable(phi, rows), phi.name)
     rounding = phi.relative_rounding(rows)

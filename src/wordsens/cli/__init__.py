@@ -30,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             print("wordsens: interrupted", file=sys.stderr)
             code = 130
-    if not interrupted.is_set() or code in (0, 143):  # 0: what was asked for is there, as when the page ends
+    if not interrupted.is_set() or code in (
+        0,
+        143,
+    ):  # 0: what was asked for is there, as when the page ends
         return code
     if arguments is None:
         # Python would end by the signal, if the exception went through code that a C library ran.

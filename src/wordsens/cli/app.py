@@ -28,12 +28,27 @@ from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
 from wordsens.cli.terminal import abandon_stdout, printable, typed
 from wordsens.cli.tune import tune
-from wordsens.errors import InputError, MissingExtraError, RequirementError, WordsensError, first_line, shown
+from wordsens.errors import (
+    InputError,
+    MissingExtraError,
+    RequirementError,
+    WordsensError,
+    first_line,
+    shown,
+)
 from wordsens.version import __version__
 
 DONE, FAILURE, WRONG_INPUT, REQUIREMENT_FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
-_REFUSED = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EROFS, errno.ENOTDIR, errno.EISDIR}
+_REFUSED = {
+    errno.ENAMETOOLONG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+}
 """Errors of the system about a path that cannot be what is wanted of it."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
@@ -53,7 +68,9 @@ _OTHER_NAMES = {
 """Arguments of the library whose option has another name, where the command has that option."""
 
 # typer carries click under a private name in some versions; its public BadParameter leads to the root error in all.
-_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+_UsageError: Any = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -74,7 +91,9 @@ def _print_version(wanted: bool) -> bool:
 def wordsens(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Measure how much one word can change what a model sees: word sensitivity of random features and attention."""
@@ -102,7 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
-        return _say("there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE)
+        return _say(
+            "there is no stdout to write to: it is closed; give one, such as > /dev/null", FAILURE
+        )
     try:
         with _code_of_the_user():
             _require_once(words)
@@ -118,7 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, SystemExit) as error:
         # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
         # SystemExit. Without that, either is of code that the command ran.
-        if isinstance(error.__context__, BrokenPipeError) if isinstance(error, SystemExit) else _reader_has_gone():
+        if (
+            isinstance(error.__context__, BrokenPipeError)
+            if isinstance(error, SystemExit)
+            else _reader_has_gone()
+        ):
             abandon_stdout()
             return DONE
         return _ended(error)
@@ -131,13 +156,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _UsageError as error:
         return _say(f"{error.format_message()} (see wordsens --help)", WRONG_INPUT)
     except MemoryError:
-        return _say("the memory does not suffice; take fewer words, texts or features at a time", FAILURE)
+        return _say(
+            "the memory does not suffice; take fewer words, texts or features at a time", FAILURE
+        )
     except OSError as error:
         if error.errno in _FULL:
             abandon_stdout()
             return _say(f"the output cannot be written: {error.strerror}", FAILURE)
         if error.errno in _REFUSED and error.filename is not None:
-            return _say(f"{shown(error.filename)} cannot be used: {error.strerror}; give another path", WRONG_INPUT)
+            return _say(
+                f"{shown(error.filename)} cannot be used: {error.strerror}; give another path",
+                WRONG_INPUT,
+            )
         return _unexpected(error)
     except Exception as error:
         return _unexpected(error)
@@ -188,7 +218,9 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         message = re.sub(rf"`({names})`", lambda match: options[match[1]], message)
         message = re.sub(rf"\b({names})=(?=[\w'])", lambda match: f"{options[match[1]]} ", message)
         if compound := "|".join(name for name in options if "_" in name):
-            message = re.sub(rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda match: options[match[1]], message)
+            message = re.sub(
+                rf"(?<![-\w`'/])({compound})(?![\w='/])", lambda match: options[match[1]], message
+            )
     return message.replace("`X`", "the text")
 
 
@@ -212,9 +244,17 @@ def _code_of_the_user() -> Iterator[None]:
 
 def _is_the_users(file: Path) -> bool:
     """Whether a file belongs neither to this package, nor to an installed one, nor to Python."""
-    folders = (Path(__file__).parents[1], Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")))
+    folders = (
+        Path(__file__).parents[1],
+        Path(sysconfig.get_path("stdlib")),
+        Path(sysconfig.get_path("platstdlib")),
+    )
     installed = {"site-packages", "dist-packages"} & set(file.parts)
-    return file.is_file() and not installed and not any(file.is_relative_to(folder) for folder in folders)
+    return (
+        file.is_file()
+        and not installed
+        and not any(file.is_relative_to(folder) for folder in folders)
+    )
 
 
 def _reader_has_gone() -> bool:
@@ -227,12 +267,18 @@ def _reader_has_gone() -> bool:
 
 def _ended(error: BaseException) -> int:
     kind = type(error).__name__
-    return _say(f"code that the command ran ended it with {kind}: {first_line(error)}; mend it there", FAILURE)
+    return _say(
+        f"code that the command ran ended it with {kind}: {first_line(error)}; mend it there",
+        FAILURE,
+    )
 
 
 def _unexpected(error: Exception) -> int:
     traceback.print_exc()
-    return _say(f"unexpected {type(error).__name__}: {error}; please report it with the lines above", FAILURE)
+    return _say(
+        f"unexpected {type(error).__name__}: {error}; please report it with the lines above",
+        FAILURE,
+    )
 
 
 def _say(message: str, code: int) -> int:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordsens.cli.executor_options import PlaceOptions, fail_for, run_missing
-from wordsens.cli.model_choice import ModelOptions, TextOptions, require_met, requirements_option, unset
+from wordsens.cli.model_choice import (
+    ModelOptions,
+    TextOptions,
+    require_met,
+    requirements_option,
+    unset,
+)
 from wordsens.cli.options import Seed, takes
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, print_display, print_json, printing, reporting, stdout
@@ -36,7 +42,17 @@ WAYS = ("delete", "mask")
 FIELDS = ("count", "sensitivity", "removal", "swap")
 """Numbers of a kind of word that a requirement may name."""
 
-_OF_CELLS = ("output", "pool", "max_words", "words_per_text", "removal", "swaps", "seed", "device", "revision")
+_OF_CELLS = (
+    "output",
+    "pool",
+    "max_words",
+    "words_per_text",
+    "removal",
+    "swaps",
+    "seed",
+    "device",
+    "revision",
+)
 """Options that are keys of every cell."""
 
 ADVICE_TEXTS = 200
@@ -48,32 +64,59 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     """The options of `wordsens audit`."""
 
     max_words: Annotated[
-        int, typer.Option(help="Tokens that a longer text keeps, special ones not counted.", rich_help_panel="Texts")
+        int,
+        typer.Option(
+            help="Tokens that a longer text keeps, special ones not counted.",
+            rich_help_panel="Texts",
+        ),
     ] = 126
     output: Annotated[
-        str, typer.Option(help="What is watched: embedding, or a classifier's probabilities.", rich_help_panel="Model")
+        str,
+        typer.Option(
+            help="What is watched: embedding, or a classifier's probabilities.",
+            rich_help_panel="Model",
+        ),
     ] = "embedding"
     words_per_text: Annotated[
-        int, typer.Option(help="Words measured in each text: its negations first, others at random.")
+        int,
+        typer.Option(help="Words measured in each text: its negations first, others at random."),
     ] = 4
     removal: Annotated[
-        str, typer.Option(help="How a word is taken out: delete, or mask, which measures the mask token too.")
+        str,
+        typer.Option(
+            help="How a word is taken out: delete, or mask, which measures the mask token too."
+        ),
     ] = "delete"
     swaps: Annotated[
-        bool, typer.Option("--swaps", help="Also try other words that a writer could have meant in its place.")
+        bool,
+        typer.Option(
+            "--swaps", help="Also try other words that a writer could have meant in its place."
+        ),
     ] = False
     pairs: Annotated[
         str | None,
-        unset("Pairs for the advice on length, a file as of `check --pairs`; default: negations in your own texts."),
+        unset(
+            "Pairs for the advice on length, a file as of `check --pairs`; default: negations in your own texts."
+        ),
     ] = None
-    compare: Annotated[str | None, unset("The --out of an earlier audit of the same texts: what changed.")] = None
+    compare: Annotated[
+        str | None, unset("The --out of an earlier audit of the same texts: what changed.")
+    ] = None
     threshold: Annotated[
-        float, typer.Option(help="The cosine from which on two texts count as the same, so that a change is lost.")
+        float,
+        typer.Option(
+            help="The cosine from which on two texts count as the same, so that a change is lost."
+        ),
     ] = 0.95
     sensitivity_texts: Annotated[
-        int, typer.Option(help="Texts whose words are moved as vectors, the first ones, which takes most of the time.")
+        int,
+        typer.Option(
+            help="Texts whose words are moved as vectors, the first ones, which takes most of the time."
+        ),
     ] = 10
-    layer_texts: Annotated[int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")] = 1
+    layer_texts: Annotated[
+        int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")
+    ] = 1
     substitutions: Annotated[
         int,
         typer.Option(
@@ -87,7 +130,8 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with an audit of a function or endpoint, which is the same one: nothing tells."
+            "--resume",
+            help="Go on with an audit of a function or endpoint, which is the same one: nothing tells.",
         ),
     ] = False
     out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
@@ -101,13 +145,17 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
         for name in ("layer_texts", "sensitivity_texts", "substitutions"):
             require_count(name, getattr(self, name), least=0)
         if not -1 < self.threshold < 1:
-            raise InputError(f"`threshold` (={self.threshold!r}) must be a cosine between -1 and 1, such as 0.95")
+            raise InputError(
+                f"`threshold` (={self.threshold!r}) must be a cosine between -1 and 1, such as 0.95"
+            )
         require_choice("output", self.output, OUTPUTS)
         require_choice("removal", self.removal, WAYS)
         self.require_texts()
         if self.model is None and (self.output, self.removal) != (OUTPUTS[0], WAYS[0]):
             wrong = "--output probabilities" if self.output != OUTPUTS[0] else "--removal mask"
-            raise InputError(f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no more")
+            raise InputError(
+                f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no more"
+            )
 
 
 @takes(AuditOptions)
@@ -119,7 +167,9 @@ def audit(options: AuditOptions) -> None:
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
-    require_extra("report,models", "an audit", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
+    require_extra(
+        "report,models", "an audit", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml"
+    )
     from wordsens.evaluation.audit.cell import audited_model
     from wordsens.evaluation.requirement import Requirement
     from wordsens.findings.audit import display, findings_of, save_findings
@@ -139,7 +189,11 @@ def audit(options: AuditOptions) -> None:
     order = {cell.key(): number for number, cell in enumerate(cells)}
     folder = Path(options.out)
     with Store(folder) as store:
-        if options.model is None and not options.resume and any(record.done for record in store.records(order)):
+        if (
+            options.model is None
+            and not options.resume
+            and any(record.done for record in store.records(order))
+        ):
             raise InputError(
                 f"the folder {options.out!r} holds records of {phi.name}, of which nothing tells whether it is still "
                 "the same; pass --resume if it is, or another --out"
@@ -193,7 +247,9 @@ def _texts(options: AuditOptions) -> "AuditTexts":
     texts = AuditTexts()
     for message in () if options.quiet else options.notices():
         notice(message)
-    stream = stream_documents(str(options.texts), **options.reading(), on_empty=texts.leave_out_empty)
+    stream = stream_documents(
+        str(options.texts), **options.reading(), on_empty=texts.leave_out_empty
+    )
     with closing(stream):
         texts.take(islice(stream, options.limit))
     if not texts.documents:
@@ -213,7 +269,9 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
     keys: dict[str, Any] = {name: getattr(options, name) for name in _OF_CELLS}
     if options.model is not None:
         if is_pair_model(options.model, options.revision):
-            raise InputError(f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a time")
+            raise InputError(
+                f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a time"
+            )
         keys |= {"model": options.model, "content": content_of(options.model, options.revision)}
     else:
         asked: dict[str, Any] = {"encode": options.encode}
@@ -227,7 +285,9 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
     cells = []
     for number, document in enumerate(documents):
         text = {"content": document.text, "source": document.source, "label": document.label}
-        cells.append(AuditCell.parse({**keys, "searched": number < options.sensitivity_texts, "text": text}))
+        cells.append(
+            AuditCell.parse({**keys, "searched": number < options.sensitivity_texts, "text": text})
+        )
     return cells
 
 
@@ -237,13 +297,20 @@ def _require_mask(phi: "TransformerFeatures | Model", removal: str) -> None:
     if removal != "mask":
         return
     if isinstance(phi, Model):
-        raise InputError(f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use delete")
+        raise InputError(
+            f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use delete"
+        )
     if phi.reader is not None and phi.reader.tokenizer.mask_token_id is None:
-        raise InputError(f"`removal` (='mask') needs a mask token, but {phi.name} has none; use delete")
+        raise InputError(
+            f"`removal` (='mask') needs a mask token, but {phi.name} has none; use delete"
+        )
 
 
 def _readable(
-    phi: "TransformerFeatures | Model", cells: "Sequence[AuditCell]", texts: "AuditTexts", options: AuditOptions
+    phi: "TransformerFeatures | Model",
+    cells: "Sequence[AuditCell]",
+    texts: "AuditTexts",
+    options: AuditOptions,
 ) -> "list[AuditCell]":
     """The cells of texts that the model can read; the others are left out, with their row and the reason."""
     from wordsens.maps.transformer.features import TransformerFeatures
@@ -255,7 +322,9 @@ def _readable(
         try:
             tokens = phi.reading().tokens(document.text, document.source, options.max_words)
         except InputError as error:
-            texts.left_out.append((document.source, str(error).removeprefix(f"{document.source}: ")))
+            texts.left_out.append(
+                (document.source, str(error).removeprefix(f"{document.source}: "))
+            )
             continue
         if len(tokens.whole_words or ()) < 2:
             texts.left_out.append((document.source, "the model reads fewer than two words of it"))
@@ -283,7 +352,11 @@ def _audit(
     from wordsens.evaluation.audit.summary import summarise_audit
 
     done = {record.cell for record in records if record.done}
-    documents = [document for document, cell in zip(texts.documents, cells, strict=True) if cell.key() in done]
+    documents = [
+        document
+        for document, cell in zip(texts.documents, cells, strict=True)
+        if cell.key() in done
+    ]
     model = cells[0].of_the_model()
     advice, no_advice = _advice(options, phi, documents, model)
     summary = summarise_audit((audited(record) for record in records if record.done), texts.counts)
@@ -305,7 +378,10 @@ def _audit(
 
 
 def _advice(
-    options: AuditOptions, phi: "TransformerFeatures | Model", documents: "Sequence[Document]", model: dict[str, Any]
+    options: AuditOptions,
+    phi: "TransformerFeatures | Model",
+    documents: "Sequence[Document]",
+    model: dict[str, Any],
 ) -> "tuple[LengthAdvice | None, str | None]":
     """On length, from the audit's own texts; or why there is none."""
     from wordsens.evaluation.audit.cell import digest
@@ -322,7 +398,9 @@ def _advice(
 
     def measure() -> LengthAdvice:
         with reporting(1, "advice on length", quiet=options.quiet) as report:
-            progress: Callable[[int, int], None] = lambda done, total: report.update(done / total, now="")  # noqa: E731
+            progress: Callable[[int, int], None] = lambda done, total: report.update(
+                done / total, now=""
+            )  # noqa: E731
             return advise_length(phi, texts, pairs, options.threshold, progress=progress)
 
     try:
@@ -332,7 +410,10 @@ def _advice(
 
 
 def _layers(
-    options: AuditOptions, phi: "TransformerFeatures | Model", documents: "Sequence[Document]", model: dict[str, Any]
+    options: AuditOptions,
+    phi: "TransformerFeatures | Model",
+    documents: "Sequence[Document]",
+    model: dict[str, Any],
 ) -> "Sequence[LayerSensitivity]":
     """By layer and head, of the first texts."""
     from wordsens.evaluation.audit.cell import digest
@@ -343,7 +424,12 @@ def _layers(
     if not isinstance(phi, TransformerFeatures) or not documents:
         return []
     effort = {"max_words": options.max_words, "seed": options.seed}
-    key = {**model, **effort, "words": options.words_per_text, "texts": digest([each.text for each in documents])}
+    key = {
+        **model,
+        **effort,
+        "words": options.words_per_text,
+        "texts": digest([each.text for each in documents]),
+    }
 
     def measure() -> SavedLayers:
         with reporting(1, "layers", quiet=options.quiet) as report:
@@ -360,7 +446,10 @@ def _layers(
 
 
 def _substitution(
-    options: AuditOptions, phi: "TransformerFeatures | Model", documents: "Sequence[Document]", texts: "AuditTexts"
+    options: AuditOptions,
+    phi: "TransformerFeatures | Model",
+    documents: "Sequence[Document]",
+    texts: "AuditTexts",
 ) -> "SubstitutionSensitivity | None":
     """The sensitivities to random words of the first texts; the words are those of all the data."""
     from wordsens.sensitivity.substitution import substitution_sensitivity

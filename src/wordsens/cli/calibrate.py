@@ -17,15 +17,23 @@ class CalibrateOptions(ModelOptions, OutputOptions):
 
     pairs: Annotated[
         str | None,
-        unset("Your pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; default: the package's."),
+        unset(
+            "Your pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; default: the package's."
+        ),
     ] = None
     encoding: Annotated[str, typer.Option(help="Of a CSV or JSON lines file.")] = "utf-8"
-    budget: Annotated[float, typer.Option(help="The share of opposites that may pass as the same.")] = 0.02
+    budget: Annotated[
+        float, typer.Option(help="The share of opposites that may pass as the same.")
+    ] = 0.02
     confidence: Annotated[float, typer.Option(help="With which the budget holds.")] = 0.95
-    guard: Annotated[bool, typer.Option("--guard", help="A pair that the guard calls different does not pass.")] = False
+    guard: Annotated[
+        bool, typer.Option("--guard", help="A pair that the guard calls different does not pass.")
+    ] = False
     distance: Annotated[
         str | None,
-        unset("Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine (1 - c)."),
+        unset(
+            "Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine (1 - c)."
+        ),
     ] = None
     html: Html = None
 
@@ -57,7 +65,9 @@ def calibrate(options: CalibrateOptions) -> None:
             prompt_names=options.prompt_names or (), progress=lambda done, total: report.update(done / total, now=""),
         )  # fmt: skip
     if options.distance is not None and not result.measured.cosines:
-        raise InputError(f"{result.model} gives no cosines, and its threshold is no distance; leave --distance out")
+        raise InputError(
+            f"{result.model} gives no cosines, and its threshold is no distance; leave --distance out"
+        )
     display = result.display(distance=options.distance or "")
     if options.html is not None:
         from wordsens.plotting import budgets

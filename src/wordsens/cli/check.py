@@ -59,36 +59,53 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         ),
     ] = None
     write_pairs: Annotated[
-        str | None, unset("Write the pairs to this file, to read, correct and give to --pairs.", panel=_PAIRS)
+        str | None,
+        unset("Write the pairs to this file, to read, correct and give to --pairs.", panel=_PAIRS),
     ] = None
     kinds: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Only this kind of opposite; may be repeated.", rich_help_panel=_PAIRS),
+        typer.Option(
+            "--kind", help="Only this kind of opposite; may be repeated.", rich_help_panel=_PAIRS
+        ),
     ] = None
     threshold: Annotated[
-        float | None, unset("The cosine from which on two texts count as the same; default: the one of --keep.")
+        float | None,
+        unset("The cosine from which on two texts count as the same; default: the one of --keep."),
     ] = None
-    keep: Annotated[float, typer.Option(help="The share of near-duplicates that the threshold keeps.")] = 0.9
+    keep: Annotated[
+        float, typer.Option(help="The share of near-duplicates that the threshold keeps.")
+    ] = 0.9
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Print every pair, worst first.", rich_help_panel=_MORE)
+        bool,
+        typer.Option("--all-pairs", help="Print every pair, worst first.", rich_help_panel=_MORE),
     ] = False
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", help="Also every kind's AUC, and which kinds the model tells.", rich_help_panel=_MORE
+            "--verbose",
+            help="Also every kind's AUC, and which kinds the model tells.",
+            rich_help_panel=_MORE,
         ),
     ] = False
-    csv_file: Annotated[str | None, unset("Write every pair with its cosine.", "--csv", panel=_MORE)] = None
+    csv_file: Annotated[
+        str | None, unset("Write every pair with its cosine.", "--csv", panel=_MORE)
+    ] = None
     html: Html = None
     guard: Annotated[
         bool,
         typer.Option(
-            "--guard", help="Also false hits and recall with the guard behind the threshold.", rich_help_panel=_MORE
+            "--guard",
+            help="Also false hits and recall with the guard behind the threshold.",
+            rich_help_panel=_MORE,
         ),
     ] = False
     layers: Annotated[
         bool,
-        typer.Option("--layers", help="Also compare layer by layer, before and after pooling.", rich_help_panel=_MORE),
+        typer.Option(
+            "--layers",
+            help="Also compare layer by layer, before and after pooling.",
+            rich_help_panel=_MORE,
+        ),
     ] = False
     requirements: Annotated[
         list[str] | None,
@@ -98,11 +115,16 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         ),
     ] = None
     baseline: Annotated[
-        str | None, unset("Fail on a significant drop of an AUC since this file was saved.", panel=GATE)
+        str | None,
+        unset("Fail on a significant drop of an AUC since this file was saved.", panel=GATE),
     ] = None
-    save_baseline: Annotated[str | None, unset("Save the similarities, for --baseline.", panel=GATE)] = None
+    save_baseline: Annotated[
+        str | None, unset("Save the similarities, for --baseline.", panel=GATE)
+    ] = None
     junit: Junit = None
-    markdown: Annotated[str | None, unset("Write the answer and the table as Markdown.", panel=GATE)] = None
+    markdown: Annotated[
+        str | None, unset("Write the answer and the table as Markdown.", panel=GATE)
+    ] = None
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
@@ -173,7 +195,9 @@ def check(options: CheckOptions) -> None:
         "layers": [asdict(row) for row in layers],
         "guarded": None if guarded is None else asdict(guarded),
     }
-    display = result.display(**views, pairs="all" if options.all_pairs else "none", verbose=options.verbose)
+    display = result.display(
+        **views, pairs="all" if options.all_pairs else "none", verbose=options.verbose
+    )
     options.print("check", document, display, verbose=options.all_pairs)
     require_met(result.failures)
 
@@ -184,7 +208,9 @@ def _pairs(options: CheckOptions) -> "list[Pair] | None":
     from wordsens.text.pairs import read_pairs
 
     if options.texts is None:
-        return None if options.pairs is None else read_pairs(options.pairs, encoding=options.encoding)
+        return (
+            None if options.pairs is None else read_pairs(options.pairs, encoding=options.encoding)
+        )
     pairs = near_misses(options.documents(quiet=options.quiet), seed=options.seed)
     if not options.as_json:
         print_near_misses(pairs)
@@ -200,7 +226,9 @@ def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> Non
         write_junit(options.junit, "check", result.model, cases(result))
     if options.markdown is not None:
         gated = bool(result.requirements or result.drops)
-        verdict = f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
+        verdict = (
+            f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
+        )
         text = verdict + markdown(result.display(**views, pairs="none"))
         Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
     if options.csv_file is not None:
@@ -223,10 +251,16 @@ def print_near_misses(pairs: "Sequence[Pair]") -> None:
     console = stdout()
     for kind in dict.fromkeys(pair.kind for pair in pairs):
         of_kind = [pair for pair in pairs if pair.kind == kind]
-        console.print(f"{kind}: {len(of_kind)} near miss{'es' * (len(of_kind) != 1)} made", style="bold")
+        console.print(
+            f"{kind}: {len(of_kind)} near miss{'es' * (len(of_kind) != 1)} made", style="bold"
+        )
         for pair in of_kind[:_SHOWN]:
             first, second = (part or "-" for part in pair.changed)
-            console.print(Text.assemble("  ", (first, LITTLE), " / ", (second, MUCH), f": {pair.second}"))
+            console.print(
+                Text.assemble("  ", (first, LITTLE), " / ", (second, MUCH), f": {pair.second}")
+            )
         if len(of_kind) > _SHOWN:
-            console.print(f"  and {len(of_kind) - _SHOWN} more; --write-pairs FILE writes all of them")
+            console.print(
+                f"  and {len(of_kind) - _SHOWN} more; --write-pairs FILE writes all of them"
+            )
     console.print()

@@ -32,10 +32,16 @@ def columns_on_screen(
     naming = list(range((numbers.index(False) if False in numbers else 0) + 1))
     parts = [[*naming]]
     for place in range(len(naming), len(columns)):
-        if sum(least[other] + gap for other in parts[-1]) + least[place] > screen and parts[-1] != naming:
+        if (
+            sum(least[other] + gap for other in parts[-1]) + least[place] > screen
+            and parts[-1] != naming
+        ):
             parts.append([*naming])
         parts[-1].append(place)
-    return [_filled({place: (least[place], natural[place]) for place in part}, screen, gap) for part in parts]
+    return [
+        _filled({place: (least[place], natural[place]) for place in part}, screen, gap)
+        for part in parts
+    ]
 
 
 def _filled(widths: dict[int, tuple[int, int]], screen: int, gap: int) -> dict[int, int]:

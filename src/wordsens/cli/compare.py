@@ -40,28 +40,42 @@ _MODELS = (
 class CompareOptions(TextOptions, CommandOptions):
     """The options of `wordsens compare`."""
 
-    models: Annotated[list[str] | None, typer.Argument(metavar="FIRST SECOND", help=_MODELS, show_default=False)] = None
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="FIRST SECOND", help=_MODELS, show_default=False)
+    ] = None
     pairs: Annotated[
         str | None,
-        unset("Pairs of the check: a file of your own, or 'none'; default: the package's.", panel=TEXT),
+        unset(
+            "Pairs of the check: a file of your own, or 'none'; default: the package's.", panel=TEXT
+        ),
     ] = None
-    encode: Annotated[list[str] | None, unset("module:function in the place of a model.", panel=MODEL)] = None
+    encode: Annotated[
+        list[str] | None, unset("module:function in the place of a model.", panel=MODEL)
+    ] = None
     pool: Annotated[
-        str | None, unset("own, mean, cls, last or max, of both; default: each model's own.", panel=MODEL)
+        str | None,
+        unset("own, mean, cls, last or max, of both; default: each model's own.", panel=MODEL),
     ] = None
     device: Device = "cpu"
     words_per_text: Annotated[
         int, typer.Option(help="Words removed from a text, one by one.", rich_help_panel=EFFORT)
     ] = 8
-    word_texts: Annotated[int, typer.Option(help="Texts that words are removed from.", rich_help_panel=EFFORT)] = 300
-    neighbours: Annotated[int, typer.Option(help="Neighbours of a text that count.", rich_help_panel=EFFORT)] = 10
+    word_texts: Annotated[
+        int, typer.Option(help="Texts that words are removed from.", rich_help_panel=EFFORT)
+    ] = 300
+    neighbours: Annotated[
+        int, typer.Option(help="Neighbours of a text that count.", rich_help_panel=EFFORT)
+    ] = 10
     max_words: MaxWords = None
     threshold: Annotated[
         float | None,
-        unset("Your cosine threshold with FIRST: also give the one at which SECOND keeps as many near-duplicates."),
+        unset(
+            "Your cosine threshold with FIRST: also give the one at which SECOND keeps as many near-duplicates."
+        ),
     ] = None
     tolerance: Annotated[
-        float, typer.Option(help="Differences up to this share do not count.", rich_help_panel=EFFORT)
+        float,
+        typer.Option(help="Differences up to this share do not count.", rich_help_panel=EFFORT),
     ] = 0.01
     requirements: Annotated[
         list[str] | None,
@@ -78,7 +92,9 @@ class CompareOptions(TextOptions, CommandOptions):
         models = [*(self.models or []), *(self.encode or [])]
         object.__setattr__(self, "models", models)
         if len(models) != 2:
-            raise InputError(f"give two models, FIRST and SECOND, or --encode for one of them; got {len(models)}")
+            raise InputError(
+                f"give two models, FIRST and SECOND, or --encode for one of them; got {len(models)}"
+            )
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
         for name in ("words_per_text", "word_texts", "neighbours"):
@@ -120,10 +136,13 @@ def compare(options: CompareOptions) -> None:
     if options.out is not None:
         result.save(Path(options.out).expanduser())
     if options.html is not None:
-        write_page(options.html, "compare", f"{result.second} against {result.first}", result.display())
+        write_page(
+            options.html, "compare", f"{result.second} against {result.first}", result.display()
+        )
     if options.junit is not None:
         cases = {
-            text: [each.sentence for each in result.unmet if each.requirement == text] for text in result.requirements
+            text: [each.sentence for each in result.unmet if each.requirement == text]
+            for text in result.requirements
         }
         write_junit(options.junit, "compare", f"{result.first} {result.second}", cases)
     options.print("compare", {"seed": options.seed, **result.to_dict()}, result.display())

@@ -33,10 +33,14 @@ class PlaceOptions:
 
     threads: Threads = 1
     workers: Annotated[
-        int | None, _place("So many processes on this machine, one cell each at a time; default: this process.")
+        int | None,
+        _place(
+            "So many processes on this machine, one cell each at a time; default: this process."
+        ),
     ] = None
     scheduler: Annotated[
-        str | None, _place("The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file.")
+        str | None,
+        _place("The workers of a Dask scheduler: tcp://HOST:8786, or its scheduler file."),
     ] = None
     as_json: AsJson = False
     quiet: Quiet = False
@@ -46,11 +50,18 @@ class PlaceOptions:
         if self.workers is not None:
             require_count("workers", self.workers)
             if self.scheduler is not None:
-                raise InputError("--workers and --scheduler both say where cells run; give one of them")
+                raise InputError(
+                    "--workers and --scheduler both say where cells run; give one of them"
+                )
 
 
 def run_missing(
-    cells: Sequence[Any], store: "Store", options: PlaceOptions, *, witnesses: bool = False, called: str = "cells"
+    cells: Sequence[Any],
+    store: "Store",
+    options: PlaceOptions,
+    *,
+    witnesses: bool = False,
+    called: str = "cells",
 ) -> None:
     """Measure the cells that the store has no value for; `called` is what a user calls them. The command is noted
     there.
@@ -72,8 +83,12 @@ def run_missing(
     if not options.quiet:
         if finished_before:
             notice(f"{finished_before} of {len(cells)} {called} are in {store.folder} already")
-        if left and (others := store.other_versions(left[0].experiment, code_version(type(left[0])))):
-            notice(f"{others} {called} there are of another version of the code, and are not mixed with this one's")
+        if left and (
+            others := store.other_versions(left[0].experiment, code_version(type(left[0])))
+        ):
+            notice(
+                f"{others} {called} there are of another version of the code, and are not mixed with this one's"
+            )
     if not left:
         return
     logging.getLogger("wordsens").setLevel(logging.ERROR if options.quiet else logging.WARNING)
@@ -89,9 +104,13 @@ def run_missing(
                 done, failed = done + record.done, failed + (not record.done)
                 report.update(done + failed, now=_name(record))
     except KeyboardInterrupt as stop:
-        raise type(stop)(f"interrupted: {finished()}; the same command goes on from there") from None
+        raise type(stop)(
+            f"interrupted: {finished()}; the same command goes on from there"
+        ) from None
     except StoreError as error:
-        raise StoreError(f"{error}: {finished()}; free some space, and the same command goes on from there") from error
+        raise StoreError(
+            f"{error}: {finished()}; free some space, and the same command goes on from there"
+        ) from error
 
 
 def measure_sweep(

@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from wordsens.cli.model_choice import CommandOptions, Html, MaxWords, ModelOptions, unset, write_page
+from wordsens.cli.model_choice import (
+    CommandOptions,
+    Html,
+    MaxWords,
+    ModelOptions,
+    unset,
+    write_page,
+)
 from wordsens.cli.options import takes
 from wordsens.cli.terminal import reporting
 from wordsens.errors import InputError, require_count
@@ -17,12 +24,21 @@ class ExplainOptions(ModelOptions, CommandOptions):
 
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT [OTHER]", help="The text, and one that it is compared with.", show_default=False),
+        typer.Argument(
+            metavar="TEXT [OTHER]",
+            help="The text, and one that it is compared with.",
+            show_default=False,
+        ),
     ] = None
     classes: Annotated[
-        bool, typer.Option("--classes", help="Explain the probability of a class: the model is a classifier.")
+        bool,
+        typer.Option(
+            "--classes", help="Explain the probability of a class: the model is a classifier."
+        ),
     ] = False
-    target: Annotated[int | None, unset("Which class, from 0; default: the likeliest.", "--class")] = None
+    target: Annotated[
+        int | None, unset("Which class, from 0; default: the likeliest.", "--class")
+    ] = None
     tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 8
     leaders: Annotated[
         int,
@@ -30,9 +46,9 @@ class ExplainOptions(ModelOptions, CommandOptions):
             help="Words of each text that are exchanged and moved as vectors: those whose removal moves the score most."
         ),
     ] = 16
-    vectors: Annotated[bool, typer.Option(help="Also move these words as vectors, where the model has gradients.")] = (
-        True
-    )
+    vectors: Annotated[
+        bool, typer.Option(help="Also move these words as vectors, where the model has gradients.")
+    ] = True
     max_words: MaxWords = None
     html: Html = None
 

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from wordsens.cli.model_choice import CommandOptions, MaxWords, TextOptions, require_met, requirements_option, unset
+from wordsens.cli.model_choice import (
+    CommandOptions,
+    MaxWords,
+    TextOptions,
+    require_met,
+    requirements_option,
+    unset,
+)
 from wordsens.cli.options import Device, takes
 from wordsens.errors import InputError, require_count
 
@@ -16,18 +23,29 @@ class FlipsOptions(TextOptions, CommandOptions):
 
     model: Annotated[
         str | None,
-        typer.Argument(metavar="MODEL", help="A name or folder of a classifier.", show_default=False),
+        typer.Argument(
+            metavar="MODEL", help="A name or folder of a classifier.", show_default=False
+        ),
     ] = None
     encode: Annotated[
-        str | None, unset("module:function, from a list of texts to an array (texts, classes); instead of MODEL.")
+        str | None,
+        unset(
+            "module:function, from a list of texts to an array (texts, classes); instead of MODEL."
+        ),
     ] = None
-    labels: Annotated[list[str] | None, unset("A class's name, in the order of classes; repeat it.")] = None
+    labels: Annotated[
+        list[str] | None, unset("A class's name, in the order of classes; repeat it.")
+    ] = None
     limit: Annotated[int | None, typer.Option(help="At most this many texts.")] = 200
     max_words: MaxWords = None
     words_per_text: Annotated[int, typer.Option(help="Words of a text that are measured.")] = 12
     tries: Annotated[int, typer.Option(help="Other words tried in the place of each; 0: none.")] = 4
-    radius_texts: Annotated[int, typer.Option(help="Texts whose words are moved as vectors; 0: none.")] = 20
-    requirements: Annotated[list[str] | None, requirements_option("'toxic.removal <= .1' or 'all.swap <= .3'")] = None
+    radius_texts: Annotated[
+        int, typer.Option(help="Texts whose words are moved as vectors; 0: none.")
+    ] = 20
+    requirements: Annotated[
+        list[str] | None, requirements_option("'toxic.removal <= .1' or 'all.swap <= .3'")
+    ] = None
     device: Device = "cpu"
 
     def __post_init__(self) -> None:

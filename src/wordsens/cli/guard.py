@@ -46,26 +46,40 @@ class GuardOptions:
         ),
     ] = False
     require_same: Annotated[
-        bool, typer.Option("--require-same", help="Exit code 3 unless every verdict is same, or nothing is lost.")
+        bool,
+        typer.Option(
+            "--require-same", help="Exit code 3 unless every verdict is same, or nothing is lost."
+        ),
     ] = False
     pairs: Annotated[
         str | None,
-        option("A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second.", default=False),
+        option(
+            "A file of pairs: CSV, TSV, JSON lines or Parquet with the columns first and second.",
+            default=False,
+        ),
     ] = None
     out: Annotated[
         str | None,
-        option("Write the rows of --pairs, each with its verdict and reason, to this file.", default=False),
+        option(
+            "Write the rows of --pairs, each with its verdict and reason, to this file.",
+            default=False,
+        ),
     ] = None
     encoding: Annotated[str, option("Of a plain file of --pairs.")] = "utf-8"
     workers: Annotated[
-        int | None, option("Processes for --pairs; default: one, and every core for a large file.", default=False)
+        int | None,
+        option(
+            "Processes for --pairs; default: one, and every core for a large file.", default=False
+        ),
     ] = None
     as_json: AsJson = False
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
         if self.texts and len(self.texts) != 2:
-            raise InputError(f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin")
+            raise InputError(
+                f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin"
+            )
         if self.pairs is None and (self.out is not None or self.workers is not None):
             raise InputError("--out and --workers are for the file of --pairs; name it")
         if self.pairs is not None and (self.texts or self.rewrite):
@@ -96,13 +110,20 @@ def guard(options: GuardOptions) -> None:
     for pair in [(options.texts[0], options.texts[1])] if options.texts else _pairs(sys.stdin):
         if isinstance(pair, InputError):
             unread += 1
-            error = json.dumps({"verdict": None, "error": str(pair)}) if options.as_json else f"error\t{pair}"
+            error = (
+                json.dumps({"verdict": None, "error": str(pair)})
+                if options.as_json
+                else f"error\t{pair}"
+            )
             _print(error, flush=True)
             continue
         judgement = judge(*pair)
         others += judgement.verdict != "same"
         line = printable(f"{judgement.verdict}\t{judgement.reason}")
-        _print(json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line, flush=True)
+        _print(
+            json.dumps(asdict(judgement), ensure_ascii=False) if options.as_json else line,
+            flush=True,
+        )
         if options.texts and not (options.as_json or options.quiet):
             from wordsens.findings.guard import ADVICE
 
@@ -152,20 +173,28 @@ def _guard_file(options: GuardOptions, path: str) -> None:
 def _workers(path: Path) -> int:
     """As many as there are cores for this process where the file is large, else one."""
     large = path.is_file() and path.stat().st_size >= _LARGE
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return cores if large else 1
 
 
 def _report_losses(options: GuardOptions) -> None:
     """Prints what the second file lost of the first, a loss a line, or all in one JSON object."""
-    original, rewritten = (small_text(named_path("texts", name), "texts") for name in options.texts or ())
+    original, rewritten = (
+        small_text(named_path("texts", name), "texts") for name in options.texts or ()
+    )
     if not original.strip():
-        raise InputError("the first text of `--rewrite` is empty; give the original, then its rewriting")
+        raise InputError(
+            "the first text of `--rewrite` is empty; give the original, then its rewriting"
+        )
     losses = lost_meaning(original, rewritten)
     if options.as_json:
         _print(json.dumps({"lost": [asdict(loss) for loss in losses]}, ensure_ascii=False))
     else:
-        lines = [(loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses]
+        lines = [
+            (loss.kind, loss.text, f"{loss.start}-{loss.stop}", loss.sentence) for loss in losses
+        ]
         for line in lines or [("nothing lost",)]:
             _print(printable("\t".join(" ".join(cell.split()) for cell in line)))
     if options.require_same and losses:
@@ -183,7 +212,9 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     stream = iter(lines)
     head = next((line for line in stream if line.strip()), None)
     if head is None:
-        raise InputError("stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and second")
+        raise InputError(
+            "stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and second"
+        )
     lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
         yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
@@ -191,12 +222,16 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     rows = csv.reader(lines)
     names = [name.strip().lower() for name in next(rows)]
     if not set(_COLUMNS) <= set(names):
-        raise InputError(f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or JSON lines")
+        raise InputError(
+            f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or JSON lines"
+        )
     places = [names.index(name) for name in _COLUMNS]
     for number, row in enumerate(rows, 2):
         if row:
             if len(row) <= max(places):
-                yield InputError(f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}")
+                yield InputError(
+                    f"stdin, line {number}: {len(row)} columns, but line 1 has {len(names)}"
+                )
             else:
                 yield row[places[0]], row[places[1]]
 
@@ -210,4 +245,6 @@ def _of_json(line: str, number: int) -> tuple[str, str] | InputError:
     match pair:
         case [str(first), str(second)]:
             return first, second
-    return InputError(f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]')
+    return InputError(
+        f'stdin, line {number}: it must be {{"first": "...", "second": "..."}} or ["...", "..."]'
+    )

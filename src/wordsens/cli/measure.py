@@ -11,10 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordsens.cli.options import AsJson, Device, EncoderName, Quiet, Seed, Threads, map_option, option, takes
+from wordsens.cli.options import (
+    AsJson,
+    Device,
+    EncoderName,
+    Quiet,
+    Seed,
+    Threads,
+    map_option,
+    option,
+    takes,
+)
 from wordsens.cli.stopping import stopped_by_sigterm
 from wordsens.cli.terminal import notice, print_display, print_json, reporting, stdout, typed
-from wordsens.errors import InputError, require_choice, require_count, require_device, require_positive
+from wordsens.errors import (
+    InputError,
+    require_choice,
+    require_count,
+    require_device,
+    require_positive,
+)
 from wordsens.files import named_path
 from wordsens.maps.registry import (
     DEFAULTS,
@@ -45,21 +61,27 @@ _text, _search = partial(option, panel="Text"), partial(option, panel="Search")
 class MeasureOptions:
     """The options of `wordsens measure`."""
 
-    text: Annotated[str | None, typer.Argument(help="The text itself, in quotes.", show_default=False)] = None
+    text: Annotated[
+        str | None, typer.Argument(help="The text itself, in quotes.", show_default=False)
+    ] = None
     file: Annotated[str | None, _text("A plain-text file with one text.")] = None
-    texts: Annotated[str | None, _text("Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.")] = (
-        None
-    )
+    texts: Annotated[
+        str | None, _text("Many texts: a file, Parquet or CSV table, folder, or 'imdb' of the hub.")
+    ] = None
     text_column: Annotated[str, _text("The column of a table that holds the text.")] = "text"
     encoding: Annotated[str, _text("Of plain-text files.")] = "utf-8"
     limit: Annotated[int | None, _text("At most this many of --texts.")] = None
     encoder: EncoderName = "minilm"
     layer: Annotated[
         int | None,
-        _text("Layer of the encoder (default: 0, the embedding layer's output) or of --map model (default: -1)."),
+        _text(
+            "Layer of the encoder (default: 0, the embedding layer's output) or of --map model (default: -1)."
+        ),
     ] = None
     max_words: Annotated[int | None, _text("Keep the first words of a longer text.")] = None
-    keep_special_tokens: Annotated[bool, _text("Let [CLS] and [SEP] count as words.", "--keep-special-tokens")] = False
+    keep_special_tokens: Annotated[
+        bool, _text("Let [CLS] and [SEP] count as words.", "--keep-special-tokens")
+    ] = False
     maps: Annotated[
         str,
         option(
@@ -77,9 +99,13 @@ class MeasureOptions:
     pool: Annotated[str | None, map_option("pool")] = DEFAULTS["pool"]
     radius: Annotated[
         float | None,
-        _search("How far the word may move; default: sqrt(d), of --map model the word's own length."),
+        _search(
+            "How far the word may move; default: sqrt(d), of --map model the word's own length."
+        ),
     ] = None
-    word: Annotated[list[int] | None, _search("Search this word only, counted from 0; may be repeated.")] = None
+    word: Annotated[
+        list[int] | None, _search("Search this word only, counted from 0; may be repeated.")
+    ] = None
     sample: Annotated[
         int | None,
         _search(
@@ -88,8 +114,12 @@ class MeasureOptions:
         ),
     ] = None
     search: Annotated[str, _search("What the search spends: quick, normal or thorough.")] = "normal"
-    starts: Annotated[int | None, _search("Starting points of the search, a word; default: what suits the map.")] = None
-    steps: Annotated[int | None, _search("Steps of the search, a start, at most; default: what suits the map.")] = None
+    starts: Annotated[
+        int | None, _search("Starting points of the search, a word; default: what suits the map.")
+    ] = None
+    steps: Annotated[
+        int | None, _search("Steps of the search, a start, at most; default: what suits the map.")
+    ] = None
     swaps: Annotated[
         bool,
         _search(
@@ -122,9 +152,14 @@ class MeasureOptions:
             panel="Theory",
         ),
     ] = False
-    all_words: Annotated[bool, option("Show every word, however long the text is.", "--all-words")] = False
+    all_words: Annotated[
+        bool, option("Show every word, however long the text is.", "--all-words")
+    ] = False
     verbose: Annotated[
-        bool, option("Also each word's upper bound, the cost, and what all numbers mean.", "--verbose", "-v")
+        bool,
+        option(
+            "Also each word's upper bound, the cost, and what all numbers mean.", "--verbose", "-v"
+        ),
     ] = False
     out: Annotated[
         str | None,
@@ -144,7 +179,13 @@ class MeasureOptions:
         if self.radius is not None:
             require_positive("radius", self.radius, remedy="leave it out for the map's default")
         require_choice("search", self.search, EFFORTS)
-        for name, least in (("limit", 1), ("max_words", 2), ("sample", 1), ("starts", 1), ("steps", 0)):
+        for name, least in (
+            ("limit", 1),
+            ("max_words", 2),
+            ("sample", 1),
+            ("starts", 1),
+            ("steps", 0),
+        ):
             if (value := getattr(self, name)) is not None:
                 require_count(name, value, least=least)
         if sum(given is not None for given in (self.text, self.file, self.texts)) != 1:
@@ -154,7 +195,9 @@ class MeasureOptions:
         if self.word and self.sample is not None:
             raise InputError("`--word` and `--sample` both choose the words; give one of them")
         if self.texts is None and (self.text_column != "text" or self.limit is not None):
-            raise InputError("`--text-column` and `--limit` belong to --texts; drop them, or name a file of texts")
+            raise InputError(
+                "`--text-column` and `--limit` belong to --texts; drop them, or name a file of texts"
+            )
         if MODEL in self.map_names and len(self.map_names) > 1:
             raise InputError(
                 "`--map` names model beside other maps, but a transformer has rows of its own; measure it alone"
@@ -214,12 +257,17 @@ def measure(options: MeasureOptions) -> None:
     with stopped_by_sigterm(), Store(options.out) as store:
         store.add_command(typed.get())
         measured, skipped = _measure_all(options, store)
-        records = [record for record in store.records(experiment="sensitivity") if record.text == "given"]
+        records = [
+            record for record in store.records(experiment="sensitivity") if record.text == "given"
+        ]
         _print(measured, skipped, write_tables(records, store.folder, "measure"), options)
 
 
 def _print(
-    texts: "list[list[MeasuredMap]]", skipped: "list[TextMatrix]", table: Path | None, options: MeasureOptions
+    texts: "list[list[MeasuredMap]]",
+    skipped: "list[TextMatrix]",
+    table: Path | None,
+    options: MeasureOptions,
 ) -> None:
     if options.as_json:
         document = {
@@ -244,7 +292,9 @@ def _print(
         display = text_display(texts[0], **shown)
     print_display(display)
     if table is not None:
-        stdout().print(f"\nrecords  {table}\nreport   wordsens report {options.out}", soft_wrap=True)
+        stdout().print(
+            f"\nrecords  {table}\nreport   wordsens report {options.out}", soft_wrap=True
+        )
 
 
 def _text_dict(measured: "list[MeasuredMap]") -> dict[str, Any]:
@@ -260,13 +310,17 @@ def _text_dict(measured: "list[MeasuredMap]") -> dict[str, Any]:
     }
 
 
-def _measure_all(options: MeasureOptions, store: "Store | None") -> "tuple[list[list[MeasuredMap]], list[TextMatrix]]":
+def _measure_all(
+    options: MeasureOptions, store: "Store | None"
+) -> "tuple[list[list[MeasuredMap]], list[TextMatrix]]":
     """The texts of two words or more under every map, and the others, which are left out."""
     from wordsens.text import embed
 
     documents = _documents(options)
     if options.of_model:
-        phi = build_map(MODEL, 1, 1, seed=options.seed, device=options.device, **options.map_options)
+        phi = build_map(
+            MODEL, 1, 1, seed=options.seed, device=options.device, **options.map_options
+        )
         matrices = phi.embed(documents, max_words=options.max_words)
     else:
         matrices = embed(
@@ -280,9 +334,13 @@ def _measure_all(options: MeasureOptions, store: "Store | None") -> "tuple[list[
     long_enough = [pair for pair in zip(documents, matrices, strict=True) if len(pair[1]) > 1]
     skipped = [text for text in matrices if len(text) == 1]
     if not long_enough and options.texts is None:
-        raise InputError("the text has one word; word sensitivity compares words, so give a text of two words or more")
+        raise InputError(
+            "the text has one word; word sensitivity compares words, so give a text of two words or more"
+        )
     if not long_enough:
-        raise InputError(f"`texts` (={options.texts!r}) has no text of two words or more; give longer texts")
+        raise InputError(
+            f"`texts` (={options.texts!r}) has no text of two words or more; give longer texts"
+        )
     if skipped and not options.quiet:
         notice(f"{len(skipped)} of {len(matrices)} texts have one word only and are left out")
     count, names, measured = len(long_enough), options.map_names, []
@@ -291,9 +349,17 @@ def _measure_all(options: MeasureOptions, store: "Store | None") -> "tuple[list[
             maps = []
             for name in names:
 
-                def tell(done: int, total: int, name: str = name, text: Any = text, before: int = len(maps)) -> None:
+                def tell(
+                    done: int,
+                    total: int,
+                    name: str = name,
+                    text: Any = text,
+                    before: int = len(maps),
+                ) -> None:
                     now = f"{text.source if count > 1 else ''} {map_title(name)}".strip()
-                    report.update(len(measured) + (before + done / max(total, 1)) / len(names), now=now)
+                    report.update(
+                        len(measured) + (before + done / max(total, 1)) / len(names), now=now
+                    )
 
                 maps.append(_measured(name, document, text, options, store, tell))
             measured.append(maps)
@@ -337,7 +403,9 @@ def _measured(
     words = options.word or sampled_words(phi, n, options.seed, options.sample)
     # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is sampled on demand
     # would remember them all.
-    wants_swaps, wants_limit = (wanted and not on_demand(phi) for wanted in (options.swaps, options.small_radius))
+    wants_swaps, wants_limit = (
+        wanted and not on_demand(phi) for wanted in (options.swaps, options.small_radius)
+    )
     result, swaps, cell = None, None, None
     if store is not None:
         from wordsens.sweeps.measurement import saved_measurement
@@ -346,11 +414,21 @@ def _measured(
         if (stored := saved_measurement(store, cell, phi, text)) is not None:
             result, record = stored
             if wants_swaps:
-                swaps = None if record.swap is None else (record.swap, tuple(json.loads(str(record.swapped_for))))
+                swaps = (
+                    None
+                    if record.swap is None
+                    else (record.swap, tuple(json.loads(str(record.swapped_for))))
+                )
                 result = None if swaps is None else result
     if result is None:
         result = word_sensitivity(
-            phi, text, words, options.radius, options.seed, search=options.search_plan, progress=progress
+            phi,
+            text,
+            words,
+            options.radius,
+            options.seed,
+            search=options.search_plan,
+            progress=progress,
         )
         swaps = _swaps(phi, text, result, options) if wants_swaps else None
         if store is not None and cell is not None:
@@ -358,12 +436,18 @@ def _measured(
 
             save_measurement(store, cell, started, phi, text, result, swaps=swaps)
     searched = result.words.tolist()
-    limit = jacobian_sensitivity(phi, text, searched, options.seed).per_word.tolist() if wants_limit else None
+    limit = (
+        jacobian_sensitivity(phi, text, searched, options.seed).per_word.tolist()
+        if wants_limit
+        else None
+    )
     return MeasuredMap(
         text=text,
         result=result,
         seconds=time.perf_counter() - began,
-        predicted=predict(phi, text, words=len(searched)) if options.radius is None else None,  # of radius sqrt(d)
+        predicted=predict(phi, text, words=len(searched))
+        if options.radius is None
+        else None,  # of radius sqrt(d)
         conditions=check_conditions(phi, text),
         small_radius=None if limit is None else tuple(limit),
         swaps=swaps,
@@ -390,17 +474,29 @@ def _swaps(
 
 
 def _cell(
-    name: str, document: "Document", text: "TextMatrix", words: list[int] | None, options: MeasureOptions
+    name: str,
+    document: "Document",
+    text: "TextMatrix",
+    words: list[int] | None,
+    options: MeasureOptions,
 ) -> "SensitivityCell":
     """The cell of a sweep that is the measurement of the map of that name on a text, at these words or all."""
     from wordsens.sweeps.measurement import SensitivityCell
 
     entry, (n, d) = map_entry(name), text.rows.shape
-    given: dict[str, Any] = {"kind": "given", "content": document.text, "source": text.source, "label": document.label}
+    given: dict[str, Any] = {
+        "kind": "given",
+        "content": document.text,
+        "source": text.source,
+        "label": document.label,
+    }
     if entry.family != "transformer":
         given |= {"encoder": options.encoder, "layer": options.chosen_layer}
         given |= {"keep_special_tokens": options.keep_special_tokens}
-    keys = {name: getattr(options, name) for name in ("seed", "radius", "search", "starts", "steps", "device")}
+    keys = {
+        name: getattr(options, name)
+        for name in ("seed", "radius", "search", "starts", "steps", "device")
+    }
     keys |= {key: options.map_options[key] for key in entry.options}
     keys |= {"map": name, "n": n, "d": d, "text": given, "dtype": entry.dtype}
     return SensitivityCell.parse(keys | {"words": "all" if words is None else {"indices": words}})

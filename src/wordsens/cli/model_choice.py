@@ -66,7 +66,9 @@ class OutputOptions:
                 option = name.removesuffix("_file")
                 raise InputError(f"`{option}` (={value!r}) must be a file in a folder that exists")
 
-    def print(self, command: str, document: dict[str, Any], display: Display, *, verbose: bool = False) -> None:
+    def print(
+        self, command: str, document: dict[str, Any], display: Display, *, verbose: bool = False
+    ) -> None:
         """The JSON document, or what there is to read."""
         with printing():
             if self.as_json:
@@ -84,7 +86,9 @@ class CommandOptions(OutputOptions):
 
 def write_page(path: str, command: str, title: str, display: Display) -> None:
     """Write the page of a command."""
-    page = html_page(display, title=f"{title} · wordsens {command}", heading=title, version=__version__)
+    page = html_page(
+        display, title=f"{title} · wordsens {command}", heading=title, version=__version__
+    )
     Path(path).expanduser().write_text(page, encoding="utf-8")
 
 
@@ -98,12 +102,18 @@ def write_junit(path: str, command: str, subject: str, cases: Mapping[str, Seque
         return _NOT_IN_XML.sub("", text)  # what XML cannot hold
 
     name, failed = f"wordsens {command} {subject}", sum(map(bool, cases.values()))
-    suite = ElementTree.Element("testsuite", name=clean(name), tests=str(len(cases)), failures=str(failed))
+    suite = ElementTree.Element(
+        "testsuite", name=clean(name), tests=str(len(cases)), failures=str(failed)
+    )
     for requirement, failures in cases.items():
-        case = ElementTree.SubElement(suite, "testcase", classname=f"wordsens.{command}", name=clean(requirement))
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"wordsens.{command}", name=clean(requirement)
+        )
         if failures:
             ElementTree.SubElement(case, "failure", message=clean("; ".join(failures)))
-    ElementTree.ElementTree(suite).write(Path(path).expanduser(), encoding="utf-8", xml_declaration=True)
+    ElementTree.ElementTree(suite).write(
+        Path(path).expanduser(), encoding="utf-8", xml_declaration=True
+    )
 
 
 def require_met(failures: Sequence[str]) -> None:
@@ -128,24 +138,36 @@ class ModelOptions:
         InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with another of them.
     """
 
-    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=_NAME, show_default=False)] = None
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help=_NAME, show_default=False)
+    ] = None
     encode: Annotated[str | None, unset(_ENCODE, panel=MODEL)] = None
     endpoint: Annotated[str | None, unset(_ENDPOINT, "--endpoint", panel=MODEL)] = None
-    endpoint_model: Annotated[str | None, unset("The model's name on the endpoint.", panel=MODEL)] = None
+    endpoint_model: Annotated[
+        str | None, unset("The model's name on the endpoint.", panel=MODEL)
+    ] = None
     endpoint_timeout: Annotated[float | None, unset(_TIMEOUT, panel=MODEL)] = None
     endpoint_retries: Annotated[
-        int | None, unset("How often a batch is asked for again where that may help; default: 4.", panel=MODEL)
+        int | None,
+        unset("How often a batch is asked for again where that may help; default: 4.", panel=MODEL),
     ] = None
-    revision: Annotated[str | None, unset("Branch, tag or commit of a name on the hub.", panel=MODEL)] = None
+    revision: Annotated[
+        str | None, unset("Branch, tag or commit of a name on the hub.", panel=MODEL)
+    ] = None
     pool: Annotated[
-        str | None, unset("own, mean, cls, last or max; default: the model's own where it has one.", panel=MODEL)
+        str | None,
+        unset(
+            "own, mean, cls, last or max; default: the model's own where it has one.", panel=MODEL
+        ),
     ] = None
     prompt_names: Annotated[list[str] | None, unset(_PROMPT, "--prompt-name", panel=MODEL)] = None
     device: Device = "cpu"
 
     def __post_init__(self) -> None:
         if sum(each is not None for each in (self.model, self.encode, self.endpoint)) != 1:
-            raise InputError("give one model: MODEL (such as minilm), --encode module:function, or --endpoint URL")
+            raise InputError(
+                "give one model: MODEL (such as minilm), --encode module:function, or --endpoint URL"
+            )
         for name in ("endpoint_model", "endpoint_timeout", "endpoint_retries"):
             if getattr(self, name) is not None and self.endpoint is None:
                 raise InputError(f"--{name.replace('_', '-')} goes with --endpoint; leave it out")
@@ -167,8 +189,15 @@ class ModelOptions:
         """The endpoint, with what was said of it."""
         from wordsens.models.endpoint import Endpoint
 
-        options = {"model": self.endpoint_model, "timeout": self.endpoint_timeout, "retries": self.endpoint_retries}
-        return Endpoint(url=str(self.endpoint), **{name: value for name, value in options.items() if value is not None})
+        options = {
+            "model": self.endpoint_model,
+            "timeout": self.endpoint_timeout,
+            "retries": self.endpoint_retries,
+        }
+        return Endpoint(
+            url=str(self.endpoint),
+            **{name: value for name, value in options.items() if value is not None},
+        )
 
 
 _TEXTS = "Your texts: a file, CSV or Parquet table, folder, 'shipped', or 'imdb' of the hub."
@@ -181,8 +210,12 @@ class TextOptions:
 
     texts: Annotated[str | None, unset(_TEXTS, "--texts", "--dataset", panel=TEXT)] = None
     text_column: Annotated[str | None, unset(_COLUMN, panel=TEXT)] = None
-    limit: Annotated[int | None, typer.Option(help="At most this many texts.", rich_help_panel=TEXT)] = None
-    encoding: Annotated[str, typer.Option(help="Of a text, CSV or JSON lines file.", rich_help_panel=TEXT)] = "utf-8"
+    limit: Annotated[
+        int | None, typer.Option(help="At most this many texts.", rich_help_panel=TEXT)
+    ] = None
+    encoding: Annotated[
+        str, typer.Option(help="Of a text, CSV or JSON lines file.", rich_help_panel=TEXT)
+    ] = "utf-8"
 
     def require_texts(self) -> None:
         """InputError without texts, or for a limit of none."""
@@ -196,7 +229,12 @@ class TextOptions:
         from wordsens.text.tables import text_column_of
 
         column = self.text_column or text_column_of(str(self.texts), self.encoding)
-        return {"text_column": column, "labels": False, "encoding": self.encoding, "skip_empty": True}
+        return {
+            "text_column": column,
+            "labels": False,
+            "encoding": self.encoding,
+            "skip_empty": True,
+        }
 
     def notices(self) -> list[str]:
         """What a reader should know of the way in which a table is read."""
@@ -204,7 +242,9 @@ class TextOptions:
 
         path = Path(str(self.texts)).expanduser()
         if path.suffix.lower() == ".txt" and path.is_file():
-            return [f"{path.name} is read as one text; for a text a line save it as CSV or JSON lines"]
+            return [
+                f"{path.name} is read as one text; for a text a line save it as CSV or JSON lines"
+            ]
         if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
             return []
         sign = delimiter_of(path, self.encoding)
@@ -221,4 +261,6 @@ class TextOptions:
         documents = read_documents(str(self.texts), limit=self.limit, **self.reading())
         if max_words is None:
             return documents
-        return [replace(document, text=first_words(document.text, max_words)) for document in documents]
+        return [
+            replace(document, text=first_words(document.text, max_words)) for document in documents
+        ]

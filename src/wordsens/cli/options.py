@@ -31,8 +31,12 @@ Device = Annotated[str, option("Where to compute: cpu, cuda, ...")]
 AsJson = Annotated[bool, option("Print one JSON document on stdout and no table.", "--json")]
 Quiet = Annotated[bool, option("No progress and no notices.", "--quiet", "-q")]
 Show = Annotated[bool, option("Open it in the browser.", "--open")]
-EncoderName = Annotated[str, option("minilm, a folder with a model, or a name on the Hugging Face hub.", panel="Text")]
-Threads = Annotated[int, option("CPU threads. With 1 the numbers are the same on a machine with more cores.")]
+EncoderName = Annotated[
+    str, option("minilm, a folder with a model, or a name on the Hugging Face hub.", panel="Text")
+]
+Threads = Annotated[
+    int, option("CPU threads. With 1 the numbers are the same on a machine with more cores.")
+]
 
 
 def map_option(name: str) -> Any:
@@ -80,7 +84,9 @@ def takes(
     hello you
     """
     parameters = [
-        parameter.replace(annotation=Annotated[kind, option(info) if isinstance(info, str) else info])
+        parameter.replace(
+            annotation=Annotated[kind, option(info) if isinstance(info, str) else info]
+        )
         for parameter in keywords_of(cast(Any, options))
         for kind, info in [get_args(parameter.annotation)]
     ]

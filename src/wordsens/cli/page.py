@@ -21,7 +21,8 @@ class PageOptions(AppSettings):
     token: Annotated[
         str | None,
         typer.Option(
-            help="A word that visitors must know, 12 characters or more; it is entered once.", envvar="WORDSENS_TOKEN"
+            help="A word that visitors must know, 12 characters or more; it is entered once.",
+            envvar="WORDSENS_TOKEN",
         ),
     ] = None
     show: Show = False
@@ -47,7 +48,10 @@ def page(options: PageOptions) -> None:
 
     def started(address: str) -> None:
         if options.as_json:
-            print(json.dumps({"command": "app", "version": __version__, "address": address}), flush=True)
+            print(
+                json.dumps({"command": "app", "version": __version__, "address": address}),
+                flush=True,
+            )
         else:
             stdout().print(f"page  {address}   (Ctrl-C ends it)", soft_wrap=True)
         if options.show:

@@ -26,12 +26,20 @@ MEAN = "mean"
 _OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
 
-_OF_TEXTS = {"text_column": "text", "label_column": None, "split": None, "limit": None, "labels": LABELS[0]}
+_OF_TEXTS = {
+    "text_column": "text",
+    "label_column": None,
+    "split": None,
+    "limit": None,
+    "labels": LABELS[0],
+}
 _OF_ATTENTION = {"layer": 1, "head": MEAN, "prompt": None, "answer": None}
 
 _FIGURES_HELP = "; ".join(
     [f"{name}: {text}" for name, (_, text) in EXPERIMENTS.items() if text]
-    + ["all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."]
+    + [
+        "all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."
+    ]
 )
 
 
@@ -44,14 +52,22 @@ class PaperOptions(PlaceOptions):
 
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]... [KEY=VALUE]...", help=_FIGURES_HELP, show_default=False),
+        typer.Argument(
+            metavar="[FIGURE]... [KEY=VALUE]...", help=_FIGURES_HELP, show_default=False
+        ),
     ] = None
-    scale: Annotated[str, option("quick: some minutes; laptop: hours at most; full: the paper's sizes.")] = "quick"
+    scale: Annotated[
+        str, option("quick: some minutes; laptop: hours at most; full: the paper's sizes.")
+    ] = "quick"
     search: Annotated[
-        str | None, option("What each search spends: quick, normal or thorough; default: what the scale says.")
+        str | None,
+        option("What each search spends: quick, normal or thorough; default: what the scale says."),
     ] = None
     texts: Annotated[
-        str | None, _text("Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews.")
+        str | None,
+        _text(
+            "Real texts: a file, table, folder, or 'imdb' of the hub; default: the shipped reviews."
+        ),
     ] = None
     text_column: Annotated[str, _text("Of --texts, with the text.")] = "text"
     label_column: Annotated[str | None, _text("Of --texts, with the label; default: label.")] = None
@@ -64,10 +80,12 @@ class PaperOptions(PlaceOptions):
         ),
     ] = LABELS[0]
     out: Annotated[str, option("The folder for results and figures.")] = "paper"
-    model: Annotated[str, option("Of attention and depth: minilm, a folder, or a name on the Hugging Face hub.")] = (
-        "minilm"
-    )
-    by: Annotated[str | None, option("Of depth: a column of --texts whose values are kinds of text.")] = None
+    model: Annotated[
+        str, option("Of attention and depth: minilm, a folder, or a name on the Hugging Face hub.")
+    ] = "minilm"
+    by: Annotated[
+        str | None, option("Of depth: a column of --texts whose values are kinds of text.")
+    ] = None
     layer: Annotated[int, _attention("1 to the last, -1.")] = 1
     head: Annotated[str, _attention("0, 1, ..., or mean over the heads.")] = MEAN
     prompt: Annotated[
@@ -76,9 +94,13 @@ class PaperOptions(PlaceOptions):
     ] = None
     answer: Annotated[
         list[str] | None,
-        _attention("Whose probability behind each prompt is shown; may be repeated; default: positive and negative."),
+        _attention(
+            "Whose probability behind each prompt is shown; may be repeated; default: positive and negative."
+        ),
     ] = None
-    style: Annotated[str | None, option("A .mplstyle file for the figures, or a name that matplotlib knows.")] = None
+    style: Annotated[
+        str | None, option("A .mplstyle file for the figures, or a name that matplotlib knows.")
+    ] = None
     encoder: EncoderName = "minilm"
     seed: Seed = 0
     device: Device = "cpu"
@@ -95,16 +117,26 @@ class PaperOptions(PlaceOptions):
             require_count("limit", self.limit)
         for name, usual in _OF_TEXTS.items():
             if self.texts is None and (value := getattr(self, name)) != usual:
-                raise InputError(f"`{name}` (={value!r}) is for the texts of --texts; name them, or drop it")
+                raise InputError(
+                    f"`{name}` (={value!r}) is for the texts of --texts; name them, or drop it"
+                )
         for name, usual in _OF_ATTENTION.items():
             if "attention" not in self.names and (value := getattr(self, name)) != usual:
-                raise InputError(f"`{name}` (={value!r}) is an option of attention; draw that, or drop it")
+                raise InputError(
+                    f"`{name}` (={value!r}) is an option of attention; draw that, or drop it"
+                )
         if self.model != "minilm" and not {"attention", "depth"} & set(self.names):
-            raise InputError(f"`model` (={self.model!r}) is an option of attention and depth; draw these, or drop it")
+            raise InputError(
+                f"`model` (={self.model!r}) is an option of attention and depth; draw these, or drop it"
+            )
         if self.by is not None and ("depth" not in self.names or self.texts is None):
-            raise InputError(f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or drop it")
+            raise InputError(
+                f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or drop it"
+            )
         if self.prompt is not None and len(self.prompt) != 2:
-            raise InputError(f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a word")
+            raise InputError(
+                f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a word"
+            )
         if self.head != MEAN and not self.head.isdecimal():
             raise InputError(f"`head` (={self.head!r}) must be 0, 1, ..., or mean")
         if len(self.pair) not in (0, 2):
@@ -119,7 +151,11 @@ class PaperOptions(PlaceOptions):
         named = [word for word in self._words if not _OVERRIDE.match(word)] or ["sensitivity"]
         for name in named:
             require_choice("figure", name, (*FIGURES, "all"))
-        return list(dict.fromkeys([*(OF_ALL if "all" in named else ()), *(name for name in named if name != "all")]))
+        return list(
+            dict.fromkeys(
+                [*(OF_ALL if "all" in named else ()), *(name for name in named if name != "all")]
+            )
+        )
 
     @property
     def overrides(self) -> list[str]:
@@ -146,7 +182,16 @@ def paper(options: PaperOptions) -> None:
 
     Example: wordsens paper sensitivity --scale quick --out results
     """
-    require_extra("report,minilm", "an experiment", "matplotlib", "jinja2", "pydantic", "pyarrow", "pandas", "yaml")
+    require_extra(
+        "report,minilm",
+        "an experiment",
+        "matplotlib",
+        "jinja2",
+        "pydantic",
+        "pyarrow",
+        "pandas",
+        "yaml",
+    )
     from wordsens.plotting.style import in_style
 
     with in_style(options.style):
@@ -187,7 +232,9 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
             with Store(folder, read_only=True) as store:
                 done = [record for record in store.records(keys) if record.done]
             if done:
-                stdout().print(f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold")
+                stdout().print(
+                    f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold"
+                )
                 print_display(summarize(done).display(verbose=options.verbose))
         raise
     done = [record for record in records if record.done]
@@ -222,17 +269,31 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
 
         head = None if options.head == MEAN else int(options.head)
         pair = (options.pair[0], options.pair[1]) if options.pair else None
-        grid = attention_grid(options.model, options.device, pair, options.prompt, options.answer, options.layer, head)
-        sweep, notices = Sweep.parse({"name": "paper-attention", "experiment": name, "grids": [grid]}), []
+        grid = attention_grid(
+            options.model, options.device, pair, options.prompt, options.answer, options.layer, head
+        )
+        sweep, notices = (
+            Sweep.parse({"name": "paper-attention", "experiment": name, "grids": [grid]}),
+            [],
+        )
     else:
         source = ReviewsText(encoder=options.encoder)
         if options.texts is not None:
-            keys = {key: getattr(options, key) for key in ("text_column", "label_column", "split", "limit", "encoder")}
+            keys = {
+                key: getattr(options, key)
+                for key in ("text_column", "label_column", "split", "limit", "encoder")
+            }
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
         choices = {"model": options.model, "by": options.by} if name == "depth" else {}
         sweep, notices = paper_sweep(
-            name, options.scale, source, seed=options.seed, labels=labels, search=options.search, **choices
+            name,
+            options.scale,
+            source,
+            seed=options.seed,
+            labels=labels,
+            search=options.search,
+            **choices,
         )
     device = [] if options.device == "cpu" else [f"device={options.device}"]
     return overridden(sweep, [*options.overrides, *device]), notices

@@ -20,7 +20,10 @@ class ReportOptions:
 
     folders: Annotated[
         list[str],
-        typer.Argument(metavar="DIR...", help="The --out of measure, paper, audit or sweep; several side by side."),
+        typer.Argument(
+            metavar="DIR...",
+            help="The --out of measure, paper, audit or sweep; several side by side.",
+        ),
     ]
     form: Annotated[
         str | None,
@@ -29,9 +32,10 @@ class ReportOptions:
             "--format",
         ),
     ] = None
-    out: Annotated[str | None, option("The file to write; default: report.html in DIR, or here for several DIRs.")] = (
-        None
-    )
+    out: Annotated[
+        str | None,
+        option("The file to write; default: report.html in DIR, or here for several DIRs."),
+    ] = None
     show: Show = False
     as_json: AsJson = False
     quiet: Quiet = False
@@ -40,7 +44,9 @@ class ReportOptions:
         if self.form is not None:
             require_choice("format", self.form, FORMATS)
             if self.out is not None and not self.out.endswith(f".{self.form}"):
-                raise InputError(f"`out` (={self.out!r}) must end with .{self.form}, which --format asks for")
+                raise InputError(
+                    f"`out` (={self.out!r}) must end with .{self.form}, which --format asks for"
+                )
 
 
 @takes(ReportOptions)
@@ -51,14 +57,20 @@ def report(options: ReportOptions) -> None:
 
     Example: wordsens report results --open
     """
-    require_extra("report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml")
+    require_extra(
+        "report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml"
+    )
     from wordsens.report.findings import run_findings
     from wordsens.report.load import load_runs, readable
     from wordsens.report.write import heading, report_display, require_form, write_display
 
     runs = load_runs(options.folders)
     folder = Path(options.folders[0]) if len(options.folders) == 1 else Path()
-    path = Path(options.out) if options.out is not None else folder / f"report.{options.form or FORMATS[0]}"
+    path = (
+        Path(options.out)
+        if options.out is not None
+        else folder / f"report.{options.form or FORMATS[0]}"
+    )
     form = require_form(path)
     if not options.quiet:
         for run in runs:

@@ -29,7 +29,9 @@ _LISTED = 6
 Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A YAML file, or the folder of a run.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False),
+    typer.Argument(
+        metavar="KEY=VALUE", help="On top of the spec: n=[10,20] text.layer=2.", show_default=False
+    ),
 ]
 Out = Annotated[str | None, option("The sweep's folder; default: the sweep's name.")]
 
@@ -42,7 +44,9 @@ class RunOptions(PlaceOptions):
     overrides: Overrides = None
     out: Out = None
     witnesses: Witnesses = False
-    device: Annotated[str | None, option("Where to compute, whatever the spec says: cpu, cuda, ...")] = None
+    device: Annotated[
+        str | None, option("Where to compute, whatever the spec says: cpu, cuda, ...")
+    ] = None
 
 
 @sweep.command("run")
@@ -58,12 +62,24 @@ def run(options: RunOptions) -> None:
     failed = [record for record in records if not record.done]
     seconds = sum(record.seconds for record in records)
     if options.as_json:
-        counts = {"cells": len(records), "done": len(records) - len(failed), "failed": _failures(failed)}
-        head = {"command": "sweep run", "version": __version__, "name": chosen.name, "experiment": chosen.experiment}
+        counts = {
+            "cells": len(records),
+            "done": len(records) - len(failed),
+            "failed": _failures(failed),
+        }
+        head = {
+            "command": "sweep run",
+            "version": __version__,
+            "name": chosen.name,
+            "experiment": chosen.experiment,
+        }
         print_json({**head, **counts, "seconds": seconds, "records": str(tables)})
     else:
         console = stdout()
-        console.print(f"{chosen.name}: {len(records) - len(failed)} cells done, {len(failed)} failed", style="bold")
+        console.print(
+            f"{chosen.name}: {len(records) - len(failed)} cells done, {len(failed)} failed",
+            style="bold",
+        )
         _print_failures(failed)
         console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time")
         console.print(f"results  {tables}", soft_wrap=True)
@@ -71,7 +87,9 @@ def run(options: RunOptions) -> None:
 
 
 @sweep.command()
-def status(spec: Spec, overrides: Overrides = None, out: Out = None, as_json: AsJson = False) -> None:
+def status(
+    spec: Spec, overrides: Overrides = None, out: Out = None, as_json: AsJson = False
+) -> None:
     """Count the cells that are done, failed and to come. Changes nothing, and may be asked while a run is at work.
 
     Example: wordsens sweep status try
@@ -81,12 +99,24 @@ def status(spec: Spec, overrides: Overrides = None, out: Out = None, as_json: As
     failed = [record for record in records if not record.done]
     done, seconds = len(records) - len(failed), sum(record.seconds for record in records)
     if as_json:
-        head = {"command": "sweep status", "version": __version__, "name": chosen.name, "experiment": chosen.experiment}
-        counts = {"cells": len(keys), "done": done, "failed": _failures(failed), "to_come": len(keys) - len(records)}
+        head = {
+            "command": "sweep status",
+            "version": __version__,
+            "name": chosen.name,
+            "experiment": chosen.experiment,
+        }
+        counts = {
+            "cells": len(keys),
+            "done": done,
+            "failed": _failures(failed),
+            "to_come": len(keys) - len(records),
+        }
         print_json({**head, **counts, "seconds": seconds})
         return
     console = stdout()
-    console.print(f"{chosen.name}: {done} of {len(keys)} cells done ({done / len(keys):.0%})", style="bold")
+    console.print(
+        f"{chosen.name}: {done} of {len(keys)} cells done ({done / len(keys):.0%})", style="bold"
+    )
     console.print(f"{len(failed)} failed, {len(keys) - len(records)} to come")
     _print_failures(failed)
     console.print(f"computed for {duration(seconds)} (h:mm:ss) of one process's time so far")
@@ -113,7 +143,9 @@ def export(
     paths = [write_tables(records, target, file_name(name)) for name, records in tables.items()]
     if as_json:
         count, files = sum(map(len, tables.values())), [str(path) for path in paths]
-        print_json({"command": "sweep export", "version": __version__, "records": count, "files": files})
+        print_json(
+            {"command": "sweep export", "version": __version__, "records": count, "files": files}
+        )
     for path in paths if not as_json else ():
         stdout().print(f"{path}\n{path.with_suffix('.csv')}", soft_wrap=True)
 
@@ -128,10 +160,14 @@ class PlotOptions:
     y: Annotated[str, option("The column that is averaged: value, upper, average, ...")] = "value"
     by: Annotated[
         str | None,
-        option("Columns that tell series apart, commas between: map,text; default: every key that varies otherwise."),
+        option(
+            "Columns that tell series apart, commas between: map,text; default: every key that varies otherwise."
+        ),
     ] = None
     out: Out = None
-    file: Annotated[str | None, option("What to write: .pdf, .png or .svg; default: in the sweep's folder.")] = None
+    file: Annotated[
+        str | None, option("What to write: .pdf, .png or .svg; default: in the sweep's folder.")
+    ] = None
     linear: Annotated[bool, option("Plain axes in place of logarithmic ones.", "--linear")] = False
     as_json: AsJson = False
 
@@ -149,19 +185,31 @@ def plot(options: PlotOptions) -> None:
     chosen, folder = _source(options.spec, options.overrides or (), options.out)
     keys, records = _last_records(chosen, folder)
     if not any(record.done for record in records):
-        raise InputError(f"`spec` (={options.spec!r}) has no finished cell in {folder}; run the sweep first")
+        raise InputError(
+            f"`spec` (={options.spec!r}) has no finished cell in {folder}; run the sweep first"
+        )
     if len(records) < len(keys):
         notice(f"{len(keys) - len(records)} of the sweep's {len(keys)} cells have no result yet")
     by = None if options.by is None else [name.strip() for name in options.by.split(",") if name]
     series = series_along(records, options.x, options.y, by)
-    path = Path(options.file) if options.file else folder / "figures" / f"{options.y}-against-{options.x}.png"
+    path = (
+        Path(options.file)
+        if options.file
+        else folder / "figures" / f"{options.y}-against-{options.x}.png"
+    )
     if path.suffix not in (".pdf", ".png", ".svg"):
         raise InputError(f"`file` (={options.file!r}) must end with .pdf, .png, .svg")
     figure = along(records, options.x, options.y, by=by, logarithmic=not options.linear)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     if options.as_json:
-        head = {"command": "sweep plot", "version": __version__, "name": chosen.name, "x": options.x, "y": options.y}
+        head = {
+            "command": "sweep plot",
+            "version": __version__,
+            "name": chosen.name,
+            "x": options.x,
+            "y": options.y,
+        }
         print_json({**head, "series": [line.to_dict() for line in series], "file": str(path)})
         return
     rows = [
@@ -170,7 +218,9 @@ def plot(options: PlotOptions) -> None:
             f"{line.points[0].x}-{line.points[-1].x}",
             line.texts,
             "" if line.fit is None else f"{line.fit.exponent:.3f} ± {line.fit.standard_error:.3f}",
-            "" if line.fit is None else "{:.3f} to {:.3f}".format(*(line.interval or line.fit.interval)),
+            ""
+            if line.fit is None
+            else "{:.3f} to {:.3f}".format(*(line.interval or line.fit.interval)),
         )
         for line in series
     ]
@@ -181,7 +231,9 @@ def plot(options: PlotOptions) -> None:
     stdout().print(f"figure   {path}", soft_wrap=True)
 
 
-def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None) -> "tuple[Sweep, Path]":
+def _source(
+    spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
+) -> "tuple[Sweep, Path]":
     """The sweep that SPEC names, and its folder: `out`, or the folder named, or one with the sweep's name.
 
     Raises:
@@ -196,7 +248,9 @@ def _source(spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
         files = sorted(path.glob("*.yaml"))
         if len(files) != 1:
             listed = f"several: {', '.join(map(str, files))}" if files else "none"
-            raise InputError(f"`spec` (={spec!r}) is a folder with {listed}; give the YAML file of one sweep")
+            raise InputError(
+                f"`spec` (={spec!r}) is a folder with {listed}; give the YAML file of one sweep"
+            )
         return load_sweep(files[0], overrides), folder or path
     chosen = load_sweep(path, overrides)
     return chosen, folder or Path(chosen.name)

@@ -17,7 +17,18 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wordsens.cli.columns import columns_on_screen
-from wordsens.display.content import LEVELS, Display, Findings, Marked, Section, Shade, Strong, Table, Words, plain
+from wordsens.display.content import (
+    LEVELS,
+    Display,
+    Findings,
+    Marked,
+    Section,
+    Shade,
+    Strong,
+    Table,
+    Words,
+    plain,
+)
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words after `wordsens`; none where no command line runs."""
@@ -136,11 +147,21 @@ class Reporter:
         elapsed = time.monotonic() - self._begin
         if remaining is None and done > 0:
             remaining = elapsed / done * (self._total - done)
-        left = "" if remaining is None or done >= self._total else f"about {duration(remaining)} left"
+        left = (
+            "" if remaining is None or done >= self._total else f"about {duration(remaining)} left"
+        )
         count = f"{done / self._total:.0%}" if self._total == 1 else f"{int(done)} of {self._total}"
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, description=f"{self._what} {now}", count=count, left=left)
-        elif self._plain and (elapsed - (self._last - self._begin) > self.PLAIN_SECONDS or done == self._total > 1):
+            self._bar.update(
+                self._task,
+                completed=done,
+                description=f"{self._what} {now}",
+                count=count,
+                left=left,
+            )
+        elif self._plain and (
+            elapsed - (self._last - self._begin) > self.PLAIN_SECONDS or done == self._total > 1
+        ):
             self._last = time.monotonic()
             notice(f"{count} {self._what} after {duration(elapsed)}{', ' + left if left else ''}")
 
@@ -153,7 +174,9 @@ def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
         yield Reporter(total, what, bar=None, plain=not quiet)
         return
     counted = TextColumn("{task.fields[count]} {task.fields[left]}")
-    with Progress(TextColumn("{task.description}"), BarColumn(), counted, console=console, transient=True) as bar:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), counted, console=console, transient=True
+    ) as bar:
         yield Reporter(total, what, bar=bar, plain=False)
 
 
@@ -186,10 +209,18 @@ def _print_part(part: Any, *, verbose: bool) -> None:
             for one in part.parts:
                 _print_part(one, verbose=verbose)
     elif isinstance(part, Words):
-        pieces = [piece if isinstance(piece, str) else (piece.text, _style(piece)) for piece in part.pieces]
+        pieces = [
+            piece if isinstance(piece, str) else (piece.text, _style(piece))
+            for piece in part.pieces
+        ]
         console.print(Text.assemble(*([f"{part.title}: "] if part.title else []), *pieces))
         if part.legend is not None and console.color_system is not None and not console.no_color:
-            console.print(Text(f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.", style="dim"))
+            console.print(
+                Text(
+                    f"Colours: from {part.legend[0]} to {part.legend[1]}, {part.legend[2]}.",
+                    style="dim",
+                )
+            )
     elif isinstance(part, Table) and part.rows and (verbose or not part.folded):
         _print_table(part, whole=verbose and part.folded)
 
@@ -201,9 +232,17 @@ def _print_table(data: Table, *, whole: bool) -> None:
     if data.title:
         console.print(Text(data.title, style="bold"))
     rows = [list(map(_cell, row)) for row in (data.rows if whole else data.rows[: data.most])]
-    columns = [[cell.plain for cell in column] for column in zip(map(Text, data.headings), *rows, strict=True)]
-    numbers, gap = [data.is_number(place) for place in range(len(columns))], 2 if console.width >= 100 else 1
-    for number, part in enumerate(columns_on_screen(columns, numbers, screen=console.width, gap=gap)):
+    columns = [
+        [cell.plain for cell in column]
+        for column in zip(map(Text, data.headings), *rows, strict=True)
+    ]
+    numbers, gap = (
+        [data.is_number(place) for place in range(len(columns))],
+        2 if console.width >= 100 else 1,
+    )
+    for number, part in enumerate(
+        columns_on_screen(columns, numbers, screen=console.width, gap=gap)
+    ):
         if number:
             console.print()
         drawn = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
@@ -221,7 +260,9 @@ def _print_table(data: Table, *, whole: bool) -> None:
 
 def _cell(cell: Any) -> Text:
     if isinstance(cell, Marked):
-        return Text.assemble(*((text, "bold underline" if marked else "") for text, marked in cell.pieces))
+        return Text.assemble(
+            *((text, "bold underline" if marked else "") for text, marked in cell.pieces)
+        )
     if isinstance(cell, Strong):
         return Text(cell.text, style={"rise": MUCH, "fall": LITTLE}.get(cell.how, "bold"))
     if isinstance(cell, Shade):

@@ -19,19 +19,31 @@ class TuneOptions(TextOptions, CommandOptions):
     """The options of `wordsens tune`; `texts` are those from which near misses are made."""
 
     model: Annotated[
-        str, typer.Argument(help="minilm, a folder with a model, or a name on the hub.", show_default=False)
+        str,
+        typer.Argument(
+            help="minilm, a folder with a model, or a name on the hub.", show_default=False
+        ),
     ]
-    out: Annotated[str, typer.Argument(help="The folder of the tuned model, new or empty.", show_default=False)]
+    out: Annotated[
+        str, typer.Argument(help="The folder of the tuned model, new or empty.", show_default=False)
+    ]
     pairs: Annotated[
-        str | None, unset("Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same.")
+        str | None,
+        unset("Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same."),
     ] = None
-    steps: Annotated[int, typer.Option(help="Steps of the optimiser.", rich_help_panel=_TRAINING)] = 100
+    steps: Annotated[
+        int, typer.Option(help="Steps of the optimiser.", rich_help_panel=_TRAINING)
+    ] = 100
     batch: Annotated[int, typer.Option(help="Triples a step.", rich_help_panel=_TRAINING)] = 32
-    rate: Annotated[float, typer.Option(help="The highest learning rate.", rich_help_panel=_TRAINING)] = 8e-5
+    rate: Annotated[
+        float, typer.Option(help="The highest learning rate.", rich_help_panel=_TRAINING)
+    ] = 8e-5
     lora: Annotated[
         bool,
         typer.Option(
-            "--lora", help="Train low-rank matrices (peft), and add them to the weights.", rich_help_panel=_TRAINING
+            "--lora",
+            help="Train low-rank matrices (peft), and add them to the weights.",
+            rich_help_panel=_TRAINING,
         ),
     ] = False
     device: Device = "cpu"
@@ -58,7 +70,9 @@ def tune(options: TuneOptions) -> None:
     with reporting(1, "of the tuning", quiet=options.quiet) as report:
 
         def progress(now: str, share: float) -> None:
-            start, part = {"before": (0.0, 0.05), "training": (0.05, 0.9), "after": (0.95, 0.05)}[now]
+            start, part = {"before": (0.0, 0.05), "training": (0.05, 0.9), "after": (0.95, 0.05)}[
+                now
+            ]
             report.update(start + part * share, now=f"({now})")
 
         try:
@@ -68,5 +82,7 @@ def tune(options: TuneOptions) -> None:
             )  # fmt: skip
         except KeyboardInterrupt:
             checkpoints = f"{options.out.rstrip('/')}.checkpoints"
-            raise KeyboardInterrupt(f"interrupted; the same command goes on from {checkpoints}") from None
+            raise KeyboardInterrupt(
+                f"interrupted; the same command goes on from {checkpoints}"
+            ) from None
     options.print("tune", {"seed": options.seed, **tuned.to_dict()}, tuned.display())

@@ -98,7 +98,9 @@ class Table:
         known = [row[column] for row in self.rows if plain(row[column])]
         known = [one.text if isinstance(one, Strong) else one for one in known]
         texts = [one for one in known if isinstance(one, str | Marked)]
-        return bool(known) and all(isinstance(one, str) and bool(_NUMBER.match(one)) for one in texts)
+        return bool(known) and all(
+            isinstance(one, str) and bool(_NUMBER.match(one)) for one in texts
+        )
 
 
 @dataclass(frozen=True)
@@ -280,18 +282,34 @@ def plain(cell: Any) -> str:
     if isinstance(cell, Marked | Strong):
         return cell.text
     if isinstance(cell, int | float):
-        return minus(f"{cell:.3g}" if isinstance(cell, float) and abs(cell) < 1000 else f"{cell:,.0f}")
+        return minus(
+            f"{cell:.3g}" if isinstance(cell, float) and abs(cell) < 1000 else f"{cell:,.0f}"
+        )
     return str(cell)
 
 
-def table_of(title: str, columns: Any, *, most: int = 20, ranked: str | None = None, note: str = "") -> Table:
+def table_of(
+    title: str, columns: Any, *, most: int = 20, ranked: str | None = None, note: str = ""
+) -> Table:
     """A table of columns by their names, the largest of the ranked one first; columns with one value in all of several
     rows are said in its note, and not written in every row."""
     count = len(next(iter(columns.values()), ()))
-    order = sorted(range(count), key=lambda at: -float(columns[ranked][at])) if ranked else list(range(count))
-    same = {name: values[0] for name, values in columns.items() if count > 1 and len(set(map(plain, values))) == 1}
+    order = (
+        sorted(range(count), key=lambda at: -float(columns[ranked][at]))
+        if ranked
+        else list(range(count))
+    )
+    same = {
+        name: values[0]
+        for name, values in columns.items()
+        if count > 1 and len(set(map(plain, values))) == 1
+    }
     shown = {name: values for name, values in columns.items() if name not in same or name == ranked}
-    said = [f"{name}: {plain(value)}" for name, value in same.items() if plain(value) and name in same]
+    said = [
+        f"{name}: {plain(value)}" for name, value in same.items() if plain(value) and name in same
+    ]
     rows = tuple(tuple(values[at] for values in shown.values()) for at in order)
-    whole = " ".join(filter(None, (f"In every row: {', '.join(said)}." if said and shown else "", note)))
+    whole = " ".join(
+        filter(None, (f"In every row: {', '.join(said)}." if said and shown else "", note))
+    )
     return Table(title, tuple(shown), rows, whole, most)

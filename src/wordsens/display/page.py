@@ -34,7 +34,13 @@ def html_fragment(display: Display) -> str:
 def _render(display: Display, style: str, *, inline: bool, title: str = "", **names: Any) -> str:
     page = _environment().get_template("page.html.jinja")
     text = page.render(
-        display=display, style=style, inline=inline, fold=not inline, title=title, sureties=SURETIES, **names
+        display=display,
+        style=style,
+        inline=inline,
+        fold=not inline,
+        title=title,
+        sureties=SURETIES,
+        **names,
     )
     return re.sub(r"\n\s*\n+", "\n", text).strip() + "\n"
 
@@ -46,7 +52,12 @@ def _notebook_style() -> str:
     return re.sub(
         r"\s+",
         " ",
-        re.sub(r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w|decides|interval|bar|rise)\b[^\n]*", "", css, flags=re.DOTALL),
+        re.sub(
+            r"/\*.*?\*/|--c\d: [^;]*;|\n  \.([fs]\d|w|decides|interval|bar|rise)\b[^\n]*",
+            "",
+            css,
+            flags=re.DOTALL,
+        ),
     )
 
 
@@ -118,7 +129,9 @@ def _markdown(part: Any, depth: int) -> Iterator[str]:
             yield from inside
     elif isinstance(part, Findings):
         yield ""
-        yield from (f"- **{escaped(one.sentence)}** {escaped(one.known)}".rstrip() for one in part.findings)
+        yield from (
+            f"- **{escaped(one.sentence)}** {escaped(one.known)}".rstrip() for one in part.findings
+        )
     elif isinstance(part, Code):
         indented = "\n".join(f"    {line}" for line in part.text.splitlines())
         yield f"\n{escaped(part.title)}:\n\n{indented}"

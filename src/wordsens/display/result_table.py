@@ -5,7 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.display.content import STRONGEST, Display, Shade, Words, colour_share, level, plain, table_of
+from wordsens.display.content import (
+    STRONGEST,
+    Display,
+    Shade,
+    Words,
+    colour_share,
+    level,
+    plain,
+    table_of,
+)
 from wordsens.errors import require_count
 
 _HTML_ROWS, _HTML_WORDS = 8, 80
@@ -39,11 +48,16 @@ class ResultTable:
         if self.ranked is not None:
             order.sort(key=lambda row: -self.columns[str(self.ranked)][row])
         visible = order[: require_count("most", most)]
-        cells = [[name, *(_text(column[row]) for row in visible)] for name, column in self.columns.items()]
+        cells = [
+            [name, *(_text(column[row]) for row in visible)]
+            for name, column in self.columns.items()
+        ]
         left = [any(isinstance(value, str) for value in column) for column in self.columns.values()]
         widths = [max(map(len, column)) for column in cells]
         lines = [
-            "  ".join(cell.ljust(width) if words else cell.rjust(width) for cell, width, words in line).rstrip()
+            "  ".join(
+                cell.ljust(width) if words else cell.rjust(width) for cell, width, words in line
+            ).rstrip()
             for line in (zip(row, widths, left, strict=True) for row in zip(*cells, strict=True))
         ]
         more = [f"... and {count - len(visible)} more"] if len(visible) < count else []
@@ -51,7 +65,11 @@ class ResultTable:
 
     def display(self) -> Display:
         """The heading, the words of the text in colour, the table, largest first."""
-        words = () if self.names is None or self.ranked is None else (self._words(self.names, self.ranked),)
+        words = (
+            ()
+            if self.names is None or self.ranked is None
+            else (self._words(self.names, self.ranked),)
+        )
         table = table_of("", self.columns, most=_HTML_ROWS, ranked=self.ranked)
         return Display((self.heading,), (*words, table), notes=self.notes)
 

@@ -21,7 +21,12 @@ from wordsens.evaluation.similarities import (
 from wordsens.looks import answer_of, display_of
 from wordsens.models.load import load
 from wordsens.results import Shown
-from wordsens.statistics.operating_point import OperatingPoint, least_count, operating_point, share_at_most
+from wordsens.statistics.operating_point import (
+    OperatingPoint,
+    least_count,
+    operating_point,
+    share_at_most,
+)
 from wordsens.text.pairs import Pairs
 
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
@@ -75,10 +80,16 @@ class Calibration(Shown):
     def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
         """Likewise for another budget, with the guard behind the threshold or without it."""
         scores, measured = self._scores(guard), self.measured
-        return operating_point(scores[measured.opposite], scores[measured.near], budget, confidence=self.confidence)
+        return operating_point(
+            scores[measured.opposite], scores[measured.near], budget, confidence=self.confidence
+        )
 
     def _scores(self, guard: bool) -> np.ndarray:
-        return np.where(self.different, -np.inf, self.measured.values) if guard else self.measured.values
+        return (
+            np.where(self.different, -np.inf, self.measured.values)
+            if guard
+            else self.measured.values
+        )
 
     @property
     def needed(self) -> int:
@@ -92,7 +103,14 @@ class Calibration(Shown):
         rows = []
         for kind, members in self.measured.opposites.items() if threshold is not None else ():
             hits, pairs = int((scores[members] >= threshold).sum()), int(members.sum())
-            rows.append(KindHits(kind=kind, pairs=pairs, hits=hits, limit=share_at_most(hits, pairs, self.confidence)))
+            rows.append(
+                KindHits(
+                    kind=kind,
+                    pairs=pairs,
+                    hits=hits,
+                    limit=share_at_most(hits, pairs, self.confidence),
+                )
+            )
         return tuple(rows)
 
     @property
@@ -107,11 +125,18 @@ class Calibration(Shown):
     def budgets(self) -> list[tuple[OperatingPoint, OperatingPoint]]:
         """The points of several budgets, without the guard and with it."""
         budgets = sorted({*BUDGETS, self.budget})
-        return [(self.point_at(budget, guard=False), self.point_at(budget, guard=True)) for budget in budgets]
+        return [
+            (self.point_at(budget, guard=False), self.point_at(budget, guard=True))
+            for budget in budgets
+        ]
 
     def columns(self) -> dict[str, Any]:
         """A row a budget, without the guard and with it."""
-        rows = [{"guard": guard, **asdict(points[guard])} for points in self.budgets for guard in (False, True)]
+        rows = [
+            {"guard": guard, **asdict(points[guard])}
+            for points in self.budgets
+            for guard in (False, True)
+        ]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,10 +207,14 @@ def calibrate(
     """
     for name, share in (("budget", budget), ("confidence", confidence)):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            raise InputError(f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %")
+            raise InputError(
+                f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %"
+            )
     chosen, notes = choose_pairs(pairs)
     if pairs is None:
-        notes.append("these are the package's pairs: the threshold is for opposites like them; give pairs of your own")
+        notes.append(
+            "these are the package's pairs: the threshold is for opposites like them; give pairs of your own"
+        )
     loaded = load(model)
     sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)

@@ -11,7 +11,16 @@ from jaxtyping import Float
 
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.guard import guard
-from wordsens.evaluation.requirement import EVERY, LEVEL, Baseline, Gated, Requirement, Unmet, on_the_floor, vacuous
+from wordsens.evaluation.requirement import (
+    EVERY,
+    LEVEL,
+    Baseline,
+    Gated,
+    Requirement,
+    Unmet,
+    on_the_floor,
+    vacuous,
+)
 from wordsens.evaluation.similarities import (
     PairSimilarities,
     Progress,
@@ -40,7 +49,15 @@ KIND_FIELDS = (
     "pairs", "auc", "auc_low", "auc_high", "auc_far", "auc_far_low", "auc_far_high", "false_hits", "false_hits_low",
     "false_hits_high",
 )  # fmt: skip
-FIELDS = ("threshold", "recall", "recall_low", "recall_high", "false_hits", "false_hits_low", "false_hits_high")
+FIELDS = (
+    "threshold",
+    "recall",
+    "recall_low",
+    "recall_high",
+    "false_hits",
+    "false_hits_low",
+    "false_hits_high",
+)
 """Numbers of a kind, and of the whole, that a requirement may name."""
 
 GUARDED = "guarded_false_hits"
@@ -159,10 +176,22 @@ class Check(Gated):
         least alike first."""
         rows = []
         for pair, value in zip(self.measured.pairs, self.measured.values.tolist(), strict=True):
-            numbers = {"kind": pair.kind, "same": pair.same, "similarity": value, "hit": value >= self.threshold}
+            numbers = {
+                "kind": pair.kind,
+                "same": pair.same,
+                "similarity": value,
+                "hit": value >= self.threshold,
+            }
             texts = {"first": pair.first, "second": pair.second}
-            rows.append(numbers | texts | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True)))
-        return sorted(rows, key=lambda row: (row["same"], row["similarity"] if row["same"] else -row["similarity"]))
+            rows.append(
+                numbers
+                | texts
+                | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True))
+            )
+        return sorted(
+            rows,
+            key=lambda row: (row["same"], row["similarity"] if row["same"] else -row["similarity"]),
+        )
 
     def failing_pairs(self, most: int = 10) -> list[dict[str, Any]]:
         """The worst pairs behind the requirements that fail: opposites above the threshold, and near-duplicates below
@@ -171,11 +200,20 @@ class Check(Gated):
         rows = self.all_pairs()
         if any(each.requirement.startswith("false_hits") for each in self.unmet):
             kinds.add(TOGETHER)
-        hits = [row for row in rows if not row["same"] and row["hit"] and ({row["kind"], TOGETHER} & kinds)]
+        hits = [
+            row
+            for row in rows
+            if not row["same"] and row["hit"] and ({row["kind"], TOGETHER} & kinds)
+        ]
         if not any(not each.kind and each.requirement.startswith("recall") for each in self.unmet):
             return hits[:most]
         near = {(pair.first, pair.second) for pair in self.measured.pairs if pair.near}
-        return hits[:most] + [row for row in rows if (row["first"], row["second"]) in near and not row["hit"]][:most]
+        return (
+            hits[:most]
+            + [row for row in rows if (row["first"], row["second"]) in near and not row["hit"]][
+                :most
+            ]
+        )
 
     def guarded(self) -> Guarded:
         """False hits and recall with `wordsens.guard` behind the threshold: what it calls different is no hit."""
@@ -183,7 +221,10 @@ class Check(Gated):
 
     def columns(self) -> dict[str, Any]:
         """A row a kind of opposite."""
-        return {name: [getattr(row, name) for row in self.kinds.values()] for name in ("kind", *KIND_FIELDS)}
+        return {
+            name: [getattr(row, name) for row in self.kinds.values()]
+            for name in ("kind", *KIND_FIELDS)
+        }
 
     def to_dict(self, *, all_pairs: bool = False) -> dict[str, Any]:
         """The figures, as the JSON document has them; with all pairs where asked."""
@@ -215,7 +256,9 @@ class Check(Gated):
 
     def __repr__(self) -> str:
         state = "passed" if self.passed else "failed"
-        kinds = ", ".join(f"{row.kind}.false_hits {row.false_hits:.3f}" for row in self.kinds.values())
+        kinds = ", ".join(
+            f"{row.kind}.false_hits {row.false_hits:.3f}" for row in self.kinds.values()
+        )
         return f"<Check of {self.model}, {state}: {kinds}>"
 
 
@@ -269,7 +312,9 @@ def check(
     earlier = None if baseline is None else Baseline.read(baseline)
     loaded = load(model)
     if threshold is not None and abs(threshold) > 1 and gives_cosines(loaded):
-        raise InputError(f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92")
+        raise InputError(
+            f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92"
+        )
     sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)
     values = similarities(sides, read, progress=progress)
@@ -295,7 +340,9 @@ def read_requirements(texts: Sequence[str], pairs: Sequence[Pair]) -> tuple[Requ
     kinds = tuple(dict.fromkeys(pair.kind for pair in pairs if not pair.same))
     for requirement in requirements:
         if requirement.field not in ("pairs", "threshold") and not 0 <= requirement.bound <= 1:
-            raise InputError(f"`requirements` (={requirement.text!r}) bounds a share, which is from 0 to 1, such as .2")
+            raise InputError(
+                f"`requirements` (={requirement.text!r}) bounds a share, which is from 0 to 1, such as .2"
+            )
         if requirement.kind not in ("", EVERY):
             require_choice(f"the kind of {requirement.text!r}", requirement.kind, (*kinds, EVERY))
     return requirements
@@ -328,18 +375,26 @@ def evaluate(
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)
     hits = share_over(values[measured.opposite], used, draws, seed=seed)
-    whole = {"threshold": used, "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high}
+    whole = {
+        "threshold": used,
+        "recall": recall.value,
+        "recall_low": recall.low,
+        "recall_high": recall.high,
+    }
     whole |= {"false_hits": hits.value, "false_hits_low": hits.low, "false_hits_high": hits.high}
     rows: dict[str, Any] = {**kinds, "": SimpleNamespace(**whole)}
     if any(requirement.field in _GUARDED_FIELDS for requirement in gate):
         behind = _guarded(measured, used)
         both = {GUARDED: behind.all_false_hits, "guarded_recall": behind.recall}
         rows = {
-            kind: SimpleNamespace(**asdict(row), **{GUARDED: behind.false_hits[kind]}) for kind, row in kinds.items()
+            kind: SimpleNamespace(**asdict(row), **{GUARDED: behind.false_hits[kind]})
+            for kind, row in kinds.items()
         } | {"": SimpleNamespace(**whole, **both)}
     unmet = [each for requirement in gate for each in requirement.unmet(rows, detail=_interval)]
     usual = measured.cosines or isinstance(model, PairModel)
-    of_similarity = f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
+    of_similarity = (
+        f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
+    )
     compared_by = [] if usual else [f"similarities, and the threshold, are {of_similarity}"]
     same = [
         f"{count} of {kinds[kind].pairs} {kind} pairs have the very same vector for both texts: no use of these "
@@ -357,9 +412,13 @@ def evaluate(
 def _guarded(measured: PairSimilarities, threshold: float) -> Guarded:
     hits = measured.values >= threshold
     for place in np.flatnonzero(hits):
-        hits[place] = guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
+        hits[place] = (
+            guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
+        )
     false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
-    return Guarded(float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits)
+    return Guarded(
+        float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits
+    )
 
 
 def _interval(row: Any, field: str) -> str:
@@ -367,7 +426,9 @@ def _interval(row: Any, field: str) -> str:
     return "" if low is None or high is None else f" (95 % interval {low:.3f} to {high:.3f})"
 
 
-def _kind_row(measured: PairSimilarities, kind: str, threshold: float, draws: np.ndarray, seed: Seed) -> KindRow:
+def _kind_row(
+    measured: PairSimilarities, kind: str, threshold: float, draws: np.ndarray, seed: Seed
+) -> KindRow:
     values, stream = measured.values, derive_seed(seed, kind)
     opposite = values[measured.opposites[kind]]
     near = auc_interval(opposite, values[measured.near], seed=stream)
@@ -382,7 +443,9 @@ def _kind_row(measured: PairSimilarities, kind: str, threshold: float, draws: np
 
 def _near_row(measured: PairSimilarities, kind: str, threshold: float, seed: Seed) -> NearRow:
     values = measured.values[measured.near_kinds[kind]]
-    share = share_over(values, threshold, np.full(DRAWS, threshold), seed=derive_seed(seed, "near-duplicate", kind))
+    share = share_over(
+        values, threshold, np.full(DRAWS, threshold), seed=derive_seed(seed, "near-duplicate", kind)
+    )
     return NearRow(
         kind=kind, pairs=len(values), recall=share.value, recall_low=share.low, recall_high=share.high
     )  # fmt: skip
@@ -392,11 +455,16 @@ def _length_rows(measured: PairSimilarities, threshold: float) -> Iterator[Lengt
     for kind, members in measured.opposites.items():
         for length in LENGTHS:
             of_length = measured.lengths == length
-            opposite, near = measured.values[members & of_length], measured.values[measured.near & of_length]
+            opposite, near = (
+                measured.values[members & of_length],
+                measured.values[measured.near & of_length],
+            )
             if len(opposite):
                 area = auc(opposite, near) if len(near) else None
                 hits = float((opposite >= threshold).mean())
-                yield LengthRow(kind=kind, length=length, pairs=len(opposite), auc=area, false_hits=hits)
+                yield LengthRow(
+                    kind=kind, length=length, pairs=len(opposite), auc=area, false_hits=hits
+                )
 
 
 def _fallen(drops: dict[str, Drop]) -> Iterator[Unmet]:
@@ -404,7 +472,9 @@ def _fallen(drops: dict[str, Drop]) -> Iterator[Unmet]:
     for kind, drop in fallen.items():
         # Where a kind is named, that all of them together fell too says no more.
         if kind != TOGETHER or len(fallen) == 1:
-            change = f"from {drop.before:.4f} to {drop.after:.4f} since the baseline (p = {drop.p:.2g})"
+            change = (
+                f"from {drop.before:.4f} to {drop.after:.4f} since the baseline (p = {drop.p:.2g})"
+            )
             yield Unmet(kind, not_dropped(kind), f"{kind}.auc has dropped {change}")
 
 

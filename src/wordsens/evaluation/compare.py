@@ -69,18 +69,27 @@ class MatchedThreshold:
     false_hits_second: float
 
     @classmethod
-    def of(cls, threshold: float, measured: PairSimilarities, second: np.ndarray, *, seed: Seed) -> "MatchedThreshold":
+    def of(
+        cls, threshold: float, measured: PairSimilarities, second: np.ndarray, *, seed: Seed
+    ) -> "MatchedThreshold":
         """The thresholds, from the first model's similarities of pairs, and the second's."""
         before, after = measured.values[measured.near], second[measured.near]
 
         def matching(first: np.ndarray, second: np.ndarray) -> float:
             hits = int((first >= threshold).sum())
-            return float(np.sort(second)[len(second) - hits]) if hits else float(np.nextafter(second.max(), np.inf))
+            return (
+                float(np.sort(second)[len(second) - hits])
+                if hits
+                else float(np.nextafter(second.max(), np.inf))
+            )
 
         random = np.random.default_rng(derive_seed(seed, "matched threshold"))
         drawn = random.integers(len(before), size=(DRAWS, len(before)))
         draws = [matching(before[members], after[members]) for members in drawn]
-        value, (low, high) = matching(before, after), np.quantile(draws, [0.025, 0.975], method="nearest")
+        value, (low, high) = (
+            matching(before, after),
+            np.quantile(draws, [0.025, 0.975], method="nearest"),
+        )
         return cls(
             first=threshold, second=value, second_low=min(float(low), value), second_high=max(float(high), value),
             recall=float((before >= threshold).mean()),
@@ -134,15 +143,31 @@ class Comparison(Gated, Result):
 
     def columns(self) -> dict[str, Any]:
         """A row a difference, those that count first."""
-        names = ("part", "name", "count", "first", "second", "difference", "low", "high", "p", "differs")
+        names = (
+            "part",
+            "name",
+            "count",
+            "first",
+            "second",
+            "difference",
+            "low",
+            "high",
+            "p",
+            "differs",
+        )
         rows = sorted(self.rows, key=lambda row: not row.differs)
         return {name: [getattr(row, name) for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, as the JSON document has them."""
         rows = [{**asdict(row), "differs": row.differs} for row in self.rows]
-        words = [[{**asdict(word), "apart": word.apart} for word in changed.words] for changed in self.changed]
-        changed = [{**asdict(each), "words": its} for each, its in zip(self.changed, words, strict=True)]
+        words = [
+            [{**asdict(word), "apart": word.apart} for word in changed.words]
+            for changed in self.changed
+        ]
+        changed = [
+            {**asdict(each), "words": its} for each, its in zip(self.changed, words, strict=True)
+        ]
         return {
             "first": self.first, "second": self.second, "identities": list(self.identities), "passed": self.passed,
             "failures": list(self.failures), "differs": self.differs, "answer": list(self.answer),
@@ -211,13 +236,17 @@ def compare(
     derive_seed(seed)
     gate = read_requirements(requirements)
     sources, notes = _texts(texts)
-    compared, pair_notes = ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
+    compared, pair_notes = (
+        ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
+    )
     models: Models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
     sources = _readable(sources, readers, notes)
     chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)
     notes += pair_notes
-    require_rows(gate, [pair.kind for pair in compared if not pair.same], [text for _, text in chosen])
+    require_rows(
+        gate, [pair.kind for pair in compared if not pair.same], [text for _, text in chosen]
+    )
 
     vectors = len(readers) == 2
     done, total = 0, 2 * len({text for pair in compared for text in (pair.first, pair.second)})
@@ -228,11 +257,17 @@ def compare(
         done = min(total, done + more)
         progress(done, total)
 
-    rows, matched = _checked(models, compared, tolerance, threshold, seed, notes, count) if compared else ([], None)
+    rows, matched = (
+        _checked(models, compared, tolerance, threshold, seed, notes, count)
+        if compared
+        else ([], None)
+    )
     changed, apart = [], None
     if vectors:
         if not chosen:
-            raise InputError("`texts` holds none of two words or more that both models read; a removal takes one away")
+            raise InputError(
+                "`texts` holds none of two words or more that both models read; a removal takes one away"
+            )
         notes += [
             f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): so does the check of "
             "its pairs; neighbours and distances are by cosines all the same"
@@ -240,16 +275,30 @@ def compare(
             if not gives_cosines(model)
         ]
         answers = [ModelAnswers.of(reader, list(sources), chosen, count) for reader in readers]
-        rows += word_differences([text for _, text in chosen], *answers, tolerance=tolerance, seed=seed)
-        near, changed = neighbour_differences(list(sources), *answers, most=neighbours, tolerance=tolerance, seed=seed)
+        rows += word_differences(
+            [text for _, text in chosen], *answers, tolerance=tolerance, seed=seed
+        )
+        near, changed = neighbour_differences(
+            list(sources), *answers, most=neighbours, tolerance=tolerance, seed=seed
+        )
         rows += near
-        changed[:_EXPLAINED] = [with_words(neighbour, readers, answers) for neighbour in changed[:_EXPLAINED]]
+        changed[:_EXPLAINED] = [
+            with_words(neighbour, readers, answers) for neighbour in changed[:_EXPLAINED]
+        ]
         units = [each.units for each in answers]
-        apart = float((units[0] - units[1]).norm(dim=1).mean()) if units[0].shape == units[1].shape else None
+        apart = (
+            float((units[0] - units[1]).norm(dim=1).mean())
+            if units[0].shape == units[1].shape
+            else None
+        )
     elif not rows:
-        raise InputError("`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone")
+        raise InputError(
+            "`pairs` (='none') leaves nothing to compare: a model of pairs has the check alone"
+        )
     else:
-        notes.append("a model that scores pairs gives texts no vectors: words and neighbours were not compared")
+        notes.append(
+            "a model that scores pairs gives texts no vectors: words and neighbours were not compared"
+        )
     names = [model.name for model in models]
     return Comparison(
         first=names[0], second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
@@ -263,7 +312,9 @@ def compare(
 def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
     """The texts, each once, with where it comes from; and notes."""
     if isinstance(texts, str | Document):
-        raise InputError(f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list")
+        raise InputError(
+            f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list"
+        )
     sources: dict[str, str] = {}
     for each in texts:
         text, source = (each.text, each.source) if isinstance(each, Document) else (each, "")
@@ -280,7 +331,9 @@ def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
     return sources, notes
 
 
-def _readable(sources: dict[str, str], readers: Sequence[Model], notes: list[str]) -> dict[str, str]:
+def _readable(
+    sources: dict[str, str], readers: Sequence[Model], notes: list[str]
+) -> dict[str, str]:
     """Without the texts that one of the models refuses, such as one of emoji alone; a note counts and names them."""
     reasons = {}
     for text in sources:
@@ -290,14 +343,23 @@ def _readable(sources: dict[str, str], readers: Sequence[Model], notes: list[str
         return sources
     readable_texts = {text: source for text, source in sources.items() if text not in reasons}
     if len(readable_texts) < LEAST + 1:
-        raise InputError(f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or more")
+        raise InputError(
+            f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or more"
+        )
     text, reason = next(iter(reasons.items()))
-    notes.append(f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: {reason}")
+    notes.append(
+        f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: {reason}"
+    )
     return readable_texts
 
 
 def _chosen(
-    texts: Sequence[str], readers: Sequence[Model], words: int, most: int, seed: Seed, notes: list[str]
+    texts: Sequence[str],
+    readers: Sequence[Model],
+    words: int,
+    most: int,
+    seed: Seed,
+    notes: list[str],
 ) -> list[tuple[int, ChosenWords]]:
     """The texts that words are removed from, with their numbers; words that a model does not read are left out."""
     drawn = list(range(len(texts)))
@@ -307,7 +369,9 @@ def _chosen(
         notes.append(f"words were removed from {most} of the {len(texts)} texts, drawn at random")
     chosen = []
     for at in drawn:
-        span = common_span([(0, len(texts[at])), *(model.read_span(texts[at]) for model in readers)])
+        span = common_span(
+            [(0, len(texts[at])), *(model.read_span(texts[at]) for model in readers)]
+        )
         chosen.append((at, choose_words(texts[at], words, seed, span)))
     if short := sum(text.length < 2 for _, text in chosen):
         notes.append(f"{short} texts have fewer than two words, and none was removed from them")
@@ -333,9 +397,13 @@ def _checked(
     for model in models:
         pairs, unread = readable(model, pairs)
         notes += unread
-    before, after = (similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models)
+    before, after = (
+        similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models
+    )
     measured = PairSimilarities(pairs, before, cosines=all(map(gives_cosines, models)))
-    sides = {kind: (before[members], after[members]) for kind, members in measured.opposites.items()}
+    sides = {
+        kind: (before[members], after[members]) for kind, members in measured.opposites.items()
+    }
     areas = paired_areas(sides, (before[measured.near], after[measured.near]), seed=seed)
     rows = []
     for kind, area in areas.items():
@@ -351,4 +419,6 @@ def _checked(
         notes.append(
             f"fewer than {LEAST_TEXTS} pairs, or near-duplicates, have no interval and no verdict: {', '.join(few)}"
         )
-    return rows, None if threshold is None else MatchedThreshold.of(threshold, measured, after, seed=seed)
+    return rows, None if threshold is None else MatchedThreshold.of(
+        threshold, measured, after, seed=seed
+    )

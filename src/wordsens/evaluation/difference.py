@@ -65,7 +65,11 @@ class Difference:
     @property
     def excluded(self) -> bool:
         """True where the interval lies within the margin: there is no difference that counts."""
-        return self.low is not None and self.high is not None and -self.margin <= self.low <= self.high <= self.margin
+        return (
+            self.low is not None
+            and self.high is not None
+            and -self.margin <= self.low <= self.high <= self.margin
+        )
 
     @property
     def relative(self) -> float:
@@ -86,7 +90,11 @@ def read_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
     for requirement in requirements:
         part, _, name = requirement.kind.partition(".")
         if requirement.kind != EVERY:
-            require_choice(f"the part of {requirement.text!r}", part, (CHECK, REMOVAL, WORD, RANK, NEIGHBOURS, EVERY))
+            require_choice(
+                f"the part of {requirement.text!r}",
+                part,
+                (CHECK, REMOVAL, WORD, RANK, NEIGHBOURS, EVERY),
+            )
             if not name:
                 raise InputError(
                     f"`requirements` (={requirement.text!r}) names no row; write {part}.all, or {_EXAMPLE!r}"
@@ -94,23 +102,42 @@ def read_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
     return requirements
 
 
-def require_rows(requirements: Sequence[Requirement], kinds: Sequence[str], chosen: Sequence[ChosenWords]) -> None:
+def require_rows(
+    requirements: Sequence[Requirement], kinds: Sequence[str], chosen: Sequence[ChosenWords]
+) -> None:
     """InputError for a requirement on a row that this comparison cannot have."""
     words = {word.lower() for text in chosen for word in text.words}
-    offered = {CHECK: [*dict.fromkeys(kinds), ALL_KINDS], NEIGHBOURS: [NEAREST, RECALL], WORD: words, RANK: words}
+    offered = {
+        CHECK: [*dict.fromkeys(kinds), ALL_KINDS],
+        NEIGHBOURS: [NEAREST, RECALL],
+        WORD: words,
+        RANK: words,
+    }
     for requirement in requirements:
         part, _, name = requirement.kind.partition(".")
         if requirement.kind != EVERY and part in offered and name not in (EVERY, *offered[part]):
-            near = "a word that is removed" if part in (WORD, RANK) else " or ".join(map(repr, offered[part]))
-            raise InputError(f"the requirement {requirement.text!r} is on no row; name {near}, or 'all'")
+            near = (
+                "a word that is removed"
+                if part in (WORD, RANK)
+                else " or ".join(map(repr, offered[part]))
+            )
+            raise InputError(
+                f"the requirement {requirement.text!r} is on no row; name {near}, or 'all'"
+            )
 
 
 def unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> Iterator[Unmet]:
     """Every row that does not meet a requirement on it, on its part, or on all; and every requirement without a row."""
     for requirement in requirements:
-        named = {row.key: row for row in rows if requirement.kind in (EVERY, row.key, f"{row.part}.{EVERY}")}
+        named = {
+            row.key: row
+            for row in rows
+            if requirement.kind in (EVERY, row.key, f"{row.part}.{EVERY}")
+        }
         yield from replace(requirement, kind=EVERY).unmet(
             named,
-            detail=lambda row, field: f", difference {with_interval(row)}" if field.startswith("differ") else "",
+            detail=lambda row, field: (
+                f", difference {with_interval(row)}" if field.startswith("differ") else ""
+            ),
             missing="there is no such row; it may have too few texts",
         )

@@ -76,7 +76,9 @@ class WordEffect:
     @property
     def farthest(self) -> float | None:
         """The larger of `lowers` and `raises`, with its sign."""
-        return max((end for end in (self.lowers, self.raises) if end is not None), key=abs, default=None)
+        return max(
+            (end for end in (self.lowers, self.raises) if end is not None), key=abs, default=None
+        )
 
     @property
     def rise(self) -> float:
@@ -221,11 +223,16 @@ def explain(
     ]
     longest = max(sum(word.side == side for word in words) for side in range(len(score.texts)))
     if longest < 2:
-        raise InputError(f"`text` (={text[:40]!r}) has {longest} words; an explanation compares two or more")
+        raise InputError(
+            f"`text` (={text[:40]!r}) has {longest} words; an explanation compares two or more"
+        )
     notes: list[str] = []
     # Of each text the numbers in `words` of those that are measured.
     measured = [_read(score, side, words, notes) for side in range(len(score.texts))]
-    total = sum(len(numbers) + min(leaders, len(numbers)) * (tries + 2 * vectors) + vectors for numbers in measured)
+    total = sum(
+        len(numbers) + min(leaders, len(numbers)) * (tries + 2 * vectors) + vectors
+        for numbers in measured
+    )
     done = 0
 
     def count(evaluations: int) -> None:
@@ -254,8 +261,12 @@ def explain(
     if unlisted:
         named = ", ".join(dict.fromkeys(f"'{word}'" for word in unlisted))
         notes.append(f"No swap: no word is listed that a writer could put in the place of {named}.")
-    progress(total, total)  # a word with fewer candidates than `tries`, or a model without gradients, needs fewer
-    return Explanation(score.model, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes))
+    progress(
+        total, total
+    )  # a word with fewer candidates than `tries`, or a model without gradients, needs fewer
+    return Explanation(
+        score.model, score.name, score.value, score.texts, tuple(words), pairs, tuple(notes)
+    )
 
 
 def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[str]) -> list[int]:
@@ -269,7 +280,9 @@ def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[
             "numbers"
         )
         return []
-    read = [number for number in every if start <= words[number].start and words[number].stop <= stop]
+    read = [
+        number for number in every if start <= words[number].start and words[number].stop <= stop
+    ]
     if lost := [words[number].word for number in every if number not in read]:
         notes.append(
             f"{len(lost)} of {len(every)} words of {whose}, from '{lost[0]}' to '{lost[-1]}', are past what the model "
@@ -301,7 +314,10 @@ def _pair_effects(
     if scores is None:
         return ()
     together = scores - score.value
-    removals = [torch.tensor([words[n].removal for n in numbers], dtype=together.dtype) for numbers in measured]
+    removals = [
+        torch.tensor([words[n].removal for n in numbers], dtype=together.dtype)
+        for numbers in measured
+    ]
     alone = removals[0].unsqueeze(1) + removals[1]
     for side, table in enumerate((together, together.T)):
         rises, partners = (column.tolist() for column in table.max(dim=1))
@@ -322,18 +338,31 @@ def _pair_effects(
 
 
 def _swap(
-    score: TextScore, side: int, words: list[WordEffect], leading: Sequence[int], tries: int, progress: Progress
+    score: TextScore,
+    side: int,
+    words: list[WordEffect],
+    leading: Sequence[int],
+    tries: int,
+    progress: Progress,
 ) -> list[str]:
     """Into `words` the farthest swap of each leading word of that text; returned are those without substitutes."""
     text = score.texts[side]
     spans = [words[number].span for number in leading]
     tried = [substitutes(text, span)[:tries] for span in spans]
-    changed = [with_word(text, span, other) for span, others in zip(spans, tried, strict=True) for other in others]
+    changed = [
+        with_word(text, span, other)
+        for span, others in zip(spans, tried, strict=True)
+        for other in others
+    ]
     changes = iter(_changes(score, side, changed, progress))
     for number, others in zip(leading, tried, strict=True):
         if others:
-            change, other = max(((next(changes), other) for other in others), key=lambda swap: abs(swap[0]))
-            words[number] = replace(words[number], swap=change, swapped_for=other, tried=len(others))
+            change, other = max(
+                ((next(changes), other) for other in others), key=lambda swap: abs(swap[0])
+            )
+            words[number] = replace(
+                words[number], swap=change, swapped_for=other, tried=len(others)
+            )
     return [words[number].word for number, others in zip(leading, tried, strict=True) if not others]
 
 
@@ -355,20 +384,28 @@ def _move(
         slope = gradient(lambda moved: phi.features(moved).flatten(1) @ direction.to(moved), rows)
     step = torch.linalg.vector_norm(rows, dim=1, keepdim=True) * normalize(slope, dim=1)
     whole = words_at(X.whole_words, [words[number].span for number in leading])
-    placed = [(number, word) for number, word in zip(leading, whole, strict=True) if word is not None]
+    placed = [
+        (number, word) for number, word in zip(leading, whole, strict=True) if word is not None
+    ]
     texts = [rows.unsqueeze(0)]
     for _, word in placed:
         delta = step[list(word.rows)].unsqueeze(0)
-        texts += [perturbed_texts(rows, torch.tensor([word.rows]), sign * delta) for sign in (1, -1)]
+        texts += [
+            perturbed_texts(rows, torch.tensor([word.rows]), sign * delta) for sign in (1, -1)
+        ]
     scores = []
     for part in torch.cat(texts).split(BATCH):
         with torch.no_grad():
             scores.append(function(part).double())
         progress(len(part))
     values = torch.cat(scores)
-    for (number, word), (up, down) in zip(placed, (values[1:] - values[0]).view(-1, 2).tolist(), strict=True):
+    for (number, word), (up, down) in zip(
+        placed, (values[1:] - values[0]).view(-1, 2).tolist(), strict=True
+    ):
         lowers = min(up, down, 0.0) if score.signed else None
-        words[number] = replace(words[number], raises=max(up, down, 0.0), lowers=lowers, shared=word.shared)
+        words[number] = replace(
+            words[number], raises=max(up, down, 0.0), lowers=lowers, shared=word.shared
+        )
     if not placed:
         return "No vectors: the tokenizer does not tell which tokens belong to which word."
     shared = [words[number].word for number, _ in placed if words[number].shared]
@@ -379,13 +416,21 @@ def _move(
 def _of_rows(phi: Any, X: TextMatrix, seed: Seed) -> Explanation:
     """The sensitivities of a map that takes rows, and their certified bounds where it has any."""
     if not isinstance(phi, FeatureMap):
-        raise InputError("`text` as rows goes with a feature map as `model`; pass a text for a model")
+        raise InputError(
+            "`text` as rows goes with a feature map as `model`; pass a text for a model"
+        )
     measured = word_sensitivity(phi, X, seed=seed)
-    uppers = [None] * len(X) if measured.upper_per_word is None else measured.upper_per_word.tolist()
+    uppers = (
+        [None] * len(X) if measured.upper_per_word is None else measured.upper_per_word.tolist()
+    )
     start, words = 0, []
     for row, (value, upper) in enumerate(zip(measured.per_word.tolist(), uppers, strict=True)):
         name = X.word(row)
-        words.append(WordEffect(side=0, word=name, start=start, stop=start + len(name), raises=value, upper=upper))
+        words.append(
+            WordEffect(
+                side=0, word=name, start=start, stop=start + len(name), raises=value, upper=upper
+            )
+        )
         start += len(name) + 1
     text = " ".join(word.word for word in words)
     return Explanation(phi.name, "relative change", 0.0, (text,), tuple(words), (), phi.notes)

@@ -165,7 +165,10 @@ class LabelFlips(Gated, Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        rows = {name: [asdict(row) for row in getattr(self, name)] for name in ("classes", "by_word", "words")}
+        rows = {
+            name: [asdict(row) for row in getattr(self, name)]
+            for name in ("classes", "by_word", "words")
+        }
         return {
             "model": self.model, "passed": self.passed, "failures": list(self.failures), "answer": list(self.answer),
             **rows, "texts": list(self.texts), "labels": list(self.labels), "notes": list(self.notes),
@@ -214,19 +217,36 @@ def label_flips(
     gate = Requirement.read_all(requirements, FIELDS, "toxic.removal <= .1")
     classifier = as_classifier(model, labels=labels)
     if classifier.kind == REGRESSION:
-        raise InputError(f"{classifier.name} is a regression: it gives a number and no label; use explain")
+        raise InputError(
+            f"{classifier.name} is a regression: it gives a number and no label; use explain"
+        )
     chosen, notes = _chosen(classifier, require_texts(texts), words_per_text, seed)
     words = _measured(classifier, chosen, tries)
     if classifier.phi is not None:
-        radii = [radius for each in chosen[:radius_texts] for radius in flip_radii(classifier, each.text, each.spans)]
-        words[: len(radii)] = [replace(word, radius=radius) for word, radius in zip(words, radii, strict=False)]
+        radii = [
+            radius
+            for each in chosen[:radius_texts]
+            for radius in flip_radii(classifier, each.text, each.spans)
+        ]
+        words[: len(radii)] = [
+            replace(word, radius=radius) for word, radius in zip(words, radii, strict=False)
+        ]
     elif radius_texts:
-        notes.append(f"no radii: {classifier.name} gives probabilities alone, and moving a word takes gradients")
-    of_text = [list(words_of_text) for _, words_of_text in groupby(words, key=lambda word: word.text)]
+        notes.append(
+            f"no radii: {classifier.name} gives probabilities alone, and moving a word takes gradients"
+        )
+    of_text = [
+        list(words_of_text) for _, words_of_text in groupby(words, key=lambda word: word.text)
+    ]
     labels_of_texts = tuple(words_of_text[0].label for words_of_text in of_text)
     moved = radius_texts if classifier.phi is not None else 0
-    classes = {label: _class(label, of_text, tries > 0, moved) for label in dict.fromkeys(labels_of_texts)}
-    outside = [row.unmet(classes, number=ClassFlips.number, missing="no text has this label") for row in gate]
+    classes = {
+        label: _class(label, of_text, tries > 0, moved) for label in dict.fromkeys(labels_of_texts)
+    }
+    outside = [
+        row.unmet(classes, number=ClassFlips.number, missing="no text has this label")
+        for row in gate
+    ]
     return LabelFlips(
         model=classifier.name, texts=tuple(each.text for each in chosen), labels=labels_of_texts, words=tuple(words),
         classes=tuple(classes.values()), by_word=tuple(_by_word(of_text)), unmet=tuple(chain(*outside)),
@@ -238,7 +258,9 @@ def _chosen(
     classifier: Classifier, texts: Sequence[str], words: int, seed: Seed
 ) -> tuple[list[ChosenWords], list[str]]:
     """The texts with the words that are measured, and notes on what is left out."""
-    every = [choose_words(text, words, seed, classifier.read_span(text)) for text in dict.fromkeys(texts)]
+    every = [
+        choose_words(text, words, seed, classifier.read_span(text)) for text in dict.fromkeys(texts)
+    ]
     chosen = [each for each in every if each.length > 1 and each.words]
     if not chosen:
         raise InputError("`texts` holds none of two words or more; a flip takes one away")
@@ -260,7 +282,9 @@ def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int)
     variants: list[str] = []
     for each, others in zip(chosen, tried, strict=True):
         swaps = [
-            with_word(each.text, span, other) for span, some in zip(each.spans, others, strict=True) for other in some
+            with_word(each.text, span, other)
+            for span, some in zip(each.spans, others, strict=True)
+            for other in some
         ]
         variants += [each.text, *each.changed, *swaps]
     rows = encoded(classifier.probabilities, variants)
@@ -276,27 +300,37 @@ def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int)
         def flipped(variant: int, label: str = label) -> str | None:
             return None if labels[variant] == label else labels[variant]
 
-        for removed, (word, span, some) in enumerate(zip(each.words, each.spans, others, strict=True), start + 1):
+        for removed, (word, span, some) in enumerate(
+            zip(each.words, each.spans, others, strict=True), start + 1
+        ):
             measured = FlipWord(
                 text=number, label=label, word=word, start=span[0], stop=span[1], removal=falls[removed],
                 removed_to=flipped(removed), tried=len(some),
             )  # fmt: skip
             if some:
-                best = min(range(swap, swap + len(some)), key=lambda at: (flipped(at) is None, falls[at]))
+                best = min(
+                    range(swap, swap + len(some)), key=lambda at: (flipped(at) is None, falls[at])
+                )
                 other = some[best - swap]
-                measured = replace(measured, swap=falls[best], swapped_for=other, swapped_to=flipped(best))
+                measured = replace(
+                    measured, swap=falls[best], swapped_for=other, swapped_to=flipped(best)
+                )
             swap += len(some)
             words.append(measured)
         start = stop
     return words
 
 
-def _class(label: str, of_text: Sequence[Sequence[FlipWord]], swapped: bool, moved: int) -> ClassFlips:
+def _class(
+    label: str, of_text: Sequence[Sequence[FlipWord]], swapped: bool, moved: int
+) -> ClassFlips:
     """The row of a label; the words of the first `moved` texts were moved as vectors."""
     texts = [words for words in of_text if words[0].label == label]
 
     def share(field: str) -> Share:
-        return Share.of(sum(any(getattr(word, field) for word in words) for words in texts), len(texts))
+        return Share.of(
+            sum(any(getattr(word, field) for word in words) for words in texts), len(texts)
+        )
 
     radii = [
         min((word.radius for word in words if word.radius is not None), default=float("inf"))
@@ -331,7 +365,9 @@ def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
         # Of many words some stand out by chance: the level is shared among them.
         low = 1 - share_at_most(len(counts) - hits, len(counts), 1 - _TAIL / len(frequent))
         share = Share.of(hits, len(counts))
-        rows.append(WordFlips(word=name, label=label, share=share, usual=usual, more=bool(low > usual)))
+        rows.append(
+            WordFlips(word=name, label=label, share=share, usual=usual, more=bool(low > usual))
+        )
     return sorted(rows, key=lambda row: (-row.share.low, row.word))
 
 
@@ -357,7 +393,9 @@ def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list
     return [None if word is None else _smallest(margin, X.rows, word.rows) for word in words]
 
 
-def _smallest(margin: Callable[[Tensor], Tensor], rows: Float[Tensor, "n d"], member: tuple[int, ...]) -> float | None:
+def _smallest(
+    margin: Callable[[Tensor], Tensor], rows: Float[Tensor, "n d"], member: tuple[int, ...]
+) -> float | None:
     """The smallest radius over a few directions: the slope at the text, then at the farthest or flipped one."""
     lengths = torch.linalg.vector_norm(rows[list(member)], dim=1, keepdim=True)
 

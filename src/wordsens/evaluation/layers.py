@@ -55,7 +55,11 @@ class LayerRow:
 
 
 def layer_rows(
-    model: Model, pairs: Sequence[Pair], *, seed: Seed = 0, progress: Progress = lambda done, total: None
+    model: Model,
+    pairs: Sequence[Pair],
+    *,
+    seed: Seed = 0,
+    progress: Progress = lambda done, total: None,
 ) -> list[LayerRow]:
     """The kinds at every layer.
 
@@ -70,7 +74,9 @@ def layer_rows(
         InputError: the model does not give its layers, or no pair is short enough.
     """
     if getattr(model, "layers", None) is None:
-        raise InputError(f"{model.name} does not give its layers; leave --layers out, or name a transformers model")
+        raise InputError(
+            f"{model.name} does not give its layers; leave --layers out, or name a transformers model"
+        )
     require_cosines(model, "layers (--layers)")
     of_questions = [pair for pair in pairs if pair.length == LENGTHS[0]]
     shuffled = random.Random(derive_seed(seed, "layers")).sample(of_questions, len(of_questions))
@@ -78,10 +84,14 @@ def layer_rows(
     for kind in dict.fromkeys(pair.kind for pair in of_questions):
         short += [pair for pair in shuffled if pair.kind == kind][:MOST_OF_A_KIND]
     if not short:
-        raise InputError("`pairs` holds none of the length of a question, where layers are compared")
+        raise InputError(
+            "`pairs` holds none of the length of a question, where layers are compared"
+        )
     texts = [text for pair in short for text in (pair.first, pair.second)]
     units = unit_vectors(model.encode_layers, texts, progress)
-    pooled = np.array([(units[pair.first] * units[pair.second]).sum(-1).tolist() for pair in short]).T
+    pooled = np.array(
+        [(units[pair.first] * units[pair.second]).sum(-1).tolist() for pair in short]
+    ).T
     phi = model.features()
     count = len(pooled)
     first = phi.stack.layers + 1 - count
@@ -89,13 +99,17 @@ def layer_rows(
     for layer, cosines in enumerate(pooled, first):
         rows = _token_rows(phi.at(layer=layer), texts)
         tables = (rows[pair.first] @ rows[pair.second].T for pair in short)
-        apart = np.array([1 - float(torch.minimum(table.amax(0).min(), table.amax(1).min())) for table in tables])
+        apart = np.array(
+            [1 - float(torch.minimum(table.amax(0).min(), table.amax(1).min())) for table in tables]
+        )
         layers += _rows_of(layer, PairSimilarities(short, cosines), apart)
         progress(layer - first + 1, count)
     return layers
 
 
-def _rows_of(layer: int, measured: PairSimilarities, apart: Float[np.ndarray, " pairs"]) -> list[LayerRow]:
+def _rows_of(
+    layer: int, measured: PairSimilarities, apart: Float[np.ndarray, " pairs"]
+) -> list[LayerRow]:
     cosines, synonyms = measured.values, measured.synonyms
     return [
         LayerRow(
@@ -118,5 +132,7 @@ def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Ten
         for start in range(0, len(alike), BATCH):
             batch = alike[start : start + BATCH]
             states = phi(torch.stack([embedded[text] for text in batch]))
-            units |= dict(zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True))
+            units |= dict(
+                zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True)
+            )
     return units

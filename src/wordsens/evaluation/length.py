@@ -126,7 +126,10 @@ class LengthAdvice(Shown, Saved):
         lengths = sorted({point.length for point in self.curve})
         median = {(point.place, point.length): point.median for point in self.curve}
         places = dict.fromkeys(point.place for point in self.curve)
-        return {self.unit: lengths, **{place: [median[place, length] for length in lengths] for place in places}}
+        return {
+            self.unit: lengths,
+            **{place: [median[place, length] for length in lengths] for place in places},
+        }
 
 
 def advise_length(
@@ -173,10 +176,14 @@ def advise_length(
     require_count("changes", changes, least=least_values())
     require_count("longest", longest, least=16)
     if isinstance(threshold, bool) or not -1 < threshold < 1:
-        raise InputError(f"`threshold` (={threshold!r}) must be a cosine between -1 and 1, such as 0.95")
+        raise InputError(
+            f"`threshold` (={threshold!r}) must be a cosine between -1 and 1, such as 0.95"
+        )
     documents = as_documents(texts)
     if len(documents) < 2:
-        raise InputError("`texts` holds 1 text; give two or more: the words of others make longer passages")
+        raise InputError(
+            "`texts` holds 1 text; give two or more: the words of others make longer passages"
+        )
     loaded = as_model(model)
     require_cosines(loaded, "lengths")
     count, unit, context = (lambda text: len(text.split())), "words", None
@@ -199,7 +206,9 @@ def advise_length(
 
     def measure(length: int) -> bool:
         """Measure passages of that length; False where the texts have not so many words."""
-        passages = [around.passage(sentence, place, length) for place in PLACES for sentence in sentences]
+        passages = [
+            around.passage(sentence, place, length) for place in PLACES for sentence in sentences
+        ]
         whole = [both for both in passages if both is not None]
         if len(whole) < len(passages):
             return False
@@ -215,11 +224,15 @@ def advise_length(
             f"`texts` hold too few words for passages of {shortest} {unit}, the longest changed sentence; give more or "
             "longer texts"
         )
-    while gaps := [gap for gap in _open_gaps(distances, least) if gap[1] > max(FINEST * gap[0], gap[0] + 1)]:
+    while gaps := [
+        gap for gap in _open_gaps(distances, least) if gap[1] > max(FINEST * gap[0], gap[0] + 1)
+    ]:
         for low, high in gaps:
             measure(round(math.sqrt(low * high)))
     lengths, curves = sorted(distances), _curves(distances)
-    overall, *places = (_place_advice(place, lengths, curve, least, unit) for place, curve in curves.items())
+    overall, *places = (
+        _place_advice(place, lengths, curve, least, unit) for place, curve in curves.items()
+    )
     return LengthAdvice(
         model=loaded.name, source=source, kind=kind, threshold=threshold, unit=unit, changes=len(sentences),
         length=overall.length, low=overall.low, high=overall.high, reason=overall.reason, places=tuple(places),
@@ -279,7 +292,10 @@ class Surroundings:
     def placed(self, pairs: Sequence[Pair]) -> list[ChangedSentence]:
         """Each pair before a text of its own, as far as there are texts; then from the first again."""
         starts = [self._starts[number % len(self._starts)] for number in range(len(pairs))]
-        return [ChangedSentence(pair.first, pair.second, at, at) for pair, at in zip(pairs, starts, strict=True)]
+        return [
+            ChangedSentence(pair.first, pair.second, at, at)
+            for pair, at in zip(pairs, starts, strict=True)
+        ]
 
     def tokens(self, sentence: ChangedSentence) -> int:
         """Of the longer version, special ones included."""
@@ -298,7 +314,9 @@ class Surroundings:
         while len(before) + len(after) < most:
             # The next word goes to the side that lacks most of its share.
             earlier = len(before) < share * (len(before) + len(after) + 1) and share > 0
-            place_of_word = sentence.start - 1 - len(before) if earlier else sentence.stop + len(after)
+            place_of_word = (
+                sentence.start - 1 - len(before) if earlier else sentence.stop + len(after)
+            )
             word = self._words[place_of_word % len(self._words)]
             room -= self._tokens_of(word)
             if room < 0:
@@ -307,7 +325,10 @@ class Surroundings:
         else:
             return None
         words = before[::-1], after
-        first, second = (" ".join([*words[0], version, *words[1]]) for version in (sentence.first, sentence.second))
+        first, second = (
+            " ".join([*words[0], version, *words[1]])
+            for version in (sentence.first, sentence.second)
+        )
         return first, second
 
     def _tokens_of(self, word: str) -> int:
@@ -316,18 +337,30 @@ class Surroundings:
         return self._known[word]
 
 
-def _sentences(around: Surroundings, pairs: Pairs | None, most: int) -> tuple[str, str, list[ChangedSentence]]:
+def _sentences(
+    around: Surroundings, pairs: Pairs | None, most: int
+) -> tuple[str, str, list[ChangedSentence]]:
     """The source of the changes, their kind, and the changed sentences: the user's own where they give enough."""
     if pairs is None:
         negated = around.negated_sentences()
         if len(negated) >= least_values():
             return "your texts", NEGATION, negated[:most]
-        shipped = [Pair(each.kind, each.first, each.second, False) for each in minimal_pairs() if each.kind == NEGATION]
-        return "shipped sentences, put into your texts", NEGATION, around.placed(_evenly(shipped, most))
+        shipped = [
+            Pair(each.kind, each.first, each.second, False)
+            for each in minimal_pairs()
+            if each.kind == NEGATION
+        ]
+        return (
+            "shipped sentences, put into your texts",
+            NEGATION,
+            around.placed(_evenly(shipped, most)),
+        )
     opposites = [pair for pair in read_pairs(pairs) if not pair.same]
     chosen = [pair for pair in opposites if pair.kind == NEGATION] or opposites
     if not chosen:
-        raise InputError("`pairs` holds no opposite (same is true everywhere); give pairs whose meaning differs")
+        raise InputError(
+            "`pairs` holds no opposite (same is true everywhere); give pairs whose meaning differs"
+        )
     kinds = {pair.kind for pair in chosen}
     kind = kinds.pop() if len(kinds) == 1 else "change"
     return "given sentences, put into your texts", kind, around.placed(_evenly(chosen, most))
@@ -335,13 +368,19 @@ def _sentences(around: Surroundings, pairs: Pairs | None, most: int) -> tuple[st
 
 def _evenly(pairs: list[Pair], most: int) -> list[Pair]:
     """At most so many, spread evenly."""
-    return pairs if len(pairs) <= most else [pairs[number * len(pairs) // most] for number in range(most)]
+    return (
+        pairs
+        if len(pairs) <= most
+        else [pairs[number * len(pairs) // most] for number in range(most)]
+    )
 
 
 def _distances(model: Model, passages: Sequence[tuple[str, str]]) -> Float[np.ndarray, " passages"]:
     texts = sorted({text for both in passages for text in both})
     vectors = dict(zip(texts, model.encode(texts), strict=True))
-    return np.array([float(cosine_distance(vectors[first], vectors[second])) for first, second in passages])
+    return np.array(
+        [float(cosine_distance(vectors[first], vectors[second])) for first, second in passages]
+    )
 
 
 def _curves(distances: dict[int, Float[np.ndarray, "places changes"]]) -> dict[str, ByChange]:
@@ -350,14 +389,19 @@ def _curves(distances: dict[int, Float[np.ndarray, "places changes"]]) -> dict[s
     return {ANY: table.mean(axis=0), **dict(zip(PLACES, table, strict=True))}
 
 
-def _lost(distances: dict[int, Float[np.ndarray, "places changes"]], length: int, threshold: float) -> bool:
+def _lost(
+    distances: dict[int, Float[np.ndarray, "places changes"]], length: int, threshold: float
+) -> bool:
     """True where even the upper ends lie under the threshold, at every place, and the decay itself can be seen."""
     if len(distances) < _LEAST_LENGTHS:
         return False
     at_length = distances[length]
     if at_length.shape[1] < least_values():
         return True
-    return all((median_intervals(row[:, None])[2] < threshold).all() for row in [at_length.mean(axis=0), *at_length])
+    return all(
+        (median_intervals(row[:, None])[2] < threshold).all()
+        for row in [at_length.mean(axis=0), *at_length]
+    )
 
 
 def _open_gaps(
@@ -367,16 +411,22 @@ def _open_gaps(
     lengths = sorted(distances)
     if distances[lengths[0]].shape[1] < least_values():
         return
-    under = np.array([curve < threshold for by in _curves(distances).values() for curve in median_intervals(by)])
+    under = np.array(
+        [curve < threshold for by in _curves(distances).values() for curve in median_intervals(by)]
+    )
     for index in np.flatnonzero((under[:, 1:] != under[:, :-1]).any(axis=0)):
         yield lengths[index], lengths[index + 1]
 
 
-def _place_advice(place: str, lengths: Sequence[int], distances: ByChange, threshold: float, unit: str) -> PlaceAdvice:
+def _place_advice(
+    place: str, lengths: Sequence[int], distances: ByChange, threshold: float, unit: str
+) -> PlaceAdvice:
     """The first length at which the median over changes is under the threshold, in whole tokens: the length and the low
     end down, the high end up."""
 
-    def advice(length: float | None, low: float | None, high: float | None, reason: str | None = None) -> PlaceAdvice:
+    def advice(
+        length: float | None, low: float | None, high: float | None, reason: str | None = None
+    ) -> PlaceAdvice:
         down = [None if end is None else math.floor(end + 1e-9) for end in (length, low)]
         up = None if high is None else math.ceil(high - 1e-9)
         return PlaceAdvice(place=place, length=down[0], low=down[1], high=up, reason=reason)
@@ -397,13 +447,21 @@ def _place_advice(place: str, lengths: Sequence[int], distances: ByChange, thres
     return advice(length, low, high)
 
 
-def _first_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float) -> float | None:
+def _first_fall(
+    lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float
+) -> float | None:
     """The length at which the curve is first under the threshold; None where it begins so, or never is."""
     under = np.flatnonzero(curve < threshold)
-    return None if len(under) == 0 or under[0] == 0 else _between(lengths, curve, int(under[0]), threshold)
+    return (
+        None
+        if len(under) == 0 or under[0] == 0
+        else _between(lengths, curve, int(under[0]), threshold)
+    )
 
 
-def _last_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float) -> float | None:
+def _last_fall(
+    lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float
+) -> float | None:
     """The length from which the curve stays under the threshold; None where it does not in the end."""
     over = np.flatnonzero(curve >= threshold)
     if len(over) == 0:
@@ -413,7 +471,12 @@ def _last_fall(lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold
 
 
 def _between(
-    lengths: Sequence[int], curve: Float[np.ndarray, " k"], index: int, threshold: float, *, later: bool = False
+    lengths: Sequence[int],
+    curve: Float[np.ndarray, " k"],
+    index: int,
+    threshold: float,
+    *,
+    later: bool = False,
 ) -> float:
     """The length between those at index - 1 and index at which the curve, a power law there, crosses the threshold.
 

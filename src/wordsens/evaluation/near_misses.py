@@ -28,7 +28,9 @@ _WORDS = range(3, 61)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
 
 
-def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, seed: Seed = 0) -> list[Pair]:
+def near_misses(
+    texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, seed: Seed = 0
+) -> list[Pair]:
     """Pairs of opposites from the sentences of the texts, one change each: see `RULES`.
 
     They are made by rule and want a reader's eye before a gate is built on them.
@@ -62,7 +64,9 @@ def near_misses(texts: Iterable[str | Document], *, most: int = MOST_OF_A_KIND, 
                 pairs.setdefault(frozenset((sentence, opposite)), pair)
         places = range(len(pairs))
         if len(pairs) > most:
-            places = sorted(random.Random(derive_seed(seed, "near misses", kind)).sample(places, most))
+            places = sorted(
+                random.Random(derive_seed(seed, "near misses", kind)).sample(places, most)
+            )
         listed = list(pairs.values())
         chosen += [listed[place] for place in places]
     if not chosen:
@@ -94,7 +98,9 @@ def _exchange(words: Mapping[str, str]) -> Rule:
                 start, stop = first.start(), last.end()
                 opposite = words.get(sentence[start:stop].lower())
                 if opposite is not None:
-                    return sentence[:start] + _like(sentence[start:stop], opposite) + sentence[stop:]
+                    return (
+                        sentence[:start] + _like(sentence[start:stop], opposite) + sentence[stop:]
+                    )
         return None
 
     return rule
@@ -107,10 +113,14 @@ def _like(pattern: str, word: str) -> str:
     return word[0].upper() + word[1:] if pattern[0].isupper() else word
 
 
-_NOT = re.compile(rf"(?<![\w'-])({_any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE)
+_NOT = re.compile(
+    rf"(?<![\w'-])({_any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE
+)
 _SHORT_NOT = re.compile(rf"(?<![\w'-])({_any_of(NEGATED)})(?![\w'-])", re.IGNORECASE)
 _STATEMENT = re.compile(rf"(?<=\w )({_any_of(AUXILIARIES)})(?= [a-z])(?! not\b)")
-_QUESTION = re.compile(rf"^({_any_of(ASKING)}) ({_any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE)
+_QUESTION = re.compile(
+    rf"^({_any_of(ASKING)}) ({_any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE
+)
 
 
 def negate(sentence: str) -> str | None:
@@ -122,9 +132,13 @@ def negate(sentence: str) -> str | None:
     if _NOT.search(sentence):
         return _NOT.sub(r"\1", sentence, count=1)
     if _SHORT_NOT.search(sentence):
-        return _SHORT_NOT.sub(lambda match: _like(match[1], NEGATED[match[1].lower()]), sentence, count=1)
+        return _SHORT_NOT.sub(
+            lambda match: _like(match[1], NEGATED[match[1].lower()]), sentence, count=1
+        )
     pattern = _QUESTION if sentence.endswith("?") else _STATEMENT
-    changed, count = pattern.subn(lambda match: "cannot" if match[0] == "can" else f"{match[0]} not", sentence, count=1)
+    changed, count = pattern.subn(
+        lambda match: "cannot" if match[0] == "can" else f"{match[0]} not", sentence, count=1
+    )
     return changed if count else None
 
 
@@ -151,7 +165,8 @@ def renumber(sentence: str) -> str | None:
 _DIRECTIONS = (
     re.compile(r"(\bfrom )([\w'-]+)( to )([\w'-]+)", re.IGNORECASE),
     re.compile(
-        rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)", re.IGNORECASE
+        rf"(\b(?:{_any_of(MOVING_VERBS)})\w* )([\w'-]+)( to )(?!the\b|an?\b|my\b|your\b)([\w'-]+)",
+        re.IGNORECASE,
     ),
 )
 

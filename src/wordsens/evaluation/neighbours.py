@@ -87,7 +87,13 @@ class ChangedNeighbour:
 
 
 def neighbour_differences(
-    texts: Sequence[str], first: ModelAnswers, second: ModelAnswers, *, most: int, tolerance: float, seed: Seed
+    texts: Sequence[str],
+    first: ModelAnswers,
+    second: ModelAnswers,
+    *,
+    most: int,
+    tolerance: float,
+    seed: Seed,
 ) -> tuple[list[Difference], list[ChangedNeighbour]]:
     """The share of texts whose first neighbour changed, the recall of neighbours, and the clearest changes.
 
@@ -115,11 +121,17 @@ def neighbour_differences(
     errors = sampling_errors(between, calls, k, seed=seed)
     independent = (differences.std(axis=1, ddof=1) / differences.shape[1] ** 0.5).tolist()
     # Farther from their means where the standard error is larger than that of independent texts.
-    stretch = [max(1.0, error / plain) if plain > 0 else 1.0 for error, plain in zip(errors, independent, strict=True)]
+    stretch = [
+        max(1.0, error / plain) if plain > 0 else 1.0
+        for error, plain in zip(errors, independent, strict=True)
+    ]
     means = differences.mean(axis=1, keepdims=True)
     spread = means + (differences - means) * np.array(stretch)[:, None]
     # Without noise of their own, models can only differ in one direction.
-    bounds: list[Bounds | None] = [(-float(within_changed.any()), 1.0), (-1.0, float((within_recall < 1).any()))]
+    bounds: list[Bounds | None] = [
+        (-float(within_changed.any()), 1.0),
+        (-1.0, float((within_recall < 1).any())),
+    ]
     if torch.equal(first.units, second.units):
         bounds = [None, None]
     tests = paired_means(spread, np.full(2, tolerance), bounds, seed=seed)
@@ -134,14 +146,18 @@ def neighbour_differences(
     changed = []
     for at in np.flatnonzero((between.changed == 1) & (within_changed == 0)).tolist():
         old, new = int(between.first[at, 0]), int(between.second[at, 0])
-        margins = [float(each.units[at] @ (each.units[old] - each.units[new])) for each in (first, second)]
+        margins = [
+            float(each.units[at] @ (each.units[old] - each.units[new])) for each in (first, second)
+        ]
         changed.append(
             ChangedNeighbour(
                 at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=margins[0],
                 second=margins[1],
             )
         )  # fmt: skip
-    return rows, sorted(changed, key=lambda neighbour: -min(neighbour.first, -neighbour.second))[:LISTED]
+    return rows, sorted(changed, key=lambda neighbour: -min(neighbour.first, -neighbour.second))[
+        :LISTED
+    ]
 
 
 def with_words(
@@ -183,7 +199,9 @@ class Agreement:
     recall: Float[np.ndarray, " texts"]
 
 
-def agreement(first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"], k: int) -> Agreement:
+def agreement(
+    first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"], k: int
+) -> Agreement:
     """The neighbours by cosine under both, for vectors at length one; k is less than the number of texts."""
     parts: list[tuple[Tensor, ...]] = []
     for start in range(0, len(first), _BLOCK):
@@ -195,13 +213,18 @@ def agreement(first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"],
         # Each model's cosines with the other's k nearest.
         of_other = [cosines[side].gather(1, near[1 - side][:, :k]) for side in (0, 1)]
         changed = [ordered[side].values[:, 0] - of_other[side][:, 0] > ROUNDING for side in (0, 1)]
-        shared = [(of_other[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING).double() for side in (0, 1)]
+        shared = [
+            (of_other[side] >= ordered[side].values[:, k - 1 : k] - ROUNDING).double()
+            for side in (0, 1)
+        ]
         recall = (shared[0].mean(dim=1) + shared[1].mean(dim=1)) / 2
         parts.append((near[0], near[1], (changed[0] | changed[1]).double(), recall))
     return Agreement(*(torch.cat(columns).numpy() for columns in zip(*parts, strict=True)))
 
 
-def sampling_errors(between: Agreement, calls: Sequence[Agreement], k: int, *, seed: Seed) -> tuple[float, float]:
+def sampling_errors(
+    between: Agreement, calls: Sequence[Agreement], k: int, *, seed: Seed
+) -> tuple[float, float]:
     """The standard errors of the mean of `changed` and of `recall`, each less its mean over `calls`.
 
     Texts are queries and neighbours at once, so that their numbers are not independent. The standard deviation over

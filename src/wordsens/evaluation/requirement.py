@@ -79,10 +79,16 @@ class Requirement:
             match = _FORM.fullmatch(text) if isinstance(text, str) else None
             if match is None or (match["kind"] is None and not whole):
                 forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
-                raise InputError(f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}")
-            field = require_choice(f"the field of {text!r}", match["field"], fields if match["kind"] else whole)
+                raise InputError(
+                    f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}"
+                )
+            field = require_choice(
+                f"the field of {text!r}", match["field"], fields if match["kind"] else whole
+            )
             kind = (match["kind"] or "").strip()
-            requirements.append(cls(text.strip(), kind, field, match["sign"], float(match["bound"])))
+            requirements.append(
+                cls(text.strip(), kind, field, match["sign"], float(match["bound"]))
+            )
         return tuple(requirements)
 
     def unmet(
@@ -101,15 +107,25 @@ class Requirement:
             detail: what is said behind that number, such as its interval.
             missing: what is said where no row is named.
         """
-        names = [name for name in rows if name] if self.kind == EVERY else [self.kind] if self.kind in rows else []
+        names = (
+            [name for name in rows if name]
+            if self.kind == EVERY
+            else [self.kind]
+            if self.kind in rows
+            else []
+        )
         if not names:
             yield Unmet("", self.text, f"{self.text}: {missing}")
         for name in names:
             value = number(rows[name], self.field)
             if value is None or not _SIGNS[self.sign](value, self.bound):
                 what = f"{name}.{self.field}" if name else self.field
-                shown = ("none" if value is None else f"{value:.4g}") + detail(rows[name], self.field)
-                yield Unmet(name, self.text, f"{what} is {shown}, required {self.sign} {self.bound:g}")
+                shown = ("none" if value is None else f"{value:.4g}") + detail(
+                    rows[name], self.field
+                )
+                yield Unmet(
+                    name, self.text, f"{what} is {shown}, required {self.sign} {self.bound:g}"
+                )
 
 
 @dataclass(frozen=True)
@@ -203,7 +219,9 @@ class Baseline:
         named = {"model": self.model, "identity": self.identity, "similarities": self.values}
         place = Path(path).expanduser()
         with writing("path", place):
-            place.write_text(json.dumps({"format": _FORMAT, **named}, indent=1) + "\n", encoding="utf-8")
+            place.write_text(
+                json.dumps({"format": _FORMAT, **named}, indent=1) + "\n", encoding="utf-8"
+            )
 
     def drops(self, measured: PairSimilarities, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
         """The change of every kind's AUC against near-duplicates over the pairs that both checks have, and notes on
@@ -227,20 +245,36 @@ class Baseline:
         floor = on_the_floor(earlier, before[near], seed=seed)
         if len(floor) == len(compared):
             raise InputError(vacuous(floor))
-        notes = [f"{kind}: none of its pairs is in the baseline" for kind in kinds if kind not in compared]
+        notes = [
+            f"{kind}: none of its pairs is in the baseline"
+            for kind in kinds
+            if kind not in compared
+        ]
         if floor:
-            notes.append(f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor")
-        if few := [f"{kind} ({members.sum()})" for kind, members in compared.items() if members.sum() < _FEW]:
+            notes.append(
+                f"the baseline protects nothing for {', '.join(floor)}: its AUC was at the floor"
+            )
+        if few := [
+            f"{kind} ({members.sum()})"
+            for kind, members in compared.items()
+            if members.sum() < _FEW
+        ]:
             notes.append(f"so few pairs of a kind show only a large drop: {', '.join(few)}")
         if new := int((~known).sum()):
-            notes.append(f"{new} of {len(known)} pairs are not in the baseline and were left out of the comparison")
+            notes.append(
+                f"{new} of {len(known)} pairs are not in the baseline and were left out of the comparison"
+            )
         sides = {kind: (earlier[kind], now[members]) for kind, members in compared.items()}
         return paired_drops(sides, (before[near], now[near]), seed=seed), notes
 
 
 def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray, *, seed: Seed) -> list[str]:
     """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not be seen."""
-    return [kind for kind, values in opposites.items() if auc_interval(values, near, seed=seed).low < _FLOOR]
+    return [
+        kind
+        for kind, values in opposites.items()
+        if auc_interval(values, near, seed=seed).low < _FLOOR
+    ]
 
 
 def vacuous(kinds: Iterable[str]) -> str:

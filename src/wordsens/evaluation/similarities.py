@@ -30,25 +30,35 @@ Progress = Callable[[int, int], None]
 Numbers = Float[np.ndarray, " m"]
 
 
-def prompted(model: Model | PairModel, prompt_names: Sequence[str]) -> Model | PairModel | tuple[Model, Model]:
+def prompted(
+    model: Model | PairModel, prompt_names: Sequence[str]
+) -> Model | PairModel | tuple[Model, Model]:
     """The model, with its prompt of one name; or two, with the prompts of the first and of the second texts."""
     names = [prompt_names] if isinstance(prompt_names, str) else list(prompt_names)
     if not names:
         return model
     if isinstance(model, PairModel) or len(names) > 2:
-        raise InputError(f"`prompt_names` (={names!r}) must be one or two names of a model of texts")
+        raise InputError(
+            f"`prompt_names` (={names!r}) must be one or two names of a model of texts"
+        )
     sides = [model.prompted(name) for name in names]
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-def choose_pairs(pairs: Pairs | None, kinds: Sequence[str] | None = None) -> tuple[list[Pair], list[str]]:
+def choose_pairs(
+    pairs: Pairs | None, kinds: Sequence[str] | None = None
+) -> tuple[list[Pair], list[str]]:
     """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means the same.
 
     The package's own near-duplicates are added to its own pairs, and where yours hold none.
     """
     read = read_pairs(pairs)
     chosen = list(dict.fromkeys(read))
-    notes = [] if len(chosen) == len(read) else [f"{len(read) - len(chosen)} pairs repeat another and count once"]
+    notes = (
+        []
+        if len(chosen) == len(read)
+        else [f"{len(read) - len(chosen)} pairs repeat another and count once"]
+    )
     if kinds is not None:
         offered = list(dict.fromkeys(pair.kind for pair in chosen if not pair.same))
         for kind in [kinds] if isinstance(kinds, str) else kinds:
@@ -88,19 +98,28 @@ def similarities(
         return _scores(model, pairs, progress)
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     if isinstance(model, tuple):
-        sides = vectors_of(model[0].encode, first, progress), vectors_of(model[1].encode, second, progress)
+        sides = (
+            vectors_of(model[0].encode, first, progress),
+            vectors_of(model[1].encode, second, progress),
+        )
     else:
         sides = (vectors_of(model.encode, [*first, *second], progress),) * 2
     compare = SIMILARITY_OF[similarity_of(model)]
-    values = [float(compare(sides[0][pair.first][None], sides[1][pair.second][None])) for pair in pairs]
+    values = [
+        float(compare(sides[0][pair.first][None], sides[1][pair.second][None])) for pair in pairs
+    ]
     # Equal cosines stay equal: their rounding, some 1e-16, would decide ties.
     return np.array(values).round(_DIGITS)
 
 
-SIMILARITY_OF: dict[str, Callable[[Float[Tensor, "a d"], Float[Tensor, "b d"]], Float[Tensor, "a b"]]] = {
+SIMILARITY_OF: dict[
+    str, Callable[[Float[Tensor, "a d"], Float[Tensor, "b d"]], Float[Tensor, "a b"]]
+] = {
     COSINE: lambda first, second: normalize(first, dim=1) @ normalize(second, dim=1).T,
     "dot": lambda first, second: first @ second.T,
-    "euclidean": lambda first, second: -torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist"),
+    "euclidean": lambda first, second: (
+        -torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")
+    ),
     "manhattan": lambda first, second: -torch.cdist(first, second, p=1),
 }
 """The similarity of every vector of one set to every one of another, the higher the closer, by the names of
@@ -128,12 +147,19 @@ def similarity_name(model: Model | PairModel | tuple[Model, Model]) -> str:
     return "score" if isinstance(model, PairModel) else SIMILARITIES[similarity_of(model)]
 
 
-def unit_vectors(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
+def unit_vectors(
+    encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress
+) -> dict[str, Tensor]:
     """Every text's vector at length one. See `vectors_of`."""
-    return {text: normalize(vector, dim=-1) for text, vector in vectors_of(encode, texts, progress).items()}
+    return {
+        text: normalize(vector, dim=-1)
+        for text, vector in vectors_of(encode, texts, progress).items()
+    }
 
 
-def vectors_of(encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress) -> dict[str, Tensor]:
+def vectors_of(
+    encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress
+) -> dict[str, Tensor]:
     """Every text's vector in float64, (d,), or at every layer (layers, d), where `encode` gives (layers, m, d)."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
     vectors: dict[str, Tensor] = {}
@@ -145,8 +171,13 @@ def vectors_of(encode: Callable[[list[str]], Tensor], texts: Sequence[str], prog
     return vectors
 
 
-def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Float[np.ndarray, " pairs"]:
-    order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].first) + len(pairs[place].second), place))
+def _scores(
+    model: PairModel, pairs: Sequence[Pair], progress: Progress
+) -> Float[np.ndarray, " pairs"]:
+    order = sorted(
+        range(len(pairs)),
+        key=lambda place: (len(pairs[place].first) + len(pairs[place].second), place),
+    )
     scores = np.empty(len(pairs))
     for start in range(0, len(order), CHUNK):
         chunk = order[start : start + CHUNK]
@@ -156,7 +187,9 @@ def _scores(model: PairModel, pairs: Sequence[Pair], progress: Progress) -> Floa
     return scores
 
 
-def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
+def readable(
+    model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]
+) -> tuple[list[Pair], list[str]]:
     """The pairs whose difference the model reads, and a note on the others: outside that both texts are one to it."""
     first_side, second_side = model if isinstance(model, tuple) else (model, model)
 
@@ -173,7 +206,9 @@ def readable(model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pai
         (read if reads(pair) else lost).append(pair)
     if not lost:
         return read, []
-    kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items())
+    kinds = ", ".join(
+        f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items()
+    )
     many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
     note = f"{many} only past what the model reads; left out: {kinds}; the first is {lost[0].first[:40]!r}..."
     return read, [note]
@@ -183,7 +218,9 @@ def require_both_sides(pairs: Sequence[Pair]) -> None:
     """InputError where there is no opposite, or nothing that means the same."""
     sides = {pair.same for pair in pairs}
     if len(sides) < 2:
-        missing = "opposite (same=false)" if sides == {True} else "pair that means the same (same=true)"
+        missing = (
+            "opposite (same=false)" if sides == {True} else "pair that means the same (same=true)"
+        )
         raise InputError(f"`pairs` holds no {missing}; a check compares the two")
 
 
@@ -208,18 +245,26 @@ class PairSimilarities:
         InputError: no opposites, or none that mean the same.
     """
 
-    def __init__(self, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], *, cosines: bool = True):
+    def __init__(
+        self, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], *, cosines: bool = True
+    ):
         self.pairs, self.values, self.cosines = tuple(pairs), values, cosines
         require_both_sides(pairs)
         kinds = np.array([pair.kind for pair in pairs])
         same = np.array([pair.same for pair in pairs])
         self.opposite, self.near = ~same, np.array([pair.near for pair in pairs])
-        self.opposites = {str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])}
-        self.near_kinds = {str(kind): (kinds == kind) & self.near for kind in dict.fromkeys(kinds[self.near])}
+        self.opposites = {
+            str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])
+        }
+        self.near_kinds = {
+            str(kind): (kinds == kind) & self.near for kind in dict.fromkeys(kinds[self.near])
+        }
         self.far = same & ~self.near
         synonyms = same & (kinds == SYNONYM)
         self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same
-        self.synonyms = synonyms if not np.array_equal(synonyms, self.paraphrases) else np.zeros_like(same)
+        self.synonyms = (
+            synonyms if not np.array_equal(synonyms, self.paraphrases) else np.zeros_like(same)
+        )
         self.lengths = np.array([pair.length for pair in pairs])
 
     @property
@@ -246,7 +291,9 @@ def allowed_below(count: int, keep: float) -> int:
     return min(count - 1, math.floor((1 - keep) * count + 1e-9))
 
 
-def threshold_draws(values: Numbers, keep: float, *, seed: Seed, draws: int = DRAWS) -> Float[np.ndarray, " draws"]:
+def threshold_draws(
+    values: Numbers, keep: float, *, seed: Seed, draws: int = DRAWS
+) -> Float[np.ndarray, " draws"]:
     """`kept_threshold` of bootstrap samples of the values."""
     random = np.random.default_rng(derive_seed(seed, "threshold"))
     place = allowed_below(len(values), keep)

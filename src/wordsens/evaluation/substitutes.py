@@ -43,7 +43,9 @@ def substitutes(text: str, span: Span) -> tuple[str, ...]:
     ()
     """
     word = text[slice(*span)].replace("’", "'")
-    previous = match[1].lower().replace("’", "'") if (match := _PREVIOUS.search(text[: span[0]])) else ""
+    previous = (
+        match[1].lower().replace("’", "'") if (match := _PREVIOUS.search(text[: span[0]])) else ""
+    )
     lists = _lists()
     readings = lists.get(word) or lists.get(word.lower()) or {}
     allowed = {part: others for part, others in readings.items() if not _excluded(part, previous)}
@@ -60,7 +62,9 @@ def _excluded(part: str, previous: str) -> bool:
     """True where a word of that part and form cannot stand behind that word."""
     linking = previous in _LINKING.split()
     if part in ("base", "third"):
-        return previous in _BEFORE_NOUNS.split() or (part == "base" and (linking or previous in ("this", "that")))
+        return previous in _BEFORE_NOUNS.split() or (
+            part == "base" and (linking or previous in ("this", "that"))
+        )
     bare = part in ("singular", "mass") and previous in _BEFORE_VERBS.split()
     return bare or (part == "singular" and linking)
 
@@ -74,7 +78,9 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
         for part, body in zip(sections[::2], sections[1::2], strict=True)
         for group in body.strip().strip(",").split(",")
     ]
-    irregular = {part: {words[0]: words[1:] for each, words in groups if each == part} for part in _IRREGULAR}
+    irregular = {
+        part: {words[0]: words[1:] for each, words in groups if each == part} for part in _IRREGULAR
+    }
     readings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for part, group in groups:
         if part in _IRREGULAR:
@@ -86,13 +92,18 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
                 # A form that is past and participle is replaced by a form that is both.
                 names = [name for name, spelling in forms[word].items() if spelling == form]
                 alike = [{others[name] for name in names} for others in forms.values()]
-                readings[form][names[0]] += [other.pop() for other in alike if len(other) == 1 and form not in other]
+                readings[form][names[0]] += [
+                    other.pop() for other in alike if len(other) == 1 and form not in other
+                ]
     return {
-        word: {name: tuple(dict.fromkeys(others)) for name, others in parts.items()} for word, parts in readings.items()
+        word: {name: tuple(dict.fromkeys(others)) for name, others in parts.items()}
+        for word, parts in readings.items()
     }
 
 
-def _forms(part: str, word: str, irregular: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, str]:
+def _forms(
+    part: str, word: str, irregular: Mapping[str, Mapping[str, Sequence[str]]]
+) -> dict[str, str]:
     """The forms of a word of that part, by name."""
     if part not in ("noun", "verb"):
         return {part: word}

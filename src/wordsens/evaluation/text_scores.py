@@ -62,12 +62,18 @@ class TextScore(ABC):
 
 def score_of(model: Any, text: str, other: str | None, target: int | None) -> TextScore:
     """The score that a model gives one or two texts; InputError for what it cannot be asked."""
-    if isinstance(model, Classifier) or (isinstance(model, TransformerFeatures) and model.output == "probabilities"):
+    if isinstance(model, Classifier) or (
+        isinstance(model, TransformerFeatures) and model.output == "probabilities"
+    ):
         if other is not None:
-            raise InputError("`other` goes with a model of embeddings or of pairs; leave it out for a classifier")
+            raise InputError(
+                "`other` goes with a model of embeddings or of pairs; leave it out for a classifier"
+            )
         return ClassScore(as_classifier(model), text, target)
     if target is not None:
-        raise InputError(f"`target` (={target}) goes with a classifier: a TransformerFeatures of probabilities")
+        raise InputError(
+            f"`target` (={target}) goes with a classifier: a TransformerFeatures of probabilities"
+        )
     if isinstance(model, PairModel) or is_pair_model(model):
         if other is None:
             raise InputError("`other` is missing: this model scores pairs of texts; give both")
@@ -76,7 +82,11 @@ def score_of(model: Any, text: str, other: str | None, target: int | None) -> Te
         first, second = model
     else:
         first = second = as_model(model)
-    return DistanceMoved(first, text) if other is None else SimilarityScore((first, second), text, other)
+    return (
+        DistanceMoved(first, text)
+        if other is None
+        else SimilarityScore((first, second), text, other)
+    )
 
 
 class SimilarityScore(TextScore):
@@ -84,7 +94,10 @@ class SimilarityScore(TextScore):
 
     def __init__(self, models: tuple[Model, Model], first: str, second: str):
         self.model, self.texts, self._models = models[0].name, (first, second), models
-        self.name, self._compare = SIMILARITIES[similarity_of(models)], SIMILARITY_OF[similarity_of(models)]
+        self.name, self._compare = (
+            SIMILARITIES[similarity_of(models)],
+            SIMILARITY_OF[similarity_of(models)],
+        )
         self._known: dict[tuple[int, str], Tensor] = {}
         self._unchanged = [self._vectors(0, [first]), self._vectors(1, [second])]
         self.value = float(self._compare(*self._unchanged))
@@ -134,7 +147,11 @@ class DistanceMoved(TextScore):
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
         phi = self._model.features()
-        return phi, phi.embed(list(self.texts))[0], lambda moved: self._relative(phi.features(moved))
+        return (
+            phi,
+            phi.embed(list(self.texts))[0],
+            lambda moved: self._relative(phi.features(moved)),
+        )
 
 
 class ClassScore(TextScore):
@@ -152,7 +169,9 @@ class ClassScore(TextScore):
         if target is not None:
             require_count("target", target, least=0)
             if target >= len(row):
-                raise InputError(f"`target` (={target}) is no class; {model.name} has 0 to {len(row) - 1}")
+                raise InputError(
+                    f"`target` (={target}) is no class; {model.name} has 0 to {len(row) - 1}"
+                )
         self._target = int(row.argmax()) if target is None else target
         number = "number" if model.kind == "regression" else "probability of class"
         self.name = f"{number} {model.label(self._target)}"
@@ -168,7 +187,11 @@ class ClassScore(TextScore):
         phi = self._model.phi
         if phi is None:
             raise InputError(f"{self._model.name} gives probabilities alone: {self._model.no_map}")
-        return phi, phi.embed(list(self.texts))[0], lambda rows: phi.features(rows)[..., self._target]
+        return (
+            phi,
+            phi.embed(list(self.texts))[0],
+            lambda rows: phi.features(rows)[..., self._target],
+        )
 
 
 class RerankerScore(TextScore):

@@ -69,7 +69,9 @@ def choose_words(text: str, most: int, seed: Seed, read: Span) -> ChosenWords:
 
 def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) -> list[int]:
     """The places of at most so many words: negations first, then a random draw, in their order."""
-    order: list[int] = torch.randperm(len(words), generator=generator(seed, "audited words", content)).tolist()
+    order: list[int] = torch.randperm(
+        len(words), generator=generator(seed, "audited words", content)
+    ).tolist()
     order.sort(key=lambda place: kind_of(words[place]) != NEGATION)
     return sorted(order[:count])
 
@@ -81,7 +83,9 @@ def common_span(spans: Sequence[Span]) -> Span:
 
 
 def encoded(
-    encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress = lambda done: None
+    encode: Callable[[list[str]], Tensor],
+    texts: Sequence[str],
+    progress: Progress = lambda done: None,
 ) -> Float[Tensor, "m ..."]:
     """The rows that `encode` gives the texts, each text once; texts of like length go together."""
     order = sorted(set(texts), key=lambda text: (len(text), text))

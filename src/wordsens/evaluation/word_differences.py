@@ -46,16 +46,23 @@ class ModelAnswers:
 
     @classmethod
     def of(
-        cls, model: Model, texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]], progress: Progress
+        cls,
+        model: Model,
+        texts: Sequence[str],
+        chosen: Sequence[tuple[int, ChosenWords]],
+        progress: Progress,
     ) -> "ModelAnswers":
         """Encode every text twice, and every chosen text, given with its number, without each of its words."""
         once = encoded(model.encode, texts, progress)
         twice = encoded(model.encode, texts[::-1], progress).flip(0)
         norms = once.norm(dim=1)
-        moved = encoded(model.encode, [text for _, each in chosen for text in each.changed], progress)
+        moved = encoded(
+            model.encode, [text for _, each in chosen for text in each.changed], progress
+        )
         parts = moved.split([len(each.words) for _, each in chosen]) if chosen else ()
         removals = tuple(
-            ((part - once[at]).norm(dim=1) / norms[at]).numpy() for (at, _), part in zip(chosen, parts, strict=True)
+            ((part - once[at]).norm(dim=1) / norms[at]).numpy()
+            for (at, _), part in zip(chosen, parts, strict=True)
         )
         repeat = float(((twice - once).square().sum(dim=1) / norms.square()).mean())
         return cls(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
@@ -91,14 +98,22 @@ class _PairedRow:
     @property
     def crosses(self) -> bool:
         """True where the interval of one model lies below 1/2, and that of the other above."""
-        means = [mean_interval(values[~np.isnan(values)].tolist()) for values in (self.first, self.second)]
+        means = [
+            mean_interval(values[~np.isnan(values)].tolist())
+            for values in (self.first, self.second)
+        ]
         below = [mean.high is not None and mean.high < 0.5 for mean in means]
         above = [mean.low is not None and mean.low > 0.5 for mean in means]
         return (below[0] and above[1]) or (below[1] and above[0])
 
 
 def word_differences(
-    chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers, *, tolerance: float, seed: Seed
+    chosen: Sequence[ChosenWords],
+    first: ModelAnswers,
+    second: ModelAnswers,
+    *,
+    tolerance: float,
+    seed: Seed,
 ) -> list[Difference]:
     """The differences of removals and ranks, tested together.
 
@@ -116,14 +131,21 @@ def word_differences(
         return []
     # Ranks move by whole places, and mostly by none: one more text may have moved by one.
     same = all(map(np.array_equal, first.removals, second.removals))
-    bounds: list[Bounds | None] = [(-1.0, 1.0) if row.part == RANK and not same else None for row in rows]
+    bounds: list[Bounds | None] = [
+        (-1.0, 1.0) if row.part == RANK and not same else None for row in rows
+    ]
     steps = np.array([row.step for row in rows])
     moved = [float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 for row in rows]
     margins = [
-        tolerance if row.part == RANK else tolerance * mean + row.noise for row, mean in zip(rows, moved, strict=True)
+        tolerance if row.part == RANK else tolerance * mean + row.noise
+        for row, mean in zip(rows, moved, strict=True)
     ]
     tests = paired_means(
-        np.stack([row.second - row.first for row in rows]), np.array(margins), bounds, steps, seed=seed
+        np.stack([row.second - row.first for row in rows]),
+        np.array(margins),
+        bounds,
+        steps,
+        seed=seed,
     )
     return [
         Difference(
@@ -135,7 +157,9 @@ def word_differences(
     ]  # fmt: skip
 
 
-def _rows(chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers) -> Iterator[_PairedRow]:
+def _rows(
+    chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswers
+) -> Iterator[_PairedRow]:
     row = partial(_row, len(chosen), (first, second))
     places = [(number, at) for number, text in enumerate(chosen) for at in range(len(text.words))]
     yield row(REMOVAL, EVERY, places)
@@ -146,12 +170,16 @@ def _rows(chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswe
         "length": lambda text, at: third(text.length),
     }
     for category, label_of in labels.items():
-        groups = _grouped(places, lambda number, at, label_of=label_of: label_of(chosen[number], at))
+        groups = _grouped(
+            places, lambda number, at, label_of=label_of: label_of(chosen[number], at)
+        )
         for label in sorted(groups) if len(groups) > 1 or category == "kind" else ():
             yield row(REMOVAL, label, groups[label])
     by_word = _grouped(places, lambda number, at: chosen[number].words[at].lower())
     frequent = {
-        word: group for word, group in sorted(by_word.items()) if len({text for text, _ in group}) >= LEAST_TEXTS
+        word: group
+        for word, group in sorted(by_word.items())
+        if len({text for text, _ in group}) >= LEAST_TEXTS
     }
     for word, group in frequent.items():
         yield row(WORD, word, group)
@@ -163,7 +191,9 @@ def _rows(chosen: Sequence[ChosenWords], first: ModelAnswers, second: ModelAnswe
         yield _PairedRow(RANK, word, of_word[:, 0], of_word[:, 1], step=step)
 
 
-def _grouped(places: Sequence[Place], label_of: Callable[[int, int], str]) -> dict[str, list[Place]]:
+def _grouped(
+    places: Sequence[Place], label_of: Callable[[int, int], str]
+) -> dict[str, list[Place]]:
     groups: dict[str, list[Place]] = {}
     for number, at in places:
         groups.setdefault(label_of(number, at), []).append((number, at))
@@ -171,7 +201,11 @@ def _grouped(places: Sequence[Place], label_of: Callable[[int, int], str]) -> di
 
 
 def _row(
-    texts: int, models: tuple[ModelAnswers, ModelAnswers], part: str, name: str, places: Sequence[Place]
+    texts: int,
+    models: tuple[ModelAnswers, ModelAnswers],
+    part: str,
+    name: str,
+    places: Sequence[Place],
 ) -> _PairedRow:
     """Both models' removals at these places, as means by text."""
     owners = np.array([number for number, _ in places])
@@ -187,22 +221,35 @@ def _row(
 
 def _third_by_length(lengths: Sequence[int]) -> Callable[[int], str]:
     """The third among all texts of a text's length, named by its words."""
-    low, high = (int(end) for end in quantiles(lengths, n=3)) if len(lengths) > 1 else (lengths[0], lengths[0])
+    low, high = (
+        (int(end) for end in quantiles(lengths, n=3))
+        if len(lengths) > 1
+        else (lengths[0], lengths[0])
+    )
 
     def third(length: int) -> str:
         if length <= low:
             return f"texts of up to {low} words"
-        return f"texts of {low + 1} to {high} words" if length <= high else f"texts of more than {high} words"
+        return (
+            f"texts of {low + 1} to {high} words"
+            if length <= high
+            else f"texts of more than {high} words"
+        )
 
     return third
 
 
-def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, tuple[float, float]]:
+def _ranks(
+    text: ChosenWords, both: tuple[np.ndarray, np.ndarray]
+) -> dict[str, tuple[float, float]]:
     """Every word's rank in both models, 0 to 1; a word that stands twice counts by its mean. None of a single word."""
     names = list(dict.fromkeys(word.lower() for word in text.words))
     if len(names) < 2:
         return {}
-    at = {name: [place for place, word in enumerate(text.words) if word.lower() == name] for name in names}
+    at = {
+        name: [place for place, word in enumerate(text.words) if word.lower() == name]
+        for name in names
+    }
     ranked = []
     for removals in both:
         values = np.array([removals[at[name]].mean() for name in names])
@@ -210,4 +257,6 @@ def _ranks(text: ChosenWords, both: tuple[np.ndarray, np.ndarray]) -> dict[str, 
         apart[np.abs(apart) <= _TIE * values.max()] = 0
         below = (np.sign(apart).sum(axis=1) + len(names) - 1) / 2
         ranked.append(below / (len(names) - 1))
-    return {name: (float(ranked[0][place]), float(ranked[1][place])) for place, name in enumerate(names)}
+    return {
+        name: (float(ranked[0][place]), float(ranked[1][place])) for place, name in enumerate(names)
+    }

@@ -10,7 +10,20 @@ from wordsens.files import packaged_text
 Table = Mapping[str, Sequence[str]]
 """From a word or phrase in lower case to what may stand in its place."""
 
-AUXILIARIES = ("is", "are", "was", "were", "can", "could", "will", "would", "should", "must", "may", "might")
+AUXILIARIES = (
+    "is",
+    "are",
+    "was",
+    "were",
+    "can",
+    "could",
+    "will",
+    "would",
+    "should",
+    "must",
+    "may",
+    "might",
+)
 """Verbs behind which a "not" makes the negation of a statement."""
 
 ASKING = ("can", "could", "will", "would", "should", "must", "may")
@@ -24,14 +37,27 @@ NEGATED = {
     "don't": "do", "doesn't": "does", "didn't": "did", "hasn't": "has", "haven't": "have", "hadn't": "had",
 }  # fmt: skip
 
-MOVING_VERBS = ("convert", "migrate", "switch", "move", "upgrade", "change", "translate", "transfer", "copy", "sync")
+MOVING_VERBS = (
+    "convert",
+    "migrate",
+    "switch",
+    "move",
+    "upgrade",
+    "change",
+    "translate",
+    "transfer",
+    "copy",
+    "sync",
+)
 """Verbs whose "A to B" has a direction."""
 
 
 def lines_of(name: str) -> list[str]:
     """The lines of a file of the folder `words`, without comments."""
     content = packaged_text(f"evaluation/words/{name}")
-    return [line.strip() for line in content.splitlines() if line.strip() and not line.startswith("#")]
+    return [
+        line.strip() for line in content.splitlines() if line.strip() and not line.startswith("#")
+    ]
 
 
 @cache
@@ -40,7 +66,9 @@ def _of_near_misses() -> dict[str, list[tuple[str, str]]]:
     by_heading = re.split(r"(\w+):", " ".join(lines_of("near_misses.txt")))[1:]
     pairs = {}
     for heading, listed in zip(by_heading[::2], by_heading[1::2], strict=True):
-        pairs[heading] = [(one, other) for one, other in (pair.strip().split("/") for pair in listed.split(","))]
+        pairs[heading] = [
+            (one, other) for one, other in (pair.strip().split("/") for pair in listed.split(","))
+        ]
     return pairs
 
 
@@ -49,7 +77,11 @@ def _exchanged(*headings: str) -> dict[str, str]:
     opposites: dict[str, str] = {}
     for heading in headings:
         for first, second in _of_near_misses()[heading]:
-            forms = zip(_forms(first), _forms(second), strict=True) if heading == "verbs" else [(first, second)]
+            forms = (
+                zip(_forms(first), _forms(second), strict=True)
+                if heading == "verbs"
+                else [(first, second)]
+            )
             for one, other in forms:
                 opposites.setdefault(one, other)
                 opposites.setdefault(other, one)
@@ -90,7 +122,10 @@ def antonyms() -> Table:
     """The antonyms of the near misses, and those of antonyms.txt."""
     further = groups(pair.split() for pair in " ".join(lines_of("antonyms.txt")).split(","))
     first = {word: (other,) for word, other in ANTONYMS.items()}
-    return {word: tuple(dict.fromkeys((*first.get(word, ()), *further.get(word, ())))) for word in {**first, **further}}
+    return {
+        word: tuple(dict.fromkeys((*first.get(word, ()), *further.get(word, ()))))
+        for word in {**first, **further}
+    }
 
 
 @cache

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, Finding, Findings, Section, Strong, Table, percent, times
+from wordsens.display.content import (
+    Display,
+    Finding,
+    Findings,
+    Section,
+    Strong,
+    Table,
+    percent,
+    times,
+)
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction, summarise_audit
@@ -79,7 +88,12 @@ def findings_of_records(audit: str, records: Sequence[Record], folder: Path) -> 
         return audit_findings(texts, summarise_audit(texts, Counter()))
     # JSON has lists for tuples.
     return [
-        Finding(**{name: tuple(value) if isinstance(value, list) else value for name, value in finding.items()})  # pyright: ignore[reportArgumentType]
+        Finding(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in finding.items()
+            }
+        )  # pyright: ignore[reportArgumentType]
         for finding in saved
     ]
 
@@ -106,14 +120,22 @@ def mean_intervals(*samples: Sequence[Sequence[float]]) -> list[tuple[float, flo
     drawn = np.random.default_rng(0).integers(len(samples[0]), size=(RESAMPLES, len(samples[0])))
     means = []
     for sample in ordered:
-        sums, counts = np.array([math.fsum(values) for values in sample]), np.array([len(values) for values in sample])
+        sums, counts = (
+            np.array([math.fsum(values) for values in sample]),
+            np.array([len(values) for values in sample]),
+        )
         with np.errstate(invalid="ignore", divide="ignore"):  # a draw may have no word of a kind
             means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
     means += [means[0] - other for other in means[1:]]
-    return [(float(low), float(high)) for low, high in (np.nanquantile(draws, (0.025, 0.975)) for draws in means)]
+    return [
+        (float(low), float(high))
+        for low, high in (np.nanquantile(draws, (0.025, 0.975)) for draws in means)
+    ]
 
 
-def _by_text(texts: Sequence[AuditedText], measure: str, kind: str = "", place: str = "") -> list[list[float]]:
+def _by_text(
+    texts: Sequence[AuditedText], measure: str, kind: str = "", place: str = ""
+) -> list[list[float]]:
     """A measure of the words of a kind or place, a list a text."""
 
     def wanted(word: AuditedWord) -> bool:
@@ -184,15 +206,28 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
         )
     else:
         return
-    interval = None if advice.low is None or advice.high is None else (float(advice.low), float(advice.high))
+    interval = (
+        None
+        if advice.low is None or advice.high is None
+        else (float(advice.low), float(advice.high))
+    )
     known = f"95 %, {advice.changes} changed sentences: {advice.source}."
-    yield Finding(f"{under}{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval)
+    yield Finding(
+        f"{under}{number} {advice.unit}", sentence, known, INTERVAL, float(number), interval
+    )
 
 
 def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     """The weight of a "not" beside that of a word of content, where an interval of the difference is known."""
-    negations, content = _by_text(texts, "removal", "negation"), _by_text(texts, "removal", "content word")
-    if not any(negations) or not any(content) or (intervals := mean_intervals(negations, content)) is None:
+    negations, content = (
+        _by_text(texts, "removal", "negation"),
+        _by_text(texts, "removal", "content word"),
+    )
+    if (
+        not any(negations)
+        or not any(content)
+        or (intervals := mean_intervals(negations, content)) is None
+    ):
         return
     (low, high), mean, other = intervals[2], _mean(negations), _mean(content)
     gap = f"difference {percent(mean - other)} ({_ends(intervals[2])})"
@@ -209,12 +244,18 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
             f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} than taking out a word "
             f"of content: {_moved(mean)} against {percent(other)}; {gap}. {advice}"
         )
-    yield Finding(percent(mean), sentence, _bootstrap(negations, content), INTERVAL, mean, intervals[0])
+    yield Finding(
+        percent(mean), sentence, _bootstrap(negations, content), INTERVAL, mean, intervals[0]
+    )
 
 
 def _reactions(summary: AuditSummary) -> Iterator[Finding]:
     groups = (
-        ("moves its texts more than their other words do", summary.overreacts, "Drop it, or write it in one way."),
+        (
+            "moves its texts more than their other words do",
+            summary.overreacts,
+            "Drop it, or write it in one way.",
+        ),
         ("moves them less", summary.ignores, "Do not rely on it to tell texts apart."),
     )
     known = (
@@ -228,12 +269,16 @@ def _reactions(summary: AuditSummary) -> Iterator[Finding]:
                 f"“{word.word}” {how}: {times(word.ratio)} times as far ({_ends(interval, times)}), in {word.texts} "
                 f"texts. {advice}"
             )
-            yield Finding(f"{times(word.ratio)} times", sentence, known, INTERVAL, word.ratio, interval)
+            yield Finding(
+                f"{times(word.ratio)} times", sentence, known, INTERVAL, word.ratio, interval
+            )
 
 
 def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     # Of one kind of word: the kinds are not spread evenly over a text.
-    first, last = (_by_text(texts, "removal", "content word", place) for place in (PLACES[0], PLACES[2]))
+    first, last = (
+        _by_text(texts, "removal", "content word", place) for place in (PLACES[0], PLACES[2])
+    )
     if not any(first) or not any(last) or (intervals := mean_intervals(first, last)) is None:
         return
     low, high = intervals[2]
@@ -256,18 +301,27 @@ def _lengths(summary: AuditSummary) -> Iterator[Finding]:
             continue
         low, high = fit.interval
         less = fit.exponent < 0
-        advice = "Shorter passages tell texts apart by single words." if less else "Longer passages do no harm."
+        advice = (
+            "Shorter passages tell texts apart by single words."
+            if less
+            else "Longer passages do no harm."
+        )
         sentence = (
             f"In a text twice as long a {kind} counts for {'less' if less else 'more'}: "
             f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). {advice}"
         )
         known = f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over {measures['removal'].texts} texts."
         interval = 2**low, 2**high
-        yield Finding(f"{times(2**fit.exponent)} times", sentence, known, INTERVAL, 2**fit.exponent, interval)
+        yield Finding(
+            f"{times(2**fit.exponent)} times", sentence, known, INTERVAL, 2**fit.exponent, interval
+        )
 
 
 def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    lost, negations = sum(text.words_lost for text in texts), sum(text.negations_lost for text in texts)
+    lost, negations = (
+        sum(text.words_lost for text in texts),
+        sum(text.negations_lost for text in texts),
+    )
     if lost:
         cut = sum(text.words_lost > 0 for text in texts)
         sentence = (
@@ -304,26 +358,43 @@ def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         if (intervals := mean_intervals(samples[kind], samples[other])) is not None
     }
     named = {kind: f"{kind} ({percent(_mean(sample))})" for kind, sample in samples.items()}
-    above = {kind: [named[other] for other in samples if lows.get((kind, other), 0.0) > 0] for kind in samples}
-    more = [f"{named[kind]} counts for more than {' and '.join(others)}" for kind, others in above.items() if others]
+    above = {
+        kind: [named[other] for other in samples if lows.get((kind, other), 0.0) > 0]
+        for kind in samples
+    }
+    more = [
+        f"{named[kind]} counts for more than {' and '.join(others)}"
+        for kind, others in above.items()
+        if others
+    ]
     mean = _mean(_by_text(texts, "removal"))
     order = f": {'; '.join(more)}; otherwise" if more else "; between the kinds"
     found = f"{order} no difference was found" if lows else ""
     sentence = f"Taking out a word moves the output {_moved(mean)} on average{found}."
     known = f"More: so says the 95 % interval of the difference, bootstrap over {len(texts)} texts."
-    yield Finding(percent(mean), sentence, known if lows else "Counted.", INTERVAL if lows else (), mean)
+    yield Finding(
+        percent(mean), sentence, known if lows else "Counted.", INTERVAL if lows else (), mean
+    )
 
 
 def display(audit: Audit) -> Display:
     """The findings first; then categories, words, layers and length; then what was not measured."""
     summary, findings = audit.summary, findings_of(audit)
     few = f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; give more texts."
-    advice = f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show()
+    advice = (
+        f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show()
+    )
     parts: list[Any] = [
         Findings(tuple(findings), most=MOST) if findings else few,
         _groups(audit),
-        reactions("Reacts to: function words that move a text more than its other words", summary.overreacts, summary),
-        reactions("Ignores: content words and negations that move a text less", summary.ignores, summary),
+        reactions(
+            "Reacts to: function words that move a text more than its other words",
+            summary.overreacts,
+            summary,
+        ),
+        reactions(
+            "Ignores: content words and negations that move a text less", summary.ignores, summary
+        ),
         *([_layers(audit)] if audit.layers else []),
         *([_substitution(audit.substitution)] if audit.substitution is not None else []),
         Section("Length", (advice,)),
@@ -337,12 +408,25 @@ def display(audit: Audit) -> Display:
 def _groups(audit: Audit) -> Table:
     groups = audit.summary.groups
     names = {"S": "sensitivity", "removal": "removal", "swap": "swap"}
-    measured = {name: field for name, field in names.items() if any(getattr(g, field) is not None for g in groups)}
+    measured = {
+        name: field
+        for name, field in names.items()
+        if any(getattr(g, field) is not None for g in groups)
+    }
     rows = []
     for group in groups:
         values = [getattr(group, field) for field in measured.values()]
-        rows.append((group.category, group.count, *(None if value is None else f"{value:.3f}" for value in values)))
-    how = {"delete": "deleting it does", "mask": "masking it does; the mask token itself moves a model too"}
+        rows.append(
+            (
+                group.category,
+                group.count,
+                *(None if value is None else f"{value:.3f}" for value in values),
+            )
+        )
+    how = {
+        "delete": "deleting it does",
+        "mask": "masking it does; the mask token itself moves a model too",
+    }
     note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
         note += " S, of the words that were searched: how far the word could move the output within its own rows' "
@@ -401,7 +485,9 @@ def _not_measured(audit: Audit) -> list[str]:
     """Lines on texts that were copies, left out or failed: how many, and the first by name."""
     lines = []
     if audit.texts.copies:
-        lines.append(f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured once")
+        lines.append(
+            f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured once"
+        )
     left_out = [f"{source}: {reason}" for source, reason in audit.texts.left_out]
     failed = [f"{record.source}: {record.error}" for record in audit.failed]
     for what, named in (("left out", left_out), ("failed", failed)):

@@ -85,7 +85,10 @@ def display(calibration: Calibration, distance: str = "") -> Display:
     budgets = Table(
         "What a budget of false hits costs",
         ("budget", "threshold", "keeps", "pass", "with guard", "keeps", "pass"),
-        tuple((percent(alone.budget), *_cells(alone), *_cells(guarded)) for alone, guarded in calibration.budgets),
+        tuple(
+            (percent(alone.budget), *_cells(alone), *_cells(guarded))
+            for alone, guarded in calibration.budgets
+        ),
         f"keeps: near-duplicates at or above the threshold, with its 95 % interval. pass: the opposites that are, of "
         f"{int(calibration.measured.opposite.sum())}; with the guard, those that it does not call different. Each "
         f"budget holds at {confidence} confidence for pairs that are drawn like these.",

@@ -27,7 +27,10 @@ _NEAR = 6
 def answer(check: Check) -> tuple[str, ...]:
     """The share of opposites that pass at the threshold, with the worst kind; then the kinds that the model tells."""
     measured = check.measured
-    hits, opposites = int((measured.values[measured.opposite] >= check.threshold).sum()), int(measured.opposite.sum())
+    hits, opposites = (
+        int((measured.values[measured.opposite] >= check.threshold).sum()),
+        int(measured.opposite.sum()),
+    )
     first = (
         f"{'At your threshold' if check.keep is None else 'At the threshold'} {_short(check.threshold)}, which keeps "
         f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, {_share(hits / opposites, opposites)} "
@@ -65,7 +68,9 @@ def _example(check: Check, row: KindRow) -> str:
     first, second = (part or "-" for part in pair.changed)
     words, others = first.split(" ... "), second.split(" ... ")
     change = (
-        f"'{words[0]}' and '{words[1]}' exchanged" if words == others[::-1] != others else f"'{first}' / '{second}'"
+        f"'{words[0]}' and '{words[1]}' exchanged"
+        if words == others[::-1] != others
+        else f"'{first}' / '{second}'"
     )
     return f"{change} in {around(pair.first, pair.second)!r} ({check.measured.values[place]:.3f})"
 
@@ -89,7 +94,9 @@ def around(text: str, other: str) -> str:
     words = text.split()
     if len(words) <= 2 * _AROUND:
         return text
-    differing = (at for at, (word, its) in enumerate(zip(words, other.split(), strict=False)) if word != its)
+    differing = (
+        at for at, (word, its) in enumerate(zip(words, other.split(), strict=False)) if word != its
+    )
     place = next(differing, 0)
     start, stop = max(0, place - _AROUND), place + _AROUND
     return f"{'... ' * (start > 0)}{' '.join(words[start:stop])}{' ...' * (stop < len(words))}"
@@ -103,7 +110,10 @@ def pair_line(row: Mapping[str, Any]) -> str:
 
 def cases(check: Check) -> dict[str, list[str]]:
     """Every requirement, and every kind that was compared with a baseline, with what fails it and the pairs behind."""
-    names = [*(requirement.text for requirement in check.requirements), *map(not_dropped, check.drops)]
+    names = [
+        *(requirement.text for requirement in check.requirements),
+        *map(not_dropped, check.drops),
+    ]
     rows = check.failing_pairs()
     failures: dict[str, list[str]] = {}
     for name in names:
@@ -141,9 +151,15 @@ def display(
     columns = ("cosine" if check.measured.cosines else "score", "", "kind", "first", "second")
 
     def listing(
-        title: str, rows: Sequence[Mapping[str, Any]], most: int | None = None, *, folded: bool = False
+        title: str,
+        rows: Sequence[Mapping[str, Any]],
+        most: int | None = None,
+        *,
+        folded: bool = False,
     ) -> Table:
-        return Table(title, columns, tuple(map(_pair_cells, rows)), most=most or len(rows), folded=folded)
+        return Table(
+            title, columns, tuple(map(_pair_cells, rows)), most=most or len(rows), folded=folded
+        )
 
     failing = check.failing_pairs(len(check.measured.pairs))
     tables = [
@@ -156,7 +172,8 @@ def display(
             "Since the baseline",
             ("kind", "before", "now", "p of the drop"),
             tuple(
-                (kind, f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}") for kind, drop in check.drops.items()
+                (kind, f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}")
+                for kind, drop in check.drops.items()
             ),
             most=len(check.drops),
         ),
@@ -167,7 +184,9 @@ def display(
         shown = [rows[pair.kind, pair.first, pair.second] for pair in plainest]
         tables.append(listing("The plainest opposite of each kind", shown))
     if pairs == "all":
-        title = "Every pair: opposites from the most alike, then the same meaning from the least alike"
+        title = (
+            "Every pair: opposites from the most alike, then the same meaning from the least alike"
+        )
         tables.append(listing(title, check.all_pairs(), folded=True))
     gated = bool(check.requirements or check.drops)
     return Display(
@@ -183,8 +202,16 @@ def _pair_cells(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """A pair with its changed words marked; of long texts what stands around the change."""
     texts = around(row["first"], row["second"]), around(row["second"], row["first"])
     changed = row["changed_first"], row["changed_second"]
-    marked = (Marked(text, tuple(words.split(" ... "))) for text, words in zip(texts, changed, strict=True))
-    return (f"{row['similarity']:.3f}", "hit" if row["hit"] and not row["same"] else "", row["kind"], *marked)
+    marked = (
+        Marked(text, tuple(words.split(" ... ")))
+        for text, words in zip(texts, changed, strict=True)
+    )
+    return (
+        f"{row['similarity']:.3f}",
+        "hit" if row["hit"] and not row["same"] else "",
+        row["kind"],
+        *marked,
+    )
 
 
 def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
@@ -196,7 +223,10 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
         cells += [f"{guarded.false_hits[row.kind]:.0%}"] if guarded else []
         if verbose:
             auc = f"{row.auc:.3f}"
-            cells += [Strong(auc) if row.auc < COIN else auc, f"[{row.auc_low:.2f}, {row.auc_high:.2f}]"]
+            cells += [
+                Strong(auc) if row.auc < COIN else auc,
+                f"[{row.auc_low:.2f}, {row.auc_high:.2f}]",
+            ]
         cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         rows.append(tuple(cells))
     note = (
@@ -224,7 +254,13 @@ def _near_duplicates(check: Check, *, most: int) -> Table:
         "Near-duplicates that reach the threshold",
         ("kind", "pairs", "recall", "[95 %]"),
         tuple(
-            (row.kind, row.pairs, f"{row.recall:.0%}", f"[{row.recall_low:.0%}, {row.recall_high:.0%}]") for row in rows
+            (
+                row.kind,
+                row.pairs,
+                f"{row.recall:.0%}",
+                f"[{row.recall_low:.0%}, {row.recall_high:.0%}]",
+            )
+            for row in rows
         ),
         most=most,
     )
@@ -233,7 +269,9 @@ def _near_duplicates(check: Check, *, most: int) -> Table:
 def _lengths(check: Check) -> Table:
     """False hits by length; no row where all pairs are of one."""
     lengths = list(dict.fromkeys(row.length for row in check.lengths))
-    shares = {(row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in check.lengths}
+    shares = {
+        (row.kind, row.length): f"{row.false_hits:.0%} of {row.pairs}" for row in check.lengths
+    }
     kinds = check.kinds if len(lengths) > 1 else ()
     rows = tuple((kind, *(shares.get((kind, length)) for length in lengths)) for kind in kinds)
     return Table("False hits by length", ("kind", *lengths), rows, most=len(rows))

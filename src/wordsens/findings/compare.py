@@ -4,7 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wordsens.display.content import Display, Interval, Section, Shade, Strong, Table, Words, level, minus
+from wordsens.display.content import (
+    Display,
+    Interval,
+    Section,
+    Shade,
+    Strong,
+    Table,
+    Words,
+    level,
+    minus,
+)
 from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -77,7 +87,11 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def _no_difference(comparison: Comparison) -> Iterator[str]:
-    first, second, beyond = comparison.first, comparison.second, f"beyond {comparison.tolerance:.0%}"
+    first, second, beyond = (
+        comparison.first,
+        comparison.second,
+        f"beyond {comparison.tolerance:.0%}",
+    )
     if not comparison.rows:
         yield (
             f"Nothing could be compared between {first} and {second}: too few of the {comparison.texts} texts have two "
@@ -99,7 +113,10 @@ def _no_difference(comparison: Comparison) -> Iterator[str]:
 
 def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
     kinds = [row for row in rows if row.name != ALL_KINDS] or rows
-    fewer, more = [row for row in kinds if row.difference < 0], [row for row in kinds if row.difference > 0]
+    fewer, more = (
+        [row for row in kinds if row.difference < 0],
+        [row for row in kinds if row.difference > 0],
+    )
     keep = f"keep {comparison.first} where these matter, or add a reranker"
     anew = "thresholds set before may now be too strict; set them anew"
     for some, how, advice in ((fewer, "fewer", keep), (more, "more", anew)):
@@ -206,9 +223,13 @@ def _changed_texts(comparison: Comparison) -> Section:
             f"Its first neighbour by {comparison.first}: {_short(changed.old_text, 240)}",
             f"By {comparison.second}: {_short(changed.new_text, 240)}",
         ]
-        if words := [f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in changed.words[:3]]:
+        if words := [
+            f"'{word.word}' {word.first:+.3f} / {word.second:+.3f}" for word in changed.words[:3]
+        ]:
             parts.append(
-                minus(f"What the old one's lead over the new one gains without a word, in either: {', '.join(words)}")
+                minus(
+                    f"What the old one's lead over the new one gains without a word, in either: {', '.join(words)}"
+                )
             )
     about = (
         "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "

@@ -10,23 +10,33 @@ from wordsens.text.pairs import Pair
 def answer(explanation: Explanation) -> tuple[str, ...]:
     """The number, then the words that move it most by removal, swap and vector; then the notes."""
     two, value = len(explanation.texts) > 1, explanation.value
-    sentences = [f"{explanation.model}: {explanation.score} {value:.4f}" if two or value else explanation.model]
+    sentences = [
+        f"{explanation.model}: {explanation.score} {value:.4f}"
+        if two or value
+        else explanation.model
+    ]
     unmoved = "no word moves it by .0001"
 
     def named(word: WordEffect) -> str:
         return f"'{word.word}'" + (" (second text)" if two and word.side else "")
 
     if words := explanation.most("removal", 3):
-        moving = ", ".join(f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal))
+        moving = ", ".join(
+            f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal)
+        )
         most = f"these words move it most: {moving}" if moving else unmoved
         sentences.append(f"Removed one by one (one change each), {most}.")
     word, dividing = explanation.dividing, dividing_words(explanation)
     if word is not None and dividing:
         without = f"{value + word.rise:.4f} (one change)"
         if differ_alone(explanation):
-            sentences.append(f"The texts differ in nothing but {' and '.join(map(repr, dividing))}.")
+            sentences.append(
+                f"The texts differ in nothing but {' and '.join(map(repr, dividing))}."
+            )
         elif len(dividing) == 1:
-            sentences.append(f"The word that keeps the texts apart most is {named(word)}: without it it is {without}.")
+            sentences.append(
+                f"The word that keeps the texts apart most is {named(word)}: without it it is {without}."
+            )
         else:
             first, second = dividing
             sentences.append(
@@ -59,7 +69,9 @@ def dividing_words(explanation: Explanation) -> tuple[str, ...]:
 
 def differ_alone(explanation: Explanation) -> bool:
     """True where the texts are equal without those words, by construction."""
-    changed = Pair("", *explanation.texts, same=False).changed if len(explanation.texts) == 2 else ()
+    changed = (
+        Pair("", *explanation.texts, same=False).changed if len(explanation.texts) == 2 else ()
+    )
     return tuple(filter(None, changed)) == dividing_words(explanation) != ()
 
 
@@ -71,20 +83,30 @@ def _shows(value: float | None) -> bool:
 def display(explanation: Explanation) -> Display:
     """The sentences, the texts with the words coloured by what their removal does, a row a word, and pairs."""
     most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
-    meaning = f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
+    meaning = (
+        f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
+    )
     if explanation.dividing is not None and (dividing := dividing_words(explanation)):
         most = max(most, explanation.dividing.rise)
         meaning += f"; underlined: what keeps the texts apart most{', both left out' * (len(dividing) == 2)}"
     last = len(explanation.texts) - 1
     coloured = [
-        Words("", _pieces(explanation, side, most or 1.0), ("0", f"{most:.3g}", meaning) if side == last else None)
+        Words(
+            "",
+            _pieces(explanation, side, most or 1.0),
+            ("0", f"{most:.3g}", meaning) if side == last else None,
+        )
         for side in range(len(explanation.texts))
     ]
     pairs = Table(
         "Pairs of words whose removal together differs most from the sum of each (one change)",
         ("first", "second", "both", "sum", "difference"),
         tuple(
-            (pair.first, pair.second, *map(_number, (pair.together, pair.alone, pair.together - pair.alone)))
+            (
+                pair.first,
+                pair.second,
+                *map(_number, (pair.together, pair.alone, pair.together - pair.alone)),
+            )
             for pair in explanation.pairs
         ),
     )
@@ -97,10 +119,18 @@ def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | s
     for word in (word for word in explanation.words if word.side == side):
         change, decides = word.removal or 0.0, False
         if apart is not None:
-            counterpart = len(dividing) == 2 and word.side != apart.side and word.word == apart.counterpart
+            counterpart = (
+                len(dividing) == 2 and word.side != apart.side and word.word == apart.counterpart
+            )
             decides = counterpart or word == apart
             change = apart.rise if decides else change
-        shade = Shade(word.word, level(abs(change) / most), _number(change) or "", falls=change < 0, decides=decides)
+        shade = Shade(
+            word.word,
+            level(abs(change) / most),
+            _number(change) or "",
+            falls=change < 0,
+            decides=decides,
+        )
         pieces += [text[stop : word.start], shade]
         stop = word.stop
     return (*pieces, text[stop:])
@@ -128,9 +158,15 @@ def _word_table(explanation: Explanation) -> Table:
         "certified": "certified: no move of the word's vectors goes farther.",
         "both removed": "both removed: the largest rise without this word and one of the other text.",
     }
-    known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    known = {
+        name: values
+        for name, values in columns.items()
+        if any(value is not None for value in values)
+    }
     note = " ".join(meaning for name, meaning in meanings.items() if name in known)
-    return Table("", tuple(known), tuple(zip(*known.values(), strict=True)), note, most=max(len(words), 1))
+    return Table(
+        "", tuple(known), tuple(zip(*known.values(), strict=True)), note, most=max(len(words), 1)
+    )
 
 
 def _number(value: float | None) -> str | None:

@@ -25,7 +25,11 @@ def answer(flips: LabelFlips) -> tuple[str, ...]:
         if row.swap is not None:
             sentence += f"; {_text(row.swap)} with one word exchanged for another that was tried"
         if row.radius is not None:
-            middle = "" if row.median_radius is None else f", half of them within {row.median_radius:.2f} of it"
+            middle = (
+                ""
+                if row.median_radius is None
+                else f", half of them within {row.median_radius:.2f} of it"
+            )
             moved = f"{_text(row.radius)} of {row.radius.count}"
             sentence += f"; {moved} with one word moved by up to its own length{middle}"
         sentences.append(f"{sentence}.")
@@ -45,7 +49,9 @@ def table(flips: LabelFlips) -> ResultTable:
 
 def display(flips: LabelFlips) -> Display:
     """The findings, the words whose removal flips a label, and the words that do so more than others."""
-    flipping = sorted((word for word in flips.words if word.removed_to), key=lambda word: word.removal)
+    flipping = sorted(
+        (word for word in flips.words if word.removed_to), key=lambda word: word.removal
+    )
     words = Table(
         "Words whose removal flips the label (one change)",
         ("word", "in", "label", "with another word", "radius"),
@@ -66,7 +72,9 @@ def display(flips: LabelFlips) -> Display:
         most=_SHOWN,
     )
     first = f"{flips.model}: {len(flips.texts)} texts, {len(flips.words)} words"
-    return Display((first, *flips.answer), (words, shares), failures=flips.failures, notes=flips.notes)
+    return Display(
+        (first, *flips.answer), (words, shares), failures=flips.failures, notes=flips.notes
+    )
 
 
 def _flipped(text: str, word: FlipWord) -> tuple[Any, ...]:

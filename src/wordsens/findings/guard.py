@@ -28,7 +28,14 @@ def answer(guarded: GuardedPairs) -> tuple[str, ...]:
 def display(guarded: GuardedPairs) -> Display:
     """The counts, and a table of reasons with an example of each."""
     rows = tuple(
-        (count.verdict, count.reason, count.pairs, guarded.judgements[count.example].reason.partition(": ")[2])
+        (
+            count.verdict,
+            count.reason,
+            count.pairs,
+            guarded.judgements[count.example].reason.partition(": ")[2],
+        )
         for count in guarded.reasons
     )
-    return Display(answer(guarded), (Table("Reasons", ("verdict", "reason", "pairs", "for example"), rows),))
+    return Display(
+        answer(guarded), (Table("Reasons", ("verdict", "reason", "pairs", "for example"), rows),)
+    )

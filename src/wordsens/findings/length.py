@@ -18,7 +18,11 @@ def answer(advice: LengthAdvice) -> tuple[str, ...]:
     low = "any" if advice.low is None else advice.low
     high = f"more than {advice.longest}" if advice.high is None else advice.high
     sentence = f"at most {advice.length} {advice.unit} (95 %: {low} to {high}) {must}"
-    return (sentence if advice.decisive else f"{sentence}; too uncertain to act on, give more texts or pairs",)
+    return (
+        sentence
+        if advice.decisive
+        else f"{sentence}; too uncertain to act on, give more texts or pairs",
+    )
 
 
 def table(advice: LengthAdvice) -> ResultTable:

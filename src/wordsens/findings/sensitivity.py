@@ -7,7 +7,17 @@ from statistics import median
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED, Certificate
-from wordsens.display.content import Display, Finding, Section, Shade, Strong, Table, colour_share, level, table_of
+from wordsens.display.content import (
+    Display,
+    Finding,
+    Section,
+    Shade,
+    Strong,
+    Table,
+    colour_share,
+    level,
+    table_of,
+)
 from wordsens.display.result_table import ResultTable
 from wordsens.maps.attention_pair import AttentionPair
 from wordsens.maps.registry import MAPS, base_name, map_title
@@ -40,7 +50,11 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
     """
     ratios = []
     for values in texts:
-        families = {MAPS[base].family: value for name, value in reversed(values) if (base := base_name(name)) in MAPS}
+        families = {
+            MAPS[base].family: value
+            for name, value in reversed(values)
+            if (base := base_name(name)) in MAPS
+        }
         if "attention" not in families or not families.get("dense", 0.0) > 0:
             return None
         ratios.append(families["attention"] / families["dense"])
@@ -79,7 +93,11 @@ def _title(measured: MeasuredMap) -> str:
 
 
 def text_display(
-    measured: Sequence[MeasuredMap], *, all_words: bool = False, verbose: bool = False, conditions: bool = False
+    measured: Sequence[MeasuredMap],
+    *,
+    all_words: bool = False,
+    verbose: bool = False,
+    conditions: bool = False,
 ) -> Display:
     """One text: the answer, a table of words and maps, notes; all measures and the theorems' conditions, if wanted."""
     results = [each.result for each in measured]
@@ -87,7 +105,9 @@ def text_display(
     parts += [profile_table(each.profile) for each in measured if each.profile is not None]
     if conditions:
         parts += [
-            Section(f"Conditions of the theorem about {_title(each)}", tuple(map(str, each.conditions)))
+            Section(
+                f"Conditions of the theorem about {_title(each)}", tuple(map(str, each.conditions))
+            )
             for each in measured
         ]
     return Display((answer(results),), tuple(parts), notes=_notes([measured], verbose=verbose))
@@ -117,20 +137,27 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
     """The searched words in reading order, and below them each map's S, its bound, its prediction and its cost."""
     results = [each.result for each in measured]
     words = searched = sorted({word for result in results for word in result.words.tolist()})
-    if not all_words and len(searched) > SHOWN_WORDS:  # the first of each map's ranking, then the second of each, ...
-        rankings = [result.words[result.per_word.argsort(descending=True)].tolist() for result in results]
+    if (
+        not all_words and len(searched) > SHOWN_WORDS
+    ):  # the first of each map's ranking, then the second of each, ...
+        rankings = [
+            result.words[result.per_word.argsort(descending=True)].tolist() for result in results
+        ]
         by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
         words = sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
     columns: list[tuple[str, list[Any]]] = [
         ("", [str(word) for word in words]),
         ("word", [measured[0].text.word(word) for word in words]),
     ]
-    summaries: list[list[str]] = [["S", "S at most", "predicted", "S/radius at 0", "evaluations", "seconds"]]
+    summaries: list[list[str]] = [
+        ["S", "S at most", "predicted", "S/radius at 0", "evaluations", "seconds"]
+    ]
     summaries.insert(0, [""] * len(summaries[0]))
     for each in measured:
         result = each.result
         places = [
-            place[0] if (place := (result.words == word).nonzero().flatten().tolist()) else None for word in words
+            place[0] if (place := (result.words == word).nonzero().flatten().tolist()) else None
+            for word in words
         ]
         shades = [None if place is None else _shade(result, place) for place in places]
         predicted = _number(each.predicted and each.predicted.value)
@@ -145,10 +172,18 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
         columns.append((_title(each), shades))
         summaries.append(summary)
         if verbose and (bounds := result.upper_per_word) is not None:
-            columns.append(("at most", [None if place is None else _number(float(bounds[place])) for place in places]))
+            columns.append(
+                (
+                    "at most",
+                    [None if place is None else _number(float(bounds[place])) for place in places],
+                )
+            )
         if each.swaps is not None:
             changes, names = each.swaps
-            real = [None if place is None else f"{_number(changes[place])} {names[place]}" for place in places]
+            real = [
+                None if place is None else f"{_number(changes[place])} {names[place]}"
+                for place in places
+            ]
             columns.append(("real word", real))
         summaries += [[""] * len(summary)] * (len(columns) - len(summaries))
     rows = [*zip(*(column for _, column in columns), strict=True)]
@@ -159,7 +194,13 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
     ]
     left_out = len(searched) - len(words)
     note = f"... and {left_out} less sensitive words; --all-words shows them. " if left_out else ""
-    return Table("", tuple(name for name, _ in columns), tuple(rows), note + _meaning([measured]), most=len(rows))
+    return Table(
+        "",
+        tuple(name for name, _ in columns),
+        tuple(rows),
+        note + _meaning([measured]),
+        most=len(rows),
+    )
 
 
 def profile_table(profile: SensitivityProfile) -> Table:
@@ -178,12 +219,16 @@ def profile_display(profile: SensitivityProfile) -> Display:
 
 def _of_profile(profile: SensitivityProfile) -> ResultTable:
     heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
-    notes = ["Radius 0: the limit of small radii, times the radius. Average and block sensitivity are variances."]
+    notes = [
+        "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are variances."
+    ]
     radii: dict[str, list[str]] = {}
     for bound in profile.lowest:
         radii.setdefault(bound.name, []).append(f"{bound.radius:.2g}")
     if radii:
-        listed = "; ".join(f"{name} (at radius {', '.join(listed)})" for name, listed in radii.items())
+        listed = "; ".join(
+            f"{name} (at radius {', '.join(listed)})" for name, listed in radii.items()
+        )
         notes.insert(0, f"Lowest upper bound of S: {listed}.")
     return ResultTable(heading, profile.columns(), notes=tuple(notes))
 
@@ -191,7 +236,9 @@ def _of_profile(profile: SensitivityProfile) -> ResultTable:
 def _shade(result: Sensitivity, place: int) -> Shade:
     """The S of one word, coloured on one scale from 0."""
     value = float(result.per_word[place])
-    return Shade(_number(value), level(colour_share(value)), decides=int(result.words[place]) == result.word)
+    return Shade(
+        _number(value), level(colour_share(value)), decides=int(result.words[place]) == result.word
+    )
 
 
 def _meaning(texts: Sequence[Sequence[MeasuredMap]]) -> str:
@@ -220,24 +267,44 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
         for each in measured
         if len(each.result.words) < len(each.text)
     ]
-    weaker = {_title(each): each.result.rigor for each in measured if each.result.rigor not in (None, CERTIFIED)}
+    weaker = {
+        _title(each): each.result.rigor
+        for each in measured
+        if each.result.rigor not in (None, CERTIFIED)
+    }
     if weaker:
-        notes.append("'At most' holds " + "; ".join(f"for {name} {rigor}" for name, rigor in weaker.items()) + ".")
+        notes.append(
+            "'At most' holds "
+            + "; ".join(f"for {name} {rigor}" for name, rigor in weaker.items())
+            + "."
+        )
     notes += dict.fromkeys(note for result in results for note in result.notes)
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
         notes.append(searches_running(running, total))
     if not verbose:
-        return (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
+        return (
+            (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
+        )
     predicted = {_title(each): each.predicted for each in measured if each.predicted is not None}
     if predicted and len(texts) == 1:
         listed = ", ".join(f"{prediction.of} for {name}" for name, prediction in predicted.items())
         notes.append(f"Predicted is {listed}.")
-        outside = {name: ", ".join(prediction.outside) for name, prediction in predicted.items() if prediction.outside}
+        outside = {
+            name: ", ".join(prediction.outside)
+            for name, prediction in predicted.items()
+            if prediction.outside
+        }
         if outside:
             listed = "; ".join(f"{name} at {sizes}" for name, sizes in outside.items())
-            notes.append(f"~ marks predictions at sizes that were not compared with measurements: {listed}.")
-    notes += [line for name, line in _DETAILS.items() if any(getattr(each, name) is not None for each in measured)]
+            notes.append(
+                f"~ marks predictions at sizes that were not compared with measurements: {listed}."
+            )
+    notes += [
+        line
+        for name, line in _DETAILS.items()
+        if any(getattr(each, name) is not None for each in measured)
+    ]
     return tuple(notes)
 
 

@@ -16,7 +16,10 @@ def answer(tuned: Tuned) -> tuple[str, ...]:
     kinds = tuned.after.check.kinds.values()
     apart = [row.kind for row in kinds if row.auc_low > COIN]
     mixed = [row.kind for row in kinds if row.auc_low <= COIN]
-    before, after = (np.mean([row.auc for row in side.check.kinds.values()]) for side in (tuned.before, tuned.after))
+    before, after = (
+        np.mean([row.auc for row in side.check.kinds.values()])
+        for side in (tuned.before, tuned.after)
+    )
     sentences = [
         f"Mean AUC on held-out pairs: {before:.2f} before, {after:.2f} after; recall@1: "
         f"{tuned.before.recall.value:.2f} before, {tuned.after.recall.value:.2f} after."
@@ -33,7 +36,13 @@ def display(tuned: Tuned) -> Display:
     """Where the model is, the table, and last what was reached."""
     rows = tuple(
         (
-            *(row["what"], row["count"], _interval(row, "before"), _interval(row, "after"), row["new"] or None),
+            *(
+                row["what"],
+                row["count"],
+                _interval(row, "before"),
+                _interval(row, "after"),
+                row["new"] or None,
+            ),
             *(_number(row["new_before"]), _number(row["new_after"])),
         )
         for row in tuned.rows()

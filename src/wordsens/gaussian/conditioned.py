@@ -59,7 +59,9 @@ class Source:
 
     def draw(self, like: VectorStack, count: int) -> Float[Tensor, "count dimension"]:
         """`count` vectors with iid N(0, standard_deviation²) entries."""
-        numbers = gaussian_on(count, like.dimension, generator=self.stream, dtype=like.dtype, device=like.device)
+        numbers = gaussian_on(
+            count, like.dimension, generator=self.stream, dtype=like.dtype, device=like.device
+        )
         return numbers.mul_(self.standard_deviation)
 
 
@@ -82,7 +84,9 @@ class AnsweredQueries:
     def bytes_to_append(self, count: int) -> int:
         return self.queries.bytes_to_append(count) + self.answers.bytes_to_append(count)
 
-    def append(self, queries: Float[Tensor, "count d_query"], answers: Float[Tensor, "count d_answer"]) -> None:
+    def append(
+        self, queries: Float[Tensor, "count d_query"], answers: Float[Tensor, "count d_answer"]
+    ) -> None:
         self.queries.append(queries)
         self.answers.append(answers)
 
@@ -122,14 +126,20 @@ class ConditionedGaussian:
         cls, rows: int, columns: int, source: Source, *, dtype: torch.dtype, device: torch.device
     ) -> "ConditionedGaussian":
         """A matrix of which nothing is known yet."""
-        into, out = (VectorStack(dimension, dtype=dtype, device=device) for dimension in (columns, rows))
-        return cls(AnsweredQueries(into, out), AnsweredQueries(out.emptied(), into.emptied()), source)
+        into, out = (
+            VectorStack(dimension, dtype=dtype, device=device) for dimension in (columns, rows)
+        )
+        return cls(
+            AnsweredQueries(into, out), AnsweredQueries(out.emptied(), into.emptied()), source
+        )
 
     def multiply(self, vectors: Float[Tensor, "count columns"]) -> Float[Tensor, "count rows"]:
         """V q for every vector."""
         return self._answer(self.forward, self.backward, vectors, answer_support=None)
 
-    def multiply_transposed(self, vectors: Float[Tensor, "count rows"]) -> Float[Tensor, "count columns"]:
+    def multiply_transposed(
+        self, vectors: Float[Tensor, "count rows"]
+    ) -> Float[Tensor, "count columns"]:
         """V^T u for every vector."""
         return self._answer(self.backward, self.forward, vectors, answer_support=self.support)
 
@@ -143,7 +153,9 @@ class ConditionedGaussian:
         span = decompose(coordinates, part.old).directions
         queries, answers = self.forward.queries.combine(span), self.forward.answers.combine(span)
         self.forward = AnsweredQueries(VectorStack.of(queries), VectorStack.of(answers))
-        self.backward = AnsweredQueries(self.backward.queries.emptied(), self.backward.answers.emptied())
+        self.backward = AnsweredQueries(
+            self.backward.queries.emptied(), self.backward.answers.emptied()
+        )
         self.sealed = what
         self.source.budget.give_back(before - self.bytes)
 
@@ -153,7 +165,9 @@ class ConditionedGaussian:
 
     def fork(self, source: Source) -> "ConditionedGaussian":
         """A copy whose later queries are its own."""
-        return ConditionedGaussian(self.forward.fork(), self.backward.fork(), source, self.support, self.sealed)
+        return ConditionedGaussian(
+            self.forward.fork(), self.backward.fork(), source, self.support, self.sealed
+        )
 
     def _answer(
         self,
@@ -171,7 +185,11 @@ class ConditionedGaussian:
         return side.answers.combine(torch.cat([parts.old, parts.new], dim=1))
 
     def _fresh_answers(
-        self, side: AnsweredQueries, other: AnsweredQueries, parts: Decomposition, answer_support: Tensor | None
+        self,
+        side: AnsweredQueries,
+        other: AnsweredQueries,
+        parts: Decomposition,
+        answer_support: Tensor | None,
     ) -> Float[Tensor, "fresh d_answer"]:
         """The answers to new orthonormal queries: what the other side fixes of them, and fresh numbers for the rest."""
         if self.sealed:
@@ -190,7 +208,9 @@ class ConditionedGaussian:
         return fresh
 
 
-def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[ConditionedGaussian, ConditionedGaussian]:
+def split_columns(
+    whole: ConditionedGaussian, start: int, stop: int
+) -> tuple[ConditionedGaussian, ConditionedGaussian]:
     """The columns [start, stop) and all the others, as two matrices that are independent given what is known of each.
 
     A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the
@@ -211,8 +231,16 @@ def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[Co
 
     fresh = open_part(whole.source.draw(whole.forward.answers, len(turned.inside)))
     answered = open_part(turned.answers)
-    inside = turned.sine * answered + turned.cosine * fresh + left.combine(inner_fixed.inner_products(turned.inside))
-    outside = turned.cosine * answered - turned.sine * fresh + left.combine(fixed.inner_products(turned.outside))
+    inside = (
+        turned.sine * answered
+        + turned.cosine * fresh
+        + left.combine(inner_fixed.inner_products(turned.inside))
+    )
+    outside = (
+        turned.cosine * answered
+        - turned.sine * fresh
+        + left.combine(fixed.inner_products(turned.outside))
+    )
     outer = (turned.cosine > 0).squeeze(1)
 
     part = ConditionedGaussian(
@@ -221,7 +249,9 @@ def split_columns(whole: ConditionedGaussian, start: int, stop: int) -> tuple[Co
         whole.source,
     )
     support = (
-        turned.inside.new_ones(whole.backward.answers.dimension) if whole.support is None else whole.support.clone()
+        turned.inside.new_ones(whole.backward.answers.dimension)
+        if whole.support is None
+        else whole.support.clone()
     )
     support[start:stop] = 0
     rest = ConditionedGaussian(
@@ -258,7 +288,9 @@ def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
     count = int((sine > tolerance).sum())
     rotation = left
     if len(queries) > left.shape[1]:
-        rotation = torch.cat([left, torch.linalg.qr(left, mode="complete").Q[:, left.shape[1] :]], dim=1)
+        rotation = torch.cat(
+            [left, torch.linalg.qr(left, mode="complete").Q[:, left.shape[1] :]], dim=1
+        )
     queries, answers = rotation.T @ queries, rotation.T @ answers
     inner, outer = queries[:, start:stop].clone(), queries
     outer[:, start:stop] = 0
@@ -287,7 +319,9 @@ def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
     )
 
 
-def _orthonormal(rows: Float[Tensor, "count dimension"], wanted: Tensor) -> Float[Tensor, "count dimension"]:
+def _orthonormal(
+    rows: Float[Tensor, "count dimension"], wanted: Tensor
+) -> Float[Tensor, "count dimension"]:
     """Nearly orthogonal rows made orthonormal, the longest first; rows that are not wanted become zero."""
     frame = torch.zeros_like(rows)
     order = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)

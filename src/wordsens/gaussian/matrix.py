@@ -53,12 +53,16 @@ class GaussianMatrix(ABC):
         """V q for every vector q of the batch."""
         return self.multiply_block(vectors, 0)
 
-    def multiply_transposed(self, vectors: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+    def multiply_transposed(
+        self, vectors: Float[Tensor, "*batch rows"]
+    ) -> Float[Tensor, "*batch columns"]:
         """V^T u for every vector u of the batch."""
         return self.multiply_block_transposed(vectors, 0, self.columns)
 
     @abstractmethod
-    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
         """V[:, start : start + block] q for every vector q of the batch."""
 
     @abstractmethod
@@ -90,7 +94,15 @@ class DenseGaussian(GaussianMatrix):
     Raises BudgetError when it would take more than `DENSE_BYTES`.
     """
 
-    def __init__(self, rows: int, columns: int, *, seed: Seed, purpose: str = "gaussian", **entries: Unpack[Entries]):
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        seed: Seed,
+        purpose: str = "gaussian",
+        **entries: Unpack[Entries],
+    ):
         super().__init__(rows, columns, **entries)
         dtype = self.dtype
         size = dense_bytes(rows, columns, dtype)
@@ -99,7 +111,9 @@ class DenseGaussian(GaussianMatrix):
                 f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
                 f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
             )
-        self.matrix: Float[Tensor, "rows columns"] = torch.empty(rows, columns, dtype=dtype, device=self.device)
+        self.matrix: Float[Tensor, "rows columns"] = torch.empty(
+            rows, columns, dtype=dtype, device=self.device
+        )
         stream = generator(seed, purpose)
         # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
         step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
@@ -111,7 +125,9 @@ class DenseGaussian(GaussianMatrix):
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix.T
 
-    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
         return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
 
     def multiply_block_transposed(
@@ -168,7 +184,9 @@ class OnDemandGaussian(GaussianMatrix):
         self.purpose = purpose
         budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
         self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
-        self._rest = ConditionedGaussian.unknown(rows, columns, self._source, dtype=self.dtype, device=self.device)
+        self._rest = ConditionedGaussian.unknown(
+            rows, columns, self._source, dtype=self.dtype, device=self.device
+        )
         self._apart: dict[Columns, ConditionedGaussian] = {}
 
     @property
@@ -185,9 +203,13 @@ class OnDemandGaussian(GaussianMatrix):
     def queries(self) -> tuple[int, int]:
         """The number of independent products that are remembered, from the right and from the left."""
         parts = [self._rest, *self._apart.values()]
-        return sum(len(part.forward.queries) for part in parts), sum(len(part.backward.queries) for part in parts)
+        return sum(len(part.forward.queries) for part in parts), sum(
+            len(part.backward.queries) for part in parts
+        )
 
-    def multiply_block(self, vectors: Float[Tensor, "*batch block"], start: int) -> Float[Tensor, "*batch rows"]:
+    def multiply_block(
+        self, vectors: Float[Tensor, "*batch block"], start: int
+    ) -> Float[Tensor, "*batch rows"]:
         stop = start + vectors.shape[-1]
         self._check(start, stop)
         return _linear(
@@ -251,23 +273,31 @@ class OnDemandGaussian(GaussianMatrix):
             total += _distinct(padded, part.multiply)
         return total
 
-    def _answer_transposed(self, vectors: Float[Tensor, "count rows"], start: int, stop: int) -> Tensor:
+    def _answer_transposed(
+        self, vectors: Float[Tensor, "count rows"], start: int, stop: int
+    ) -> Tensor:
         self._set_apart(start, stop)
         total = vectors.new_zeros(len(vectors), stop - start)
         for (begin, end), part in self._overlapping(start, stop):
             low, high = max(begin, start), min(end, stop)
-            total[:, low - start : high - start] += part.multiply_transposed(vectors)[:, low - begin : high - begin]
+            total[:, low - start : high - start] += part.multiply_transposed(vectors)[
+                :, low - begin : high - begin
+            ]
         return total
 
     def _overlapping(self, start: int, stop: int) -> list[tuple[Columns, ConditionedGaussian]]:
         """The parts that have columns in [start, stop), in a fixed order."""
         apart = sorted(self._apart.items())
-        parts = [(columns, part) for columns, part in apart if columns[0] < stop and start < columns[1]]
+        parts = [
+            (columns, part) for columns, part in apart if columns[0] < stop and start < columns[1]
+        ]
         covered = sum(min(end, stop) - max(begin, start) for (begin, end), _ in parts)
         return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
 
 
-def _distinct(vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]) -> Tensor:
+def _distinct(
+    vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]
+) -> Tensor:
     """The answers, with vectors that equal the first one queried only once: perturbed texts share all words but one."""
     if len(vectors) == 1:
         return answer(vectors)
@@ -281,7 +311,9 @@ def _distinct(vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor]
     return total
 
 
-def _linear(vectors: Tensor, product: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor]) -> Tensor:
+def _linear(
+    vectors: Tensor, product: Callable[[Tensor], Tensor], transposed: Callable[[Tensor], Tensor]
+) -> Tensor:
     """product(vectors) over any leading axes, with transposed as its derivative's adjoint."""
     flat = vectors.reshape(-1, vectors.shape[-1])
     answers: Any = _LinearProduct.apply(flat, product, transposed)

@@ -45,7 +45,10 @@ class VectorStack:
         """A stack that holds copies of these vectors."""
         stack = cls(vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
         if len(vectors):
-            stack._chunks, stack._filled = [vectors.clone(memory_format=torch.contiguous_format)], [len(vectors)]
+            stack._chunks, stack._filled = (
+                [vectors.clone(memory_format=torch.contiguous_format)],
+                [len(vectors)],
+            )
             stack._length = len(vectors)
         return stack
 
@@ -80,14 +83,18 @@ class VectorStack:
             self._filled[-1] += len(taken)
             vectors = vectors[len(taken) :]
 
-    def inner_products(self, vectors: Float[Tensor, "count dimension"]) -> Float[Tensor, "count length"]:
+    def inner_products(
+        self, vectors: Float[Tensor, "count dimension"]
+    ) -> Float[Tensor, "count length"]:
         """Entry (j, a): the inner product of vector j with the stack's vector a."""
         if not self._chunks:
             return vectors.new_empty(len(vectors), 0)
         products = [vectors @ chunk.T for chunk in self._parts()]
         return products[0] if len(products) == 1 else torch.cat(products, dim=1)
 
-    def combine(self, coefficients: Float[Tensor, "count length"]) -> Float[Tensor, "count dimension"]:
+    def combine(
+        self, coefficients: Float[Tensor, "count length"]
+    ) -> Float[Tensor, "count dimension"]:
         """Row j: the sum over a of coefficients[j, a] times the stack's vector a."""
         total = coefficients.new_zeros(len(coefficients), self.dimension)
         parts = coefficients.split(self._filled, dim=1) if self._filled else ()
@@ -96,7 +103,9 @@ class VectorStack:
         return total
 
     def set_components(
-        self, vectors: Float[Tensor, "count dimension"], wanted: Float[Tensor, "count length"] | None = None
+        self,
+        vectors: Float[Tensor, "count dimension"],
+        wanted: Float[Tensor, "count length"] | None = None,
     ) -> Float[Tensor, "count length"]:
         """Give the vectors these inner products with the stack's, zeros by default, in place; returns those they had.
 
@@ -106,7 +115,11 @@ class VectorStack:
         size = max(_LEAST_PIECE, _PIECE_BYTES // (self.dimension * self.dtype.itemsize))
         for piece in (piece for part in self._parts() for piece in part.split(size)):
             products.append(vectors @ piece.T)
-            change = -products[-1] if wanted is None else wanted[:, start : start + len(piece)] - products[-1]
+            change = (
+                -products[-1]
+                if wanted is None
+                else wanted[:, start : start + len(piece)] - products[-1]
+            )
             vectors.addmm_(change, piece)
             start += len(piece)
         return torch.cat(products, dim=1)
@@ -153,7 +166,9 @@ def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> 
     extra = basis.emptied()
     coordinates = []
     for panel in vectors.split(_PANEL):
-        floor = SPAN_TOLERANCE * torch.finfo(panel.dtype).eps * torch.linalg.vector_norm(panel, dim=1)
+        floor = (
+            SPAN_TOLERANCE * torch.finfo(panel.dtype).eps * torch.linalg.vector_norm(panel, dim=1)
+        )
         # A panel's second projection is that of its orthonormal directions.
         passes = _MOST_PASSES if len(panel) == 1 else 1
         spanned, rest = _project((basis, extra), panel, floor, passes)
@@ -191,8 +206,17 @@ def _project(
 
 
 def _well_conditioned(
-    rest: Float[Tensor, "count dimension"], floor: Float[Tensor, " count"], stacks: tuple[VectorStack, ...]
-) -> tuple[Float[Tensor, "count length"], Float[Tensor, "count count"], Float[Tensor, "count dimension"]] | None:
+    rest: Float[Tensor, "count dimension"],
+    floor: Float[Tensor, " count"],
+    stacks: tuple[VectorStack, ...],
+) -> (
+    tuple[
+        Float[Tensor, "count length"],
+        Float[Tensor, "count count"],
+        Float[Tensor, "count dimension"],
+    ]
+    | None
+):
     """Coordinates of a panel on the stacks, what they lack, and in its own directions, which are orthonormal.
 
     By Cholesky factors of its Gram matrix, done twice, with a projection between. None where the panel's vectors are
@@ -248,7 +272,9 @@ def _one_by_one(
 
 
 def lanczos(
-    operator: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b m"]], start: Float[Tensor, "b m"], steps: int
+    operator: Callable[[Float[Tensor, "b m"]], Float[Tensor, "b m"]],
+    start: Float[Tensor, "b m"],
+    steps: int,
 ) -> tuple[Float[Tensor, "b t m"], Float[Tensor, "b t t"], Float[Tensor, "b t"]]:
     """An orthonormal basis of the Krylov space of each start, and the Ritz vectors and values of the operator on it.
 
@@ -262,7 +288,10 @@ def lanczos(
     images = [operator(space[:, 0])]
     while len(images) < min(steps, start.shape[1]):
         rest = _away(images[-1], space)
-        size, scale = torch.linalg.vector_norm(rest, dim=1), torch.linalg.vector_norm(images[-1], dim=1)
+        size, scale = (
+            torch.linalg.vector_norm(rest, dim=1),
+            torch.linalg.vector_norm(images[-1], dim=1),
+        )
         exhausted = size <= 64 * torch.finfo(rest.dtype).eps * scale
         # A device other than the CPU is not waited for.
         if rest.device.type != "cpu" or bool(exhausted.any()):
@@ -280,7 +309,9 @@ def lanczos(
 def _away(vectors: Float[Tensor, "b m"], space: Float[Tensor, "b t m"]) -> Float[Tensor, "b m"]:
     """The parts of the vectors orthogonal to each space."""
     for _ in range(2):
-        vectors = vectors - torch.einsum("btm,bt->bm", space, torch.einsum("btm,bm->bt", space, vectors))
+        vectors = vectors - torch.einsum(
+            "btm,bt->bm", space, torch.einsum("btm,bm->bt", space, vectors)
+        )
     return vectors
 
 

@@ -3,7 +3,13 @@
 The model is the min-norm interpolation of labelled texts from the Gram matrix of their features (`fit_min_norm`).
 """
 
-from wordsens.generalization.min_norm import TRAININGS, Conditioning, MinNormFit, SingularGramError, fit_min_norm
+from wordsens.generalization.min_norm import (
+    TRAININGS,
+    Conditioning,
+    MinNormFit,
+    SingularGramError,
+    fit_min_norm,
+)
 from wordsens.generalization.new_text import NewText, one_word_generalization
 from wordsens.generalization.result import (
     OBJECTIVE_NAMES,

@@ -125,7 +125,9 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
                 f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts of n words each"
             )
         return texts.detach()
-    rows = [as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)]
+    rows = [
+        as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)
+    ]
     if not rows:
         raise InputError("`texts` holds no text; give at least one")
     for index, text in enumerate(rows):

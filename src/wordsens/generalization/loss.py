@@ -28,8 +28,19 @@ _STIFFNESS = 50.0
 FEW_WORDS = 4
 """Up to this many words are searched closely; of more, those that come out best of a first search."""
 
-_CLOSE = Stages(starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8)
-_FIRST = Stages(starts=12, steps=15, generations=2, population=4, children=4, child_steps=12, finish=30, tolerance=1e-7)
+_CLOSE = Stages(
+    starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8
+)
+_FIRST = Stages(
+    starts=12,
+    steps=15,
+    generations=2,
+    population=4,
+    children=4,
+    child_steps=12,
+    finish=30,
+    tolerance=1e-7,
+)
 # Fully connected features are nearly linear in one word: the first gradient points to the optimum.
 _CLOSE_LINEAR = Stages(starts=4, steps=8, finish=30, tolerance=1e-7)
 _FIRST_LINEAR = Stages(starts=3, steps=3, finalists=1, finish=0, tolerance=1e-7)
@@ -92,17 +103,23 @@ class Losses:
             return torch.tensor(values, dtype=new.rows.dtype, device=new.rows.device)
 
         self.functionals = new.functionals(*kinds)
-        self.column = torch.tensor([1 + kinds.index(loss.kind) for loss in losses], device=new.rows.device)
+        self.column = torch.tensor(
+            [1 + kinds.index(loss.kind) for loss in losses], device=new.rows.device
+        )
         self.limit = each([loss.limit for loss in losses])
         self.multipliers = torch.zeros_like(self.limit)
         toward = -new.label * (1.0 if new.surprise >= 0 else -1.0)
         wanted = [(0.0, -1.0) if loss.aligns else (-new.label, toward) for loss in losses]
         self.wanted = each([sign for signs in wanted for sign in signs]).view(-1, 2)
         self._label, self._surprise = new.label, new.surprise
-        self._at_rest = each([new.update(loss.kind).alignment for loss in losses])  # F(X): 1 unless there is a ridge
+        self._at_rest = each(
+            [new.update(loss.kind).alignment for loss in losses]
+        )  # F(X): 1 unless there is a ridge
         self._on_alignment = each([float(loss.aligns) for loss in losses])
         self._on_error = 1 - self._on_alignment
-        self._on_shift = each([loss.penalty if loss.objective == "penalized-error" else 0.0 for loss in losses])
+        self._on_shift = each(
+            [loss.penalty if loss.objective == "penalized-error" else 0.0 for loss in losses]
+        )
 
     def __len__(self) -> int:
         return len(self.limit)
@@ -127,7 +144,11 @@ class Losses:
         shift, (alignment, miss) = values[:, 0], self._alignment_and_miss(values, items)
         excess = shift.abs() - self.limit[items] * (1 - INSIDE)
         force = (self.multipliers[items] + _STIFFNESS * excess).clamp(min=0)
-        on_error, on_alignment, on_shift = self._on_error[items], self._on_alignment[items], self._on_shift[items]
+        on_error, on_alignment, on_shift = (
+            self._on_error[items],
+            self._on_alignment[items],
+            self._on_shift[items],
+        )
         slopes = torch.zeros_like(values)
         slopes[:, 0] = 2 * on_error * miss + 2 * on_shift * shift + force * shift.sign()
         along = 2 * on_error * miss * self._surprise + 2 * on_alignment * (alignment + 1)
@@ -146,17 +167,29 @@ class Losses:
     def at(self, outputs: Outputs, item: int = 0) -> float:
         """The loss at one recomputed point, its limit aside."""
         miss = 2 * self._label + outputs.shift + (outputs.alignment - 1) * self._surprise
-        loss = float(self._on_error[item]) * miss**2 + float(self._on_alignment[item]) * (outputs.alignment + 1) ** 2
+        loss = (
+            float(self._on_error[item]) * miss**2
+            + float(self._on_alignment[item]) * (outputs.alignment + 1) ** 2
+        )
         return loss + float(self._on_shift[item]) * outputs.shift**2
 
-    def _without_limit(self, values: Float[Tensor, "b f"], items: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+    def _without_limit(
+        self, values: Float[Tensor, "b f"], items: Int[Tensor, " b"]
+    ) -> Float[Tensor, " b"]:
         alignment, miss = self._alignment_and_miss(values, items)
-        loss = self._on_error[items] * miss.square() + self._on_alignment[items] * (alignment + 1).square()
+        loss = (
+            self._on_error[items] * miss.square()
+            + self._on_alignment[items] * (alignment + 1).square()
+        )
         return loss + self._on_shift[items] * values[:, 0].square()
 
-    def _alignment_and_miss(self, values: Float[Tensor, "b f"], items: Int[Tensor, " b"]) -> tuple[Tensor, Tensor]:
+    def _alignment_and_miss(
+        self, values: Float[Tensor, "b f"], items: Int[Tensor, " b"]
+    ) -> tuple[Tensor, Tensor]:
         """Each item's F; and the output of its model on the changed text minus -y, whose square is Err."""
-        alignment = values.gather(1, self.column[items].unsqueeze(1)).squeeze(1) + self._at_rest[items]
+        alignment = (
+            values.gather(1, self.column[items].unsqueeze(1)).squeeze(1) + self._at_rest[items]
+        )
         return alignment, 2 * self._label + values[:, 0] + (alignment - 1) * self._surprise
 
 
@@ -169,14 +202,21 @@ class BestPoints:
         self.words = torch.zeros(len(losses), dtype=torch.long, device=new.rows.device)
         self.perturbations = new.rows.new_zeros(len(losses), new.rows.shape[1])
 
-    def see(self, values: Float[Tensor, "b f"], words: Int[Tensor, " b"], perturbations: Float[Tensor, "b d"]) -> None:
+    def see(
+        self,
+        values: Float[Tensor, "b f"],
+        words: Int[Tensor, " b"],
+        perturbations: Float[Tensor, "b d"],
+    ) -> None:
         """Take what is better than before."""
         self.evaluations += len(words)
         least, point = self._losses.reached(values).min(dim=0)
         better = least < self._least
         self._least = torch.where(better, least, self._least)
         self.words = torch.where(better, words[point], self.words)
-        self.perturbations = torch.where(better.unsqueeze(1), perturbations[point], self.perturbations)
+        self.perturbations = torch.where(
+            better.unsqueeze(1), perturbations[point], self.perturbations
+        )
 
 
 class LossObjective(WordChange):
@@ -196,19 +236,26 @@ class LossObjective(WordChange):
     ):
         functionals = losses.functionals
         super().__init__(functionals.rows, functionals.memory_budget)
-        self._functionals, self._losses, self._item_words, self._observe = functionals, losses, words, observe
+        self._functionals, self._losses, self._item_words, self._observe = (
+            functionals,
+            losses,
+            words,
+            observe,
+        )
         self.stages, self.kinked = stages, functionals.kinked
 
     def bytes_per_pair(self) -> int:
         return self._functionals.bytes_per_pair()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w d"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
-        slopes = torch.stack([self._gradient(zero, different, which) for which in range(self._functionals.count)])[
-            :, index
-        ]
+        slopes = torch.stack(
+            [self._gradient(zero, different, which) for which in range(self._functionals.count)]
+        )[:, index]
         column = self._losses.column[words]
         shift, alignment = slopes[0], slopes[column, torch.arange(len(words), device=words.device)]
         at_zero = self.rows.new_zeros(len(words), self._functionals.count)
@@ -218,9 +265,19 @@ class LossObjective(WordChange):
         toward_shift, toward = torch.where(signs == 0, 1.0, signs).T.unsqueeze(2)
         along = (alignment * shift).sum(dim=1, keepdim=True)
         squared = shift.square().sum(dim=1, keepdim=True)
-        apart = alignment - torch.where(squared > 0, along / torch.where(squared > 0, squared, 1.0), 0.0) * shift
+        apart = (
+            alignment
+            - torch.where(squared > 0, along / torch.where(squared > 0, squared, 1.0), 0.0) * shift
+        )
         of_map = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(words), -1)
-        return unit(torch.cat([torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]), of_map]))
+        return unit(
+            torch.cat(
+                [
+                    torch.stack([down, toward * apart, toward * alignment, toward_shift * shift]),
+                    of_map,
+                ]
+            )
+        )
 
     def _gradient(self, zero: Tensor, words: Tensor, which: int) -> Float[Tensor, "w d"]:
         def pull(values: Tensor) -> Tensor:
@@ -260,7 +317,10 @@ def climb_within_limits(
 
     `objective` observes the points that are evaluated on the way. `points` are in units of the radius.
     """
-    items, scale = torch.arange(len(points), device=points.device), radius.to(points.dtype).unsqueeze(1)
+    items, scale = (
+        torch.arange(len(points), device=points.device),
+        radius.to(points.dtype).unsqueeze(1),
+    )
     idle = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     for _ in range(rounds):
         losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])

@@ -12,7 +12,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, WordsensError, ZeroFeaturesError, require_choice, require_count
+from wordsens.errors import (
+    InputError,
+    WordsensError,
+    ZeroFeaturesError,
+    require_choice,
+    require_count,
+)
 from wordsens.generalization.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
@@ -78,7 +84,9 @@ class KernelSolver:
         self._gram.diagonal().add_(ridge)
         factor, failed = torch.linalg.cholesky_ex(self._gram)
         if int(failed) != 0:
-            size = len(features) * torch.finfo(torch.float64).eps * float(self._gram.diagonal().mean())
+            size = (
+                len(features) * torch.finfo(torch.float64).eps * float(self._gram.diagonal().mean())
+            )
             repaired = self._gram.clone()
             repaired.diagonal().add_(size)
             factor, still = torch.linalg.cholesky_ex(repaired)
@@ -113,10 +121,14 @@ class KernelSolver:
         ends = []
         for inverse in (False, True):
             stream = torch.Generator(device="cpu").manual_seed(0)
-            vector = torch.randn(len(self._gram), 1, generator=stream, dtype=torch.float64).to(self._gram.device)
+            vector = torch.randn(len(self._gram), 1, generator=stream, dtype=torch.float64).to(
+                self._gram.device
+            )
             for _ in range(_POWER_STEPS):
                 vector = vector / torch.linalg.vector_norm(vector)
-                vector = torch.cholesky_solve(vector, self._factor) if inverse else self._gram @ vector
+                vector = (
+                    torch.cholesky_solve(vector, self._factor) if inverse else self._gram @ vector
+                )
             length = torch.linalg.vector_norm(vector)
             ends.append(float(1 / length if inverse else length))
         return ends[0], ends[1]
@@ -184,7 +196,11 @@ class MinNormFit:
     def accuracy(self, texts: Texts, labels: Iterable[Any]) -> float:
         """The share of texts whose output has the sign of its label; an output of 0 counts as wrong."""
         outputs = self.predict(texts)
-        return float((outputs * as_labels(labels, len(outputs), "labels").to(outputs.device) > 0).double().mean())
+        return float(
+            (outputs * as_labels(labels, len(outputs), "labels").to(outputs.device) > 0)
+            .double()
+            .mean()
+        )
 
     def residual(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
         """v - Phi^T (K + ridge I)^-1 Phi v for every row v: with ridge 0, the projection (I - Phi^+ Phi) v.
@@ -225,7 +241,9 @@ class MinNormFit:
         return Update(training, rest / (squared + self.ridge), squared / (squared + self.ridge))
 
     def _projected(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
-        return features - self.features.combine(self._solver.solve(self.features.inner_products(features)))
+        return features - self.features.combine(
+            self._solver.solve(self.features.inner_products(features))
+        )
 
 
 @torch.inference_mode(False)
@@ -295,7 +313,9 @@ def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N
     listed = [float("nan") if label is None else float(label) for label in labels]
     signs = torch.tensor(listed, dtype=torch.float64)
     if signs.shape != (count,):
-        raise InputError(f"`{name}` has {tuple(signs.shape)} labels for {count} texts; give one a text")
+        raise InputError(
+            f"`{name}` has {tuple(signs.shape)} labels for {count} texts; give one a text"
+        )
     if not bool(torch.isfinite(signs).all()):
         missing = int((~torch.isfinite(signs)).nonzero()[0])
         raise InputError(f"`{name}` has a missing or infinite label at {missing}; label every text")

@@ -23,7 +23,12 @@ from wordsens.generalization.loss import (
     stages_for,
 )
 from wordsens.generalization.min_norm import TRAININGS, fit_min_norm
-from wordsens.generalization.result import OneWordFrontier, OneWordGeneralization, OneWordOutcomes, finite_sample_bound
+from wordsens.generalization.result import (
+    OneWordFrontier,
+    OneWordGeneralization,
+    OneWordOutcomes,
+    finite_sample_bound,
+)
 from wordsens.generalization.setting import OneWordSetting
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import FeatureMap
@@ -46,7 +51,16 @@ _ROUNDS, _ROUND_STEPS = 6, 15
 _LINEAR_ROUNDS, _LINEAR_ROUND_STEPS = 3, 6
 """Of maps that are nearly linear in one word: a few steps suffice."""
 
-_TOGETHER = Stages(starts=12, steps=30, generations=3, population=3, children=4, finalists=1, finish=30, tolerance=1e-7)
+_TOGETHER = Stages(
+    starts=12,
+    steps=30,
+    generations=3,
+    population=3,
+    children=4,
+    finalists=1,
+    finish=30,
+    tolerance=1e-7,
+)
 _TOGETHER_LINEAR = Stages(starts=4, steps=8, finalists=1, finish=10, tolerance=1e-7)
 
 _ALIGNMENTS = tuple(f"{training}-alignment" for training in TRAININGS)
@@ -104,9 +118,7 @@ class NewText(OneWordSetting):
 
     def __repr__(self) -> str:
         n, d = self.rows.shape
-        return (
-            f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, output_before={self.output_before:.6g})"
-        )
+        return f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, output_before={self.output_before:.6g})"
 
     @torch.inference_mode(False)
     def generalization(
@@ -145,7 +157,10 @@ class NewText(OneWordSetting):
         searched, points = _search_words(words, ball, losses, plan, stream, progress)
         # The searcher's ranking picks a few; the definition decides between them.
         front = points.squared.topk(min(FEW_WORDS, len(searched))).indices.tolist()
-        values = [losses.at(self.outputs(int(searched[item]), points.perturbations[item], loss.kind)) for item in front]
+        values = [
+            losses.at(self.outputs(int(searched[item]), points.perturbations[item], loss.kind))
+            for item in front
+        ]
         value, best = min(zip(values, front, strict=True), key=operator.itemgetter(0))
         return self._at(
             int(searched[best]),
@@ -198,9 +213,13 @@ class NewText(OneWordSetting):
                 objective = LossObjective(items, of_items, stages, observe=best.see)
                 reach = self._ball(group, radius).radius.repeat_interleave(len(losses))
                 each = torch.arange(len(items), device=reach.device)
-                points = maximize(objective, each, Ball(reach), plan, generator=stream).perturbations
+                points = maximize(
+                    objective, each, Ball(reach), plan, generator=stream
+                ).perturbations
                 points = points / reach.to(points.dtype).unsqueeze(1)
-                climb_within_limits(objective, items, of_items, reach, points, rounds=rounds, steps=_ROUND_STEPS)
+                climb_within_limits(
+                    objective, items, of_items, reach, points, rounds=rounds, steps=_ROUND_STEPS
+                )
 
         first_stages, close_stages = stages_for(losses.functionals)
         if len(words) > FEW_WORDS:
@@ -248,7 +267,9 @@ class NewText(OneWordSetting):
         started, plan = time.perf_counter(), SearchPlan.of(search)
         words = self._words(word)
         if len(words) != 1:
-            raise InputError(f"`word` (={word!r}) must be an index here; for all words search one objective at a time")
+            raise InputError(
+                f"`word` (={word!r}) must be an index here; for all words search one objective at a time"
+            )
         limits, ball = _limits(gammas), self._ball(words, radius)
         under = chain.from_iterable(losses_under(training, limits) for training in TRAININGS)
         losses = Losses(self, [*(Loss.of(*choice, penalty) for choice in _CHOICES), *under])
@@ -260,15 +281,23 @@ class NewText(OneWordSetting):
 
         each = torch.arange(len(losses), device=words.device)
         reach, stream = ball.radius.expand(len(each)), generator(seed, "together")
-        points = maximize(objective(losses), each, Ball(reach), plan, generator=stream).perturbations
+        points = maximize(
+            objective(losses), each, Ball(reach), plan, generator=stream
+        ).perturbations
         # Points inside a limit and, beside them, those that the stiffness of the limits leaves a little outside.
         both, reach = losses.repeated(2), reach.repeat(2)
         points = torch.cat([points, best.perturbations]) / reach.to(points.dtype).unsqueeze(1)
         rounds, steps = (_LINEAR_ROUNDS, _LINEAR_ROUND_STEPS) if linear else (_ROUNDS, _ROUND_STEPS)
         each_word = words.expand(len(both))
-        idle = climb_within_limits(objective(both), both, each_word, reach, points, rounds=rounds, steps=steps)
+        idle = climb_within_limits(
+            objective(both), both, each_word, reach, points, rounds=rounds, steps=steps
+        )
         converged = idle.view(2, -1).any(dim=0)
-        spent: dict[str, Any] = {"search": str(plan), "evaluations": best.evaluations, "seed": int(seed)}
+        spent: dict[str, Any] = {
+            "search": str(plan),
+            "evaluations": best.evaluations,
+            "seed": int(seed),
+        }
         spent["seconds"] = time.perf_counter() - started
         index, chosen = int(words[0]), []
         for item, (kind, name) in enumerate(_CHOICES):
@@ -276,7 +305,9 @@ class NewText(OneWordSetting):
             where: dict[str, Any] = {"loss": losses.at(self.outputs(index, delta, kind), item)}
             where |= {"radius": float(ball.radius[0]), "converged": bool(converged[item])}
             for training in TRAININGS if name in _ALIGNMENTS else (kind,):
-                chosen.append(self._at(index, delta, training=training, objective=name, **where, **spent))
+                chosen.append(
+                    self._at(index, delta, training=training, objective=name, **where, **spent)
+                )
         deltas = best.perturbations[len(_CHOICES) :].chunk(len(TRAININGS))
         frontiers = [
             self._frontier_at(training, limits, words.expand(len(limits)), delta, **spent)
@@ -313,7 +344,9 @@ class NewText(OneWordSetting):
         started = time.perf_counter()
         losses = Losses(self, [Loss.of(training, objective, penalty)])
         most = float("inf") if radius is None else require_positive("radius", radius)
-        limit = float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
+        limit = (
+            float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
+        )
         best: tuple[float, int, Tensor, str] | None = None
         evaluations = 0
         for index in self._words(word).tolist():
@@ -330,7 +363,9 @@ class NewText(OneWordSetting):
             evaluations += len(names)
             allowed = torch.linalg.vector_norm(perturbations, dim=1, dtype=torch.float64) <= most
             allowed &= values[:, 0].abs().double() <= limit
-            loss = torch.where(allowed, losses.loss(values, torch.zeros_like(same))[0].double(), torch.inf)
+            loss = torch.where(
+                allowed, losses.loss(values, torch.zeros_like(same))[0].double(), torch.inf
+            )
             least = int(loss.argmin())
             if bool(allowed.any()) and (best is None or float(loss[least]) < best[0]):
                 best = float(loss[least]), index, perturbations[least], names[least]
@@ -389,7 +424,10 @@ class NewText(OneWordSetting):
     ) -> OneWordFrontier:
         """The result: every witness is mapped through phi; a point that then breaks a limit does not count for it."""
         at_rest = self.outputs(int(words[0]), torch.zeros_like(perturbations[0]), training)
-        reached = [self.outputs(int(word), delta, training) for word, delta in zip(words, perturbations, strict=True)]
+        reached = [
+            self.outputs(int(word), delta, training)
+            for word, delta in zip(words, perturbations, strict=True)
+        ]
         outputs, places = [], []
         for limit in limits.tolist():
             inside = [place for place, point in enumerate(reached) if point.gamma <= limit]
@@ -424,9 +462,13 @@ class NewText(OneWordSetting):
                 raise TypeError
             index = operator.index(word)
         except TypeError as error:
-            raise InputError(f"`word` (={word!r}) must be an index, or 'all' for the best of all words") from error
+            raise InputError(
+                f"`word` (={word!r}) must be an index, or 'all' for the best of all words"
+            ) from error
         if not -n <= index < n:
-            raise InputError(f"`word` (={index}) is out of range: the text has {n} words, 0 to {n - 1}")
+            raise InputError(
+                f"`word` (={index}) is out of range: the text has {n} words, 0 to {n - 1}"
+            )
         return torch.tensor([index % n], device=self.rows.device)
 
     def _ball(self, words: Int[Tensor, " w"], radius: float | int | None) -> Ball:
@@ -441,7 +483,9 @@ def losses_under(training: str, limits: Float[Tensor, " g"]) -> list[Loss]:
 
 def _limits(gammas: Iterable[Any]) -> Float[Tensor, " g"]:
     """The limits on gamma, ascending; InputError for one that is not positive, or none."""
-    limits = torch.tensor(sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64)
+    limits = torch.tensor(
+        sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64
+    )
     if len(limits) == 0:
         raise InputError("`gammas` is empty; give at least one positive limit on gamma")
     return limits
@@ -462,7 +506,16 @@ def _search_words(
         for part in places.split(1 if losses.functionals.one_word_at_a_time else len(places)):
             objective = LossObjective(losses.repeated(len(part)), words[part], stages)
             items = torch.arange(len(part), device=part.device)
-            parts.append(maximize(objective, items, Ball(ball.radius[part]), plan, generator=stream, progress=progress))
+            parts.append(
+                maximize(
+                    objective,
+                    items,
+                    Ball(ball.radius[part]),
+                    plan,
+                    generator=stream,
+                    progress=progress,
+                )
+            )
         return SearchResult.joined(parts)
 
     first_stages, close_stages = stages_for(losses.functionals)
@@ -471,4 +524,6 @@ def _search_words(
         return words, search(every, close_stages)
     first = search(every, first_stages)
     front = first.squared.topk(FEW_WORDS).indices
-    return torch.cat([words, words[front]]), SearchResult.joined([first, search(front, close_stages)])
+    return torch.cat([words, words[front]]), SearchResult.joined(
+        [first, search(front, close_stages)]
+    )

@@ -10,7 +10,13 @@ from wordsens.errors import require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.results import Result
 
-OBJECTIVE_NAMES = ("alignment", "fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
+OBJECTIVE_NAMES = (
+    "alignment",
+    "fine-tuned-alignment",
+    "retrained-alignment",
+    "error",
+    "penalized-error",
+)
 """alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err; penalized-error:
 Err + penalty gamma²."""
 
@@ -208,7 +214,11 @@ class OneWordOutcomes(Result):
         require_choice("training", training, TRAININGS)
         require_choice("objective", objective, OBJECTIVE_NAMES)
         name = f"{training}-alignment" if objective == "alignment" else objective
-        return next(choice for choice in self.chosen if (choice.training, choice.objective) == (training, name))
+        return next(
+            choice
+            for choice in self.chosen
+            if (choice.training, choice.objective) == (training, name)
+        )
 
     def frontier(self, training: str) -> OneWordFrontier:
         """The least errors under each limit on gamma."""

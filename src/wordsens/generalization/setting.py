@@ -62,12 +62,19 @@ class OneWordSetting:
 
     @torch.inference_mode(False)
     def __init__(
-        self, fit: MinNormFit, x: TextMatrix | Tensor, y_x: float | int, *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        fit: MinNormFit,
+        x: TextMatrix | Tensor,
+        y_x: float | int,
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ):
         self.fit = fit
         self.text = as_text(x)
         if others := sorted({*fit.labels.tolist(), y_x} - {1, -1}):
-            listed = ", ".join(f"{label:g}" for label in others[:3]) + (", ..." if len(others) > 3 else "")
+            listed = ", ".join(f"{label:g}" for label in others[:3]) + (
+                ", ..." if len(others) > 3 else ""
+            )
             raise InputError(
                 f"`{'y_x' if y_x in others else 'y'}` (={listed}) must be +1 or -1, since the changed text has the "
                 "opposite label; map the labels first: 2 * y - 1 for labels 0 and 1"
@@ -141,7 +148,10 @@ def linear_labels(texts: Texts, seed: Seed = 0) -> Float[Tensor, " N"]:
     """
     rows = as_equal_texts(texts)
     direction = gaussian_on(
-        *rows[0].shape, generator=generator(seed, "linear labels"), dtype=torch.float64, device=rows[0].device
+        *rows[0].shape,
+        generator=generator(seed, "linear labels"),
+        dtype=torch.float64,
+        device=rows[0].device,
     )
     products = torch.stack([(text.double() * direction).sum() for text in rows])
     return torch.where(products >= 0, 1.0, -1.0).double()

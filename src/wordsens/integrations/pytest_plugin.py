@@ -34,7 +34,9 @@ def wordsens_check() -> "Callable[..., Check]":
 
 
 @pytest.fixture
-def wordsens_assert(request: pytest.FixtureRequest, wordsens_check: "Callable[..., Check]") -> "Callable[..., Check]":
+def wordsens_assert(
+    request: pytest.FixtureRequest, wordsens_check: "Callable[..., Check]"
+) -> "Callable[..., Check]":
     """A function (model, *requirements, **options of `wordsens.check`) that fails the test where a requirement is not
     met, with the pairs behind it, adds the table of kinds to the test's report, and returns the Check."""
 

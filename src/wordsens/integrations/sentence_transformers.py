@@ -67,7 +67,9 @@ class OneWordEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int | float = -1, steps: int = -1
     ) -> dict[str, float]:
-        self.result = check(as_model(model, batch_size=self.batch_size), self.pairs, **self._options)
+        self.result = check(
+            as_model(model, batch_size=self.batch_size), self.pairs, **self._options
+        )
         kinds = self.result.kinds
         plain = {"mean_auc": sum(row.auc for row in kinds.values()) / len(kinds)}
         for kind, row in kinds.items():

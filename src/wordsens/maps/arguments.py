@@ -28,14 +28,18 @@ def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
             f"{remedy} and X = phi.embed(text)[0]"
         )
     if not callable(phi) or isinstance(phi, type):
-        raise InputError(f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)")
+        raise InputError(
+            f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)"
+        )
     return FunctionFeatures(phi)
 
 
 def _map_of_texts(phi: Any) -> str | None:
     """The expression that makes a map of a model of texts; None of anything else."""
     if isinstance(phi, nn.Module) and type(phi).__module__.startswith("torch."):
-        phi = getattr(phi, "_orig_mod", getattr(phi, "module", phi))  # of torch.compile, DataParallel
+        phi = getattr(
+            phi, "_orig_mod", getattr(phi, "module", phi)
+        )  # of torch.compile, DataParallel
     if isinstance(phi, str | Path):
         return f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's name,"
     if is_loaded_model(phi):
@@ -52,16 +56,22 @@ def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
     """The text, checked and without autograd's history; InputError when it has fewer than two words."""
     text = as_text_matrix(X)
     if len(text) < 2:
-        raise InputError("`X` has one word; word sensitivity compares words, so give a text of two words or more")
+        raise InputError(
+            "`X` has one word; word sensitivity compares words, so give a text of two words or more"
+        )
     # What was made in inference mode takes no part in autograd: a copy does.
     rows = text.rows.clone() if text.rows.is_inference() else text.rows
     return replace(text, rows=rows.detach())
 
 
-def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int) -> Int[Tensor, " w"]:
+def word_indices(
+    words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int
+) -> Int[Tensor, " w"]:
     if words is None:
         return torch.arange(n)
-    single = not isinstance(words, Iterable) or (isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0)
+    single = not isinstance(words, Iterable) or (
+        isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0
+    )
     try:
         listed = [_index(word) for word in ([words] if single else words)]  # pyright: ignore[reportGeneralTypeIssues]
     except TypeError as error:
@@ -72,7 +82,9 @@ def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | No
         raise InputError("`words` is empty; name at least one word, or pass None for all of them")
     for word in listed:
         if not -n <= word < n:
-            raise InputError(f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}")
+            raise InputError(
+                f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}"
+            )
     indices = [word % n for word in listed]
     if len(set(indices)) != len(indices):
         raise InputError(f"`words` (={listed!r}) names a word twice; name each word once")
@@ -81,7 +93,9 @@ def word_indices(words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | No
 
 def _index(word: Any) -> int:
     """The word as an int; TypeError for a bool, a float or text, which would name a word by accident."""
-    if isinstance(word, (bool, np.bool_)) or (isinstance(word, Tensor) and word.dtype is torch.bool):
+    if isinstance(word, (bool, np.bool_)) or (
+        isinstance(word, Tensor) and word.dtype is torch.bool
+    ):
         raise TypeError("a truth value is not an index")
     return operator.index(word)
 
@@ -99,6 +113,8 @@ def radii(
     if not isinstance(listed, (list, tuple)):
         listed = [require_positive("radius", listed, remedy=remedy)] * len(words)
     if len(listed) != len(words):
-        raise InputError(f"`radius` has {len(listed)} entries for {len(words)} words; give one a searched word")
+        raise InputError(
+            f"`radius` has {len(listed)} entries for {len(words)} words; give one a searched word"
+        )
     values = [require_positive("radius", value, remedy=remedy) for value in listed]
     return torch.tensor(values, dtype=torch.float64, device=rows.device)

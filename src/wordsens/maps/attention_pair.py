@@ -94,7 +94,9 @@ def attention_pair(
     layers = phi.attention_layers
     number = layer if layer > 0 else layers + 1 + layer
     if layer == 0 or not 1 <= number <= layers:
-        raise InputError(f"`layer` (={layer}) has no attention; choose 1 to {layers}, or -1 for the last")
+        raise InputError(
+            f"`layer` (={layer}) has no attention; choose 1 to {layers}, or -1 for the last"
+        )
     texts = [_as_text(phi, text) for text in (first, second)]
     weights = []
     with torch.no_grad():
@@ -105,10 +107,16 @@ def attention_pair(
                     f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for their mean"
                 )
             weights.append(heads.mean(dim=0) if head is None else heads[head])
-    first_tokens, second_tokens = (tuple(text.word(row) for row in range(len(text))) for text in texts)
-    changed = _changed(first_tokens, second_tokens) if len(first_tokens) == len(second_tokens) else ()
+    first_tokens, second_tokens = (
+        tuple(text.word(row) for row in range(len(text))) for text in texts
+    )
+    changed = (
+        _changed(first_tokens, second_tokens) if len(first_tokens) == len(second_tokens) else ()
+    )
     name = phi.stack.name if isinstance(phi, TransformerFeatures) else phi.name
-    return AttentionPair(number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed)
+    return AttentionPair(
+        number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed
+    )
 
 
 def _as_text(phi: AttentionMap, text: Text) -> TextMatrix:
@@ -135,10 +143,14 @@ def comparable_pair(
     texts = phi.embed([first, second])
     for name, text in zip(("first", "second"), texts, strict=True):
         if len(text.whole_words or ()) < 2:
-            raise InputError(f"`{name}` (={first if name == 'first' else second!r}) has one word; give two or more")
+            raise InputError(
+                f"`{name}` (={first if name == 'first' else second!r}) has one word; give two or more"
+            )
     pair = attention_pair(phi, texts[0], texts[1], layer=layer, head=head)
     if pair.tokens[0] == pair.tokens[1]:
-        raise InputError(f"`second` (={second!r}) reads the same as `first` to {pair.model}; change a word of it")
+        raise InputError(
+            f"`second` (={second!r}) reads the same as `first` to {pair.model}; change a word of it"
+        )
     if pair.difference is not None:
         return pair
     units = [_units(text) for text in texts]
@@ -154,11 +166,17 @@ def comparable_pair(
         taken = torch.stack([weights[:, rows].sum(dim=1) for _, rows in side], dim=1)
         by_unit.append(torch.stack([taken[rows].mean(dim=0) for _, rows in side]))
     changed = _changed(first_names, second_names)
-    return replace(pair, tokens=(first_names, second_names), weights=(by_unit[0], by_unit[1]), changed=changed)
+    return replace(
+        pair, tokens=(first_names, second_names), weights=(by_unit[0], by_unit[1]), changed=changed
+    )
 
 
 def _changed(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(place for place, (before, after) in enumerate(zip(first, second, strict=True)) if before != after)
+    return tuple(
+        place
+        for place, (before, after) in enumerate(zip(first, second, strict=True))
+        if before != after
+    )
 
 
 def _units(text: TextMatrix) -> list[tuple[str, list[int]]]:

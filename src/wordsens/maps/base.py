@@ -33,7 +33,9 @@ DEFAULT_MEMORY_BUDGET = 1 << 30
 _SMALL_TEXT = 1024
 """Coordinates of a text up to which a map of which nothing is known is searched widely."""
 
-_STAGES = Stages(starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60)
+_STAGES = Stages(
+    starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60
+)
 _SMALL_STAGES = Stages(starts=24, generations=4, population=8, children=12, child_steps=16)
 
 
@@ -76,7 +78,8 @@ class FeatureMap(ABC):
         """The rows in the map's dtype and on its device; InputError when their shape is not one phi takes."""
         shape = tuple(rows.shape[-2:])
         if rows.ndim < 2 or any(
-            want is not None and want != have for want, have in zip(self.text_shape, shape, strict=True)
+            want is not None and want != have
+            for want, have in zip(self.text_shape, shape, strict=True)
         ):
             wanted = tuple("any" if size is None else size for size in self.text_shape)
             raise InputError(
@@ -87,7 +90,9 @@ class FeatureMap(ABC):
 
     def default_radius(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """The radius of each word's ball where the caller names none: sqrt(d) (paper, eq. 1)."""
-        return torch.full((rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device)
+        return torch.full(
+            (rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device
+        )
 
     def perturbed_features(
         self,
@@ -115,7 +120,9 @@ class FeatureMap(ABC):
             InputError: a map that gives the text other features the second time.
         """
         with torch.no_grad():
-            signs = torch.tensor([[1.0], [-1.0], [1.0]], dtype=text.dtype, device=text.device).repeat(1, text.numel())
+            signs = torch.tensor(
+                [[1.0], [-1.0], [1.0]], dtype=text.dtype, device=text.device
+            ).repeat(1, text.numel())
             signs[1, ::2] *= -1
             signs[2, ::3] *= -1
             moved = text * (1 + torch.finfo(text.dtype).eps * signs.view(3, *text.shape))
@@ -127,12 +134,18 @@ class FeatureMap(ABC):
         largest = float(apart.max()) / feature_norm(once, self.name)
         return (2 + math.sqrt(text.numel()) / 8) * max(largest, torch.finfo(text.dtype).eps)
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> "WordChange":
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> "WordChange":
         """The objective ‖phi(X^i(Delta)) - phi(X)‖², for many (i, Delta) at once."""
         return PlainWordChange(self, rows, memory_budget=memory_budget)
 
     def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> "WordChange":
         """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
@@ -146,7 +159,9 @@ class WordChange(Objective):
         rows: X, (n, d), in the map's dtype.
     """
 
-    def __init__(self, rows: Float[Tensor, "n d"], memory_budget: int, shape: tuple[int, ...] | None = None):
+    def __init__(
+        self, rows: Float[Tensor, "n d"], memory_budget: int, shape: tuple[int, ...] | None = None
+    ):
         super().__init__(
             tuple(rows.shape[1:] if shape is None else shape),
             dtype=rows.dtype,
@@ -183,7 +198,14 @@ class PlainGroupChange(WordChange):
     `groups` (m, g) are the words that move together in each of m groups; Delta has shape (g, d).
     """
 
-    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int):
+    def __init__(
+        self,
+        phi: TextMap,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int,
+    ):
         rows = phi.accept(rows)
         self._phi, self._groups = phi, groups.to(rows.device)
         self._base = self._base_features(rows)
@@ -197,19 +219,31 @@ class PlainGroupChange(WordChange):
 
     def bytes_per_pair(self) -> int:
         # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
-        return 8 * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2) * self.rows.element_size()
+        return (
+            8
+            * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2)
+            * self.rows.element_size()
+        )
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
 
     def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            texts = perturbed_texts(self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1))
+            texts = perturbed_texts(
+                self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1)
+            )
             squared = (features_by_text(self._phi, texts) - self._base).square().sum(dim=1)
         if not gradient:
             return squared, None
-        slope = torch.autograd.grad(squared.sum(), delta, allow_unused=True)[0] if squared.requires_grad else None
+        slope = (
+            torch.autograd.grad(squared.sum(), delta, allow_unused=True)[0]
+            if squared.requires_grad
+            else None
+        )
         if slope is None:
             if bool((squared != 0).any()):
                 raise InputError(
@@ -224,5 +258,7 @@ class PlainWordChange(PlainGroupChange):
     """PlainGroupChange where every word is a group of its own; Delta has shape (d,)."""
 
     def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
-        super().__init__(phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget)
+        super().__init__(
+            phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget
+        )
         self.shape = self.rows.shape[1:]

@@ -47,21 +47,31 @@ def build_custom(
     if _makes_maps(source, parameters):
         several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         signature = inspect.signature(source).parameters.values()
-        wanted = {parameter.name: parameter for parameter in signature if parameter.kind not in several}
-        needed = {parameter.name for parameter in wanted.values() if parameter.default is parameter.empty}
+        wanted = {
+            parameter.name: parameter for parameter in signature if parameter.kind not in several
+        }
+        needed = {
+            parameter.name for parameter in wanted.values() if parameter.default is parameter.empty
+        }
         if unknown := sorted(set(parameters) - set(wanted)):
             raise InputError(
                 f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(wanted))}"
             )
-        if missing := [parameter for parameter in wanted if parameter in needed - {*GIVEN, *parameters}]:
+        if missing := [
+            parameter for parameter in wanted if parameter in needed - {*GIVEN, *parameters}
+        ]:
             raise InputError(
                 f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
         with running(f"`map` (={name!r}) ended"), _drawn_from(given["seed"]):
-            source = source(**{key: given[key] for key in GIVEN if key in wanted} | dict(parameters))
+            source = source(
+                **{key: given[key] for key in GIVEN if key in wanted} | dict(parameters)
+            )
     elif parameters:
-        raise InputError(f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map")
+        raise InputError(
+            f"`map` (={name!r}) takes no parameters: it is no class or function that makes a map"
+        )
     if not callable(source):
         raise InputError(
             f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a class "
@@ -83,7 +93,9 @@ def _makes_maps(thing: Any, given: Mapping[str, Any]) -> bool:
     if not inspect.isfunction(thing):
         return False
     parameters = inspect.signature(thing).parameters.values()
-    return all(each.name in (*GIVEN, *given) or each.default is not each.empty for each in parameters)
+    return all(
+        each.name in (*GIVEN, *given) or each.default is not each.empty for each in parameters
+    )
 
 
 @cache

@@ -9,7 +9,13 @@ from torch import Tensor
 
 from wordsens.activations import Activation, Elementwise, as_activation
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype
-from wordsens.gaussian import ON_DEMAND_BYTES, DenseGaussian, GaussianMatrix, OnDemandGaussian, dense_bytes
+from wordsens.gaussian import (
+    ON_DEMAND_BYTES,
+    DenseGaussian,
+    GaussianMatrix,
+    OnDemandGaussian,
+    dense_bytes,
+)
 from wordsens.gaussian.matrix import DENSE_BYTES
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
@@ -35,7 +41,15 @@ def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> 
 
 
 def require_answers_fit(
-    n: int, d: int, depth: int, width: int | None, gaussian: str, dtype: torch.dtype, *, words: int, plan: SearchPlan
+    n: int,
+    d: int,
+    depth: int,
+    width: int | None,
+    gaussian: str,
+    dtype: torch.dtype,
+    *,
+    words: int,
+    plan: SearchPlan,
 ) -> None:
     """InputError, before any work, where layers on demand could be asked more by a search of so many words than they
     may remember. One layer may forget the words that are searched (`OneLayerChange.release`); the matrices between
@@ -161,7 +175,9 @@ class DeepRandomFeatures(FeatureMap):
         4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ / sqrt(n d)."""
         if self.gaussian == "dense":
             return super().relative_rounding(text)
-        size = math.sqrt(self.width / text.numel()) * float(torch.linalg.vector_norm(text, dtype=torch.float64))
+        size = math.sqrt(self.width / text.numel()) * float(
+            torch.linalg.vector_norm(text, dtype=torch.float64)
+        )
         units = (2 + math.sqrt(text.numel()) / 8) * torch.finfo(text.dtype).eps
         return 4 * self.depth * units * size / feature_norm(self(text), self.name)
 
@@ -181,17 +197,36 @@ class DeepRandomFeatures(FeatureMap):
         twin.layers = [layer.fork(seed=seed) for layer in self.layers]
         return twin
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> DenseChange:
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> DenseChange:
         words = torch.arange(rows.shape[0], device=self.device).unsqueeze(1)
         kind = OneLayerChange if self.depth == 1 else DenseChange
-        return kind(self.layers, self.activation, self.accept(rows), words, self.name, memory_budget=memory_budget)
+        return kind(
+            self.layers,
+            self.activation,
+            self.accept(rows),
+            words,
+            self.name,
+            memory_budget=memory_budget,
+        )
 
     def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> DenseChange:
         rows = self.accept(rows)
         return DenseChange(
-            self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget, together=True
+            self.layers,
+            self.activation,
+            rows,
+            groups,
+            self.name,
+            memory_budget=memory_budget,
+            together=True,
         )
 
 
@@ -218,7 +253,16 @@ class RandomFeatures(DeepRandomFeatures):
         gaussian_bytes: int = ON_DEMAND_BYTES,
     ):
         super().__init__(
-            n, d, 1, width, activation, gaussian, seed, dtype=dtype, device=device, gaussian_bytes=gaussian_bytes
+            n,
+            d,
+            1,
+            width,
+            activation,
+            gaussian,
+            seed,
+            dtype=dtype,
+            device=device,
+            gaussian_bytes=gaussian_bytes,
         )
         self.name = "rf"
 

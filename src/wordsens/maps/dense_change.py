@@ -14,7 +14,14 @@ from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
 from wordsens.maps.base import WordChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.objective import Deltas, Evaluated, LinearEntry, LinearEntryObjective, Words, unit
+from wordsens.search.objective import (
+    Deltas,
+    Evaluated,
+    LinearEntry,
+    LinearEntryObjective,
+    Words,
+    unit,
+)
 from wordsens.search.plan import SearchPlan, Stages
 from wordsens.seeds import gaussian_on, generator
 
@@ -47,7 +54,9 @@ class DenseChange(WordChange):
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=2, steps=3, finalists=1, finish=14, tolerance=1e-5)
-    _SMALL_STAGES = Stages(starts=32, steps=20, generations=4, population=8, child_steps=12, tolerance=1e-9)
+    _SMALL_STAGES = Stages(
+        starts=32, steps=20, generations=4, population=8, child_steps=12, tolerance=1e-9
+    )
 
     def __init__(
         self,
@@ -80,7 +89,9 @@ class DenseChange(WordChange):
     def queries(cls, plan: SearchPlan) -> int:
         """The products with each matrix sampled on demand, and as many with its transpose, of one word, at most."""
         before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
-        return _CHECKS + sum(before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES))
+        return _CHECKS + sum(
+            before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES)
+        )
 
     def _search_widely(self, activation: Activation) -> None:
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
@@ -88,7 +99,9 @@ class DenseChange(WordChange):
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         """Both signs of the two leading singular vectors of a linear map near the change, by Lanczos steps.
 
         It is the Jacobian at X with act'(z) of every unit replaced by E[act'(z + s g)], g ~ N(0, 1), where s is how far
@@ -97,43 +110,65 @@ class DenseChange(WordChange):
         """
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
-        start = torch.cat([gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams])
+        start = torch.cat(
+            [gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams]
+        )
         directions = []
         size = max(1, self.memory_budget // self.bytes_per_pair())
-        for some, reach, first in zip(words.split(size), radius.split(size), start.split(size), strict=True):
+        for some, reach, first in zip(
+            words.split(size), radius.split(size), start.split(size), strict=True
+        ):
             slopes = self._mean_slopes(unit(first) * reach.to(first).unsqueeze(1), some)
-            basis, rotation, _ = lanczos(partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps)
+            basis, rotation, _ = lanczos(
+                partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps
+            )
             leading = rotation[:, :2] @ basis
             directions.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
         return torch.cat(directions).transpose(0, 1).unflatten(2, self.shape)
 
-    def enter(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
+    def enter(
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b width"]:
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
         d = self.rows.shape[1]
         parts = perturbations.reshape(len(words), -1, d)
         order, groups, sizes = self._by_group(words)
         entered = perturbations.new_zeros(len(words), self._layers[0].rows)
-        for group, members, images in zip(groups, parts[order].split(sizes), entered.split(sizes), strict=True):
+        for group, members, images in zip(
+            groups, parts[order].split(sizes), entered.split(sizes), strict=True
+        ):
             for place, word in enumerate(group):
                 block, some = self._block(word), members[:, place]
-                images += self._layers[0].multiply_block(some, word * d) if block is None else some @ block.T
+                images += (
+                    self._layers[0].multiply_block(some, word * d)
+                    if block is None
+                    else some @ block.T
+                )
         return entered[order.argsort()]
 
-    def enter_transposed(self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]) -> Float[Tensor, "b *shape"]:
+    def enter_transposed(
+        self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b *shape"]:
         """V_1^(i)^T u for the group's words i."""
         d = self.rows.shape[1]
         order, groups, sizes = self._by_group(words)
         parts = slopes.new_empty(len(words), self._groups.shape[1], d)
-        for group, some, images in zip(groups, slopes[order].split(sizes), parts.split(sizes), strict=True):
+        for group, some, images in zip(
+            groups, slopes[order].split(sizes), parts.split(sizes), strict=True
+        ):
             for place, word in enumerate(group):
                 block = self._block(word)
                 if block is None:
-                    images[:, place] = self._layers[0].multiply_block_transposed(some, word * d, (word + 1) * d)
+                    images[:, place] = self._layers[0].multiply_block_transposed(
+                        some, word * d, (word + 1) * d
+                    )
                 else:
                     images[:, place] = some @ block
         return parts[order.argsort()].reshape(len(words), *self.shape)
 
-    def _by_group(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " b"], list[list[int]], list[int]]:
+    def _by_group(
+        self, words: Int[Tensor, " b"]
+    ) -> tuple[Int[Tensor, " b"], list[list[int]], list[int]]:
         """The order that puts pairs of one group beside each other; the words of every group, and how many pairs."""
         groups, sizes = words.unique(return_counts=True)
         return words.argsort(stable=True), self._groups[groups].tolist(), sizes.tolist()
@@ -146,11 +181,16 @@ class DenseChange(WordChange):
         matrix, d = self._layers[0], self.rows.shape[1]
         if word not in self._blocks and isinstance(matrix, DenseGaussian):
             block = matrix.matrix[:, word * d : (word + 1) * d]
-            if _BLOCKS_SHARE * (len(self._blocks) + 1) * block.numel() * block.element_size() <= self.memory_budget:
+            if (
+                _BLOCKS_SHARE * (len(self._blocks) + 1) * block.numel() * block.element_size()
+                <= self.memory_budget
+            ):
                 self._blocks[word] = block.contiguous()
         return self._blocks.get(word)
 
-    def _forward(self, preactivation: Float[Tensor, "*batch width"]) -> list[Float[Tensor, "*batch width"]]:
+    def _forward(
+        self, preactivation: Float[Tensor, "*batch width"]
+    ) -> list[Float[Tensor, "*batch width"]]:
         """The pre-activations of every layer, then the features."""
         steps = [preactivation]
         for layer in self._layers[1:]:
@@ -165,14 +205,19 @@ class DenseChange(WordChange):
         return features - self._base, steps
 
     def pull_back(
-        self, slope: Float[Tensor, "b width"], steps: list[Float[Tensor, "b width"]], words: Int[Tensor, " b"]
+        self,
+        slope: Float[Tensor, "b width"],
+        steps: list[Float[Tensor, "b width"]],
+        words: Int[Tensor, " b"],
     ) -> Float[Tensor, "b *shape"]:
         """The gradient in Delta from that in the features, at these pre-activations."""
         for layer, step in zip(reversed(self._layers[1:]), reversed(steps[1:]), strict=True):
             slope = layer.multiply_transposed(slope * self._activation.derivative(step))
         return self.enter_transposed(slope * self._activation.derivative(steps[0]), words)
 
-    def _mean_slopes(self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]) -> list[Float[Tensor, "b width"]]:
+    def _mean_slopes(
+        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]
+    ) -> list[Float[Tensor, "b width"]]:
         """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point changes of them.
 
         The mean is over _QUANTILES quantiles of g, and act'(z) itself where it is not a number.
@@ -191,7 +236,10 @@ class DenseChange(WordChange):
         return slopes
 
     def _gram(
-        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"], slopes: list[Float[Tensor, "b width"]]
+        self,
+        point: Float[Tensor, "b m"],
+        words: Int[Tensor, " b"],
+        slopes: list[Float[Tensor, "b width"]],
     ) -> Float[Tensor, "b m"]:
         """J^T J times a point, J the change linearised in Delta with these slopes of the units of every layer."""
         change = self.enter(point.unflatten(1, self.shape), words) * slopes[0]
@@ -225,7 +273,11 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         if activation.saturates:
             self.far_angles = _FAR_ANGLES
         if self.width <= NARROW:
-            self.also_ascend, self.ascent_stages, self.kinked = True, self._SMALL_STAGES, activation.kinked
+            self.also_ascend, self.ascent_stages, self.kinked = (
+                True,
+                self._SMALL_STAGES,
+                activation.kinked,
+            )
 
     @property
     def width(self) -> int:
@@ -241,13 +293,19 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
 
         def forward(points: Float[Tensor, "w r d"]) -> Float[Tensor, "w r width"]:
             of_each = words.repeat_interleave(points.shape[1])
-            return self.enter((scale * points).flatten(end_dim=1), of_each).unflatten(0, points.shape[:2])
+            return self.enter((scale * points).flatten(end_dim=1), of_each).unflatten(
+                0, points.shape[:2]
+            )
 
         def transposed(slopes: Float[Tensor, "w r width"]) -> Float[Tensor, "w r d"]:
             of_each = words.repeat_interleave(slopes.shape[1])
-            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).unflatten(0, slopes.shape[:2])
+            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).unflatten(
+                0, slopes.shape[:2]
+            )
 
-        return LinearEntry(forward, transposed, lambda chosen: self.entry(words[chosen], radius[chosen]))
+        return LinearEntry(
+            forward, transposed, lambda chosen: self.entry(words[chosen], radius[chosen])
+        )
 
     def linearized(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
         return entered * self._activation.derivative(self._steps[0]).square()
@@ -256,11 +314,16 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         slopes = torch.empty_like(entered)
         for units in self._pieces(entered):
             moved = self._steps[0][units] + entered[..., units]
-            slopes[..., units] = (self._activation(moved) - self._base[units]) * self._activation.derivative(moved)
+            slopes[..., units] = (
+                self._activation(moved) - self._base[units]
+            ) * self._activation.derivative(moved)
         return slopes
 
     def along(
-        self, entered: Float[Tensor, "*b width"], across: Float[Tensor, "*b width"], angle: Float[Tensor, "*b"]
+        self,
+        entered: Float[Tensor, "*b width"],
+        across: Float[Tensor, "*b width"],
+        angle: Float[Tensor, "*b"],
     ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
         cosine, sine = angle.cos().unsqueeze(-1), angle.sin().unsqueeze(-1)
         value, first, second = (torch.zeros_like(angle) for _ in range(3))
@@ -273,7 +336,9 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
             turn *= slope
             value += torch.linalg.vecdot(change, change)
             first += torch.linalg.vecdot(change, turn)
-            second += torch.linalg.vecdot(turn, turn) - torch.linalg.vecdot(change.mul_(slope), here)
+            second += torch.linalg.vecdot(turn, turn) - torch.linalg.vecdot(
+                change.mul_(slope), here
+            )
         return value, first, second
 
     def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
@@ -285,5 +350,9 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
             matrix.seal_block(torch.stack([self.rows[word], perturbation]), word * d)
 
     def _pieces(self, entered: Float[Tensor, "*b width"]) -> list[slice]:
-        size = max(1, _CACHED * self.width // max(1, entered.numel())) if self.device.type == "cpu" else self.width
+        size = (
+            max(1, _CACHED * self.width // max(1, entered.numel()))
+            if self.device.type == "cpu"
+            else self.width
+        )
         return [slice(start, start + size) for start in range(0, self.width, size)]

@@ -45,7 +45,10 @@ class FunctionFeatures(FeatureMap):
         self._batched = batched
         owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
         parts = [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
-        weight = next((part for part in parts if part.is_floating_point()), torch.empty(0, dtype=torch.float64))
+        weight = next(
+            (part for part in parts if part.is_floating_point()),
+            torch.empty(0, dtype=torch.float64),
+        )
         module_name = type(function).__name__ if isinstance(function, nn.Module) else "function"
         self.name = getattr(function, "__name__", module_name) if name is None else name
         self.dtype = weight.dtype if dtype is None else require_dtype(dtype)
@@ -55,7 +58,9 @@ class FunctionFeatures(FeatureMap):
         if self._batched or texts.ndim == 2:
             return checked_features(self._function(texts), self.name)
         batch = texts.shape[:-2]
-        mapped = [checked_features(self._function(text), self.name) for text in texts.flatten(end_dim=-3)]
+        mapped = [
+            checked_features(self._function(text), self.name) for text in texts.flatten(end_dim=-3)
+        ]
         return torch.stack(mapped).unflatten(0, batch)
 
     def __repr__(self) -> str:

@@ -62,9 +62,16 @@ class WordFunctionals(ABC):
         """Directions in which the map is known to be sensitive. None by default."""
         return self.rows.new_empty(0, self.rows.shape[1])
 
-    def values(self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]) -> Float[Tensor, "b m"]:
+    def values(
+        self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b m"]:
         """The functionals of b pairs."""
-        return torch.cat([self._evaluate(delta, word, None)[0] for delta, word in self._chunks(perturbations, words)])
+        return torch.cat(
+            [
+                self._evaluate(delta, word, None)[0]
+                for delta, word in self._chunks(perturbations, words)
+            ]
+        )
 
     def chunk(self) -> int:
         """The number of pairs that fit the memory budget."""
@@ -93,7 +100,12 @@ class PlainFunctionals(WordFunctionals):
     """The functionals by definition: build the perturbed text, map it, differentiate with autograd. thetas (m, p)."""
 
     def __init__(
-        self, phi: FeatureMap, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m p"], *, memory_budget: int
+        self,
+        phi: FeatureMap,
+        rows: Float[Tensor, "n d"],
+        thetas: Float[Tensor, "m p"],
+        *,
+        memory_budget: int,
     ):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
@@ -102,7 +114,11 @@ class PlainFunctionals(WordFunctionals):
             self._base = phi(rows).flatten()
 
     def bytes_per_pair(self) -> int:
-        return 8 * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2) * self.rows.element_size()
+        return (
+            8
+            * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2)
+            * self.rows.element_size()
+        )
 
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
@@ -137,12 +153,19 @@ class DenseFunctionals(WordFunctionals):
     one_word_at_a_time = True
 
     def __init__(
-        self, phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], thetas: Float[Tensor, "m k"], *, memory_budget: int
+        self,
+        phi: DeepRandomFeatures,
+        rows: Float[Tensor, "n d"],
+        thetas: Float[Tensor, "m k"],
+        *,
+        memory_budget: int,
     ):
         rows = phi.accept(rows)
         super().__init__(rows, len(thetas), memory_budget)
         words = torch.arange(len(rows), device=rows.device).unsqueeze(1)
-        self._change = _WholeBlocks(phi.layers, phi.activation, rows, words, phi.name, memory_budget=memory_budget)
+        self._change = _WholeBlocks(
+            phi.layers, phi.activation, rows, words, phi.name, memory_budget=memory_budget
+        )
         self._thetas = thetas
 
     def bytes_per_pair(self) -> int:
@@ -153,7 +176,9 @@ class DenseFunctionals(WordFunctionals):
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
         change, steps = self._change.change(perturbations, words)
         values = change @ self._thetas.T
-        return values, None if pull is None else self._change.pull_back(pull(values) @ self._thetas, steps, words)
+        return values, None if pull is None else self._change.pull_back(
+            pull(values) @ self._thetas, steps, words
+        )
 
 
 class _HeadFunctionals:
@@ -186,19 +211,27 @@ class _HeadFunctionals:
         answer = head.response.move(moved, words)
         if head.dominant is not None:
             which, row, _ = head.dominant.pairs(words)
-            answer.gain[which, row] = head.response.dominant_gain(moved[which, row], words[which], row)
+            answer.gain[which, row] = head.response.dominant_gain(
+                moved[which, row], words[which], row
+            )
             answer.gain_slope[which, row] = answer.p_slope[which, row]
         # Row i is not of this form: it is taken out here and evaluated plainly below.
         answer.p[pair, words] = 0
         answer.gain[pair, words] = 0
         on_delta = (delta @ self.flat.T).unflatten(1, (-1, len(head.rows)))
-        values = torch.einsum("bn,bmn->bm", answer.p, on_delta) + torch.einsum("bn,bmn->bm", answer.gain, on_rest)
+        values = torch.einsum("bn,bmn->bm", answer.p, on_delta) + torch.einsum(
+            "bn,bmn->bm", answer.gain, on_rest
+        )
 
         pushed = delta @ head.symmetric
         new_scores = head.scores[words] + delta @ head.keys.T
         new_scores[pair, words] += moved[pair, words] + 0.5 * torch.linalg.vecdot(pushed, delta)
         attention = head.score.attention(new_scores)
-        change = attention @ head.values + attention[pair, words].unsqueeze(1) * delta - head.outputs[words]
+        change = (
+            attention @ head.values
+            + attention[pair, words].unsqueeze(1) * delta
+            - head.outputs[words]
+        )
         values += torch.einsum("bd,mbd->bm", change, self.thetas[:, words])
 
         def gradient(weights: Float[Tensor, "b m"]) -> Float[Tensor, "b d"]:
@@ -211,7 +244,10 @@ class _HeadFunctionals:
             row_slope_self = row_slope[pair, words]
             on_scores[pair, words] = row_slope_self
             slope = (weights.unsqueeze(2) * answer.p.unsqueeze(1)).flatten(start_dim=1) @ self.flat
-            slope += attention[pair, words].unsqueeze(1) * row_theta + row_slope_self.unsqueeze(1) * pushed
+            slope += (
+                attention[pair, words].unsqueeze(1) * row_theta
+                + row_slope_self.unsqueeze(1) * pushed
+            )
             return slope + on_scores @ head.queries + row_slope @ head.keys
 
         return values, gradient
@@ -235,7 +271,8 @@ class AttentionFunctionals(WordFunctionals):
         parts = thetas.view(len(thetas), phi.heads, *rows.shape).unbind(1)
         weights = phi.head_weights(len(rows), phi.dtype)
         self._heads = [
-            _HeadFunctionals(Head(rows, head, score), part) for head, part in zip(weights, parts, strict=True)
+            _HeadFunctionals(Head(rows, head, score), part)
+            for head, part in zip(weights, parts, strict=True)
         ]
 
     def bytes_per_pair(self) -> int:
@@ -249,7 +286,9 @@ class AttentionFunctionals(WordFunctionals):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
-        parts, gradients = zip(*(head.values(perturbations, words) for head in self._heads), strict=True)
+        parts, gradients = zip(
+            *(head.values(perturbations, words) for head in self._heads), strict=True
+        )
         values = torch.stack(parts).sum(dim=0)
         if pull is None:
             return values, None

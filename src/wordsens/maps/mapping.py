@@ -51,7 +51,9 @@ def feature_norm(features: Tensor, name: str) -> float:
     """‖phi(X)‖ over all features; ZeroFeaturesError when it is zero, InputError when it is not finite."""
     norm = torch.linalg.vector_norm(features, dtype=torch.float64).item()
     if not math.isfinite(norm):
-        raise InputError(f"{name} gives features with norm {norm} on this text; use float64 or rescale the rows")
+        raise InputError(
+            f"{name} gives features with norm {norm} on this text; use float64 or rescale the rows"
+        )
     if norm == 0:
         raise ZeroFeaturesError(
             f"{name} maps this text to zero, so the relative change of its features is not defined; "
@@ -66,7 +68,11 @@ def checked_features(features: Any, name: str) -> Tensor:
         return features
     if isinstance(features, Tensor):
         kind = f"a tensor of {str(features.dtype).removeprefix('torch.')}"
-        remedy = "return its real and imaginary parts, torch.view_as_real(...)" if features.is_complex() else ""
+        remedy = (
+            "return its real and imaginary parts, torch.view_as_real(...)"
+            if features.is_complex()
+            else ""
+        )
         remedy = remedy or "return scores or probabilities, not classes"
     elif isinstance(features, (tuple, list, dict)):
         kind = f"a {type(features).__name__} of {len(features)}"
@@ -76,7 +82,9 @@ def checked_features(features: Any, name: str) -> Tensor:
         remedy = "write it with torch operations from end to end, so that gradients pass"
         if getattr(features, "last_hidden_state", None) is not None:
             remedy = "return one of its tensors, such as lambda X: phi(X).last_hidden_state"
-    raise InputError(f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {kind}; {remedy}")
+    raise InputError(
+        f"`phi` ({name}) must return one tensor of real floating-point numbers; it gave {kind}; {remedy}"
+    )
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -95,7 +103,11 @@ def restores_state(function: Callable[_Arguments, _Result]) -> Callable[_Argumen
         phi = args[0] if args else kwargs.get("phi")
         device = getattr(phi, "device", None)
         devices = [device] if isinstance(device, torch.device) and device.type == "cuda" else []
-        with torch.inference_mode(False), _buffers_restored(phi), torch.random.fork_rng(devices=devices):
+        with (
+            torch.inference_mode(False),
+            _buffers_restored(phi),
+            torch.random.fork_rng(devices=devices),
+        ):
             return function(*args, **kwargs)
 
     return wrapped
@@ -121,7 +133,10 @@ def require_repeatable(phi: TextMap, rows: Float[Tensor, "n d"]) -> Float[Tensor
     with torch.no_grad():
         once = phi(rows).flatten()
         feature_norm(once, phi.name)
-        alike, mixed = (features_by_text(phi, torch.stack([rows, part, rows, rows])) for part in (rows, 2 * rows))
+        alike, mixed = (
+            features_by_text(phi, torch.stack([rows, part, rows, rows]))
+            for part in (rows, 2 * rows)
+        )
         for place in (0, 2, 3):
             require_equal_answers(phi.name, alike[place], mixed[place])
     return once

@@ -8,7 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
+from wordsens.errors import (
+    InputError,
+    require_choice,
+    require_count,
+    require_device,
+    require_dtype,
+    require_positive,
+)
 from wordsens.maps.attention.features import checked_score, gaussian_products
 from wordsens.maps.attention.groups import GroupHead
 from wordsens.maps.attention.head import HeadWeights, starting_points
@@ -107,13 +114,20 @@ class RandomTransformer(FeatureMap):
         alone = not residual and norm is None and not mlp
         self.has_values = not (alone and heads == 1) if values is None else values
         if d % heads:
-            raise InputError(f"`heads` (={heads}) must divide `d` (={d}), which the heads' values share")
+            raise InputError(
+                f"`heads` (={heads}) must divide `d` (={d}), which the heads' values share"
+            )
         if heads > 1 and not self.has_values:
             raise InputError(
                 f"`values` (=False) with `heads` (={heads}): several heads are joined by their values' output"
             )
-        self.score, self.temperature = checked_score(score), require_positive("temperature", temperature)
-        self.head_dimension = None if head_dimension is None else require_count("head_dimension", head_dimension)
+        self.score, self.temperature = (
+            checked_score(score),
+            require_positive("temperature", temperature),
+        )
+        self.head_dimension = (
+            None if head_dimension is None else require_count("head_dimension", head_dimension)
+        )
         self.seed = seed
         self.dtype, self.device = require_dtype(dtype), torch.device(require_device(device))
         self.name = f"transformer{depth}"
@@ -167,7 +181,9 @@ class RandomTransformer(FeatureMap):
             states.append(self._layer(states[-1], weights))
         return states
 
-    def _layer(self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights) -> Float[Tensor, "*batch n d"]:
+    def _layer(
+        self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights
+    ) -> Float[Tensor, "*batch n d"]:
         rows = self._added(rows, self._attention(self._before(rows), weights))
         if weights.inner is None or weights.outer is None:
             return rows
@@ -180,7 +196,9 @@ class RandomTransformer(FeatureMap):
         rows = rows + update if self.residual else update
         return _layer_norm(rows) if self.norm == "post" else rows
 
-    def _attention(self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights) -> Float[Tensor, "*batch n d"]:
+    def _attention(
+        self, rows: Float[Tensor, "*batch n d"], weights: LayerWeights
+    ) -> Float[Tensor, "*batch n d"]:
         scale = self.temperature * math.sqrt(rows.shape[-1])
         outputs = []
         for head, matrix in enumerate(weights.scores):
@@ -194,7 +212,9 @@ class RandomTransformer(FeatureMap):
         """The scores, of a causal map with -inf for the rows behind."""
         if not self.causal:
             return scores
-        return scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1), -torch.inf)
+        return scores.masked_fill(
+            torch.ones_like(scores, dtype=torch.bool).triu(diagonal=1), -torch.inf
+        )
 
     def first_heads(self, n: int) -> list[HeadWeights]:
         """The weights of the first layer's heads on a text of n rows."""
@@ -211,13 +231,23 @@ class RandomTransformer(FeatureMap):
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         d = self.text_shape[1] or 1
-        return self.depth * (n * (14 * d + 4 * self.mlp) + 4 * self.heads * n * n) * self.dtype.itemsize
+        return (
+            self.depth
+            * (n * (14 * d + 4 * self.mlp) + 4 * self.heads * n * n)
+            * self.dtype.itemsize
+        )
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> WordChange:
         return RandomTransformerChange(self, rows, None, memory_budget=memory_budget)
 
     def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> WordChange:
         return RandomTransformerChange(self, rows, groups, memory_budget=memory_budget)
 
@@ -245,8 +275,14 @@ class RandomTransformerChange(TransformerChange):
         self.kinked = phi.score.kinked
         self.stages = _STAGES
         members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
-        self._heads = [GroupHead(self.rows, members, head, phi.score) for head in phi.first_heads(len(rows))]
+        self._heads = [
+            GroupHead(self.rows, members, head, phi.score) for head in phi.first_heads(len(rows))
+        ]
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         points = starting_points(self._heads, self._groups[words], radius)
-        return torch.cat([points.view(len(points), len(words), *self.shape), super().starts(words, radius)])
+        return torch.cat(
+            [points.view(len(points), len(words), *self.shape), super().starts(words, radius)]
+        )

@@ -49,7 +49,9 @@ class MapOption:
 
 
 OPTIONS = {
-    "depth": MapOption(4, "Layers of drf and transformer.", partial(require_count, most=MOST_DEPTH)),
+    "depth": MapOption(
+        4, "Layers of drf and transformer.", partial(require_count, most=MOST_DEPTH)
+    ),
     "width": MapOption(None, "Features of rf and drf; default: n d.", require_count),
     "activation": MapOption(
         "relu",
@@ -62,33 +64,45 @@ OPTIONS = {
         _one_of("wordsens.maps.dense", "GAUSSIAN_KINDS"),
     ),
     "temperature": MapOption(1.0, "Divides the scores of the attention maps.", require_positive),
-    "heads": MapOption(1, "Heads of the attention maps, each with weights of its own.", require_count),
+    "heads": MapOption(
+        1, "Heads of the attention maps, each with weights of its own.", require_count
+    ),
     "score": MapOption(
         "softmax",
         "How the scores of raf and transformer become weights.",
         _one_of("wordsens.maps.attention.scores", "SCORES"),
     ),
     "head_dimension": MapOption(
-        None, "Rank of W = W_Q W_K^T of raf and transformer; default: independent entries.", require_count
+        None,
+        "Rank of W = W_Q W_K^T of raf and transformer; default: independent entries.",
+        require_count,
     ),
     "residual": MapOption(True, "Whether a layer of transformer adds its input.", _yes_or_no),
     "norm": MapOption(
         "pre",
         "LayerNorm of transformer: pre, post or None.",
-        lambda name, value: value is None or require_choice(name, value, ("pre", "post"), remedy="or None"),
+        lambda name, value: (
+            value is None or require_choice(name, value, ("pre", "post"), remedy="or None")
+        ),
     ),
-    "mlp": MapOption(0, "Width of the MLP of transformer; 0: none.", partial(require_count, least=0)),
+    "mlp": MapOption(
+        0, "Width of the MLP of transformer; 0: none.", partial(require_count, least=0)
+    ),
     "values": MapOption(
         None,
         "Whether transformer has values; default: all but attention alone.",
         lambda name, value: value is None or _yes_or_no(name, value),
     ),
     "causal": MapOption(False, "Whether rows of transformer see earlier rows only.", _yes_or_no),
-    "model": MapOption("minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named),
+    "model": MapOption(
+        "minilm", "The transformer: minilm, a folder, or a name on the Hugging Face hub.", _named
+    ),
     "model_layer": MapOption(
         -1,
         "The transformer's layer; 0 is what enters the first, -1 the last.",
-        partial(require_count, least=-1000, remedy="0 is what enters the first layer, -1 the last layer"),
+        partial(
+            require_count, least=-1000, remedy="0 is what enters the first layer, -1 the last layer"
+        ),
     ),
     "pool": MapOption(
         None,
@@ -142,7 +156,9 @@ class MapEntry:
 
 
 _dense = partial(MapEntry, family="dense")
-_attention = partial(MapEntry, family="attention", maker="RandomAttentionFeatures", options=("temperature", "heads"))
+_attention = partial(
+    MapEntry, family="attention", maker="RandomAttentionFeatures", options=("temperature", "heads")
+)
 
 ENTRIES = (
     _dense(
@@ -194,20 +210,28 @@ def map_entry(name: str) -> MapEntry:
     """
     base, parameters = _split(name)
     if ":" not in base:
-        entry = MAPS[require_choice("map", base, MAP_NAMES, remedy="module:Name names a map of your own")]
+        entry = MAPS[
+            require_choice("map", base, MAP_NAMES, remedy="module:Name names a map of your own")
+        ]
     elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", base):
         entry = MapEntry(name=base, title=base.rpartition(":")[2], family="own", maker=base)
     else:
-        raise InputError(f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it")
+        raise InputError(
+            f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it"
+        )
     if not parameters:
         return entry
     if entry.family != "own":
         if unknown := sorted(set(parameters) - set(entry.options)):
             takes = ", ".join(entry.options)
-            raise InputError(f"`map` (={name!r}) has no parameter {', '.join(unknown)}; {base} takes {takes}")
+            raise InputError(
+                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; {base} takes {takes}"
+            )
         checked_options(**parameters)
     listed, rest = (
-        ", ".join(f"{key}={value}" for key, value in parameters.items() if f"{{{key}}}" not in unless)
+        ", ".join(
+            f"{key}={value}" for key, value in parameters.items() if f"{{{key}}}" not in unless
+        )
         for unless in ("", entry.recorded)
     )
     return replace(
@@ -231,8 +255,12 @@ def _split(name: str) -> tuple[str, dict[str, Any]]:
     if not opened:
         return base, {}
     pairs = [part.partition("=") for part in listed.removesuffix(")").split(",")]
-    if not listed.endswith(")") or any(not key.strip().isidentifier() or not value.strip() for key, _, value in pairs):
-        raise InputError(f"`map` (={name!r}) must be a name, alone or with parameters as in raf(heads=4, score=relu)")
+    if not listed.endswith(")") or any(
+        not key.strip().isidentifier() or not value.strip() for key, _, value in pairs
+    ):
+        raise InputError(
+            f"`map` (={name!r}) must be a name, alone or with parameters as in raf(heads=4, score=relu)"
+        )
     return base.strip(), {key.strip(): _value(value.strip()) for key, _, value in pairs}
 
 
@@ -256,7 +284,9 @@ def map_names(listed: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def build_map(name: str, n: int, d: int, *, seed: int, dtype: Any = None, device: Any = "cpu", **options: Any) -> Any:
+def build_map(
+    name: str, n: int, d: int, *, seed: int, dtype: Any = None, device: Any = "cpu", **options: Any
+) -> Any:
     """The FeatureMap of that name for texts of n words and d coordinates; `dtype` None for what suits the map.
 
     `options` are some of OPTIONS.

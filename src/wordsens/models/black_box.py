@@ -93,7 +93,9 @@ class Model(ABC):
         Raises:
             InputError: a model without prompts, or without this one.
         """
-        raise InputError(f"`prompt_name` (={name!r}) is of a SentenceTransformer; {self.name} has no prompts")
+        raise InputError(
+            f"`prompt_name` (={name!r}) is of a SentenceTransformer; {self.name} has no prompts"
+        )
 
     @property
     def layers(self) -> int | None:
@@ -144,7 +146,12 @@ class FunctionModel(Model):
         zero: bool = False,
     ):
         self.name = name
-        self._function, self._batch_size, self._error, self._zero = function, batch_size, error, zero
+        self._function, self._batch_size, self._error, self._zero = (
+            function,
+            batch_size,
+            error,
+            zero,
+        )
         self._answers = Answers(name, error=error)
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
@@ -166,7 +173,9 @@ class FunctionModel(Model):
             for texts in ([sentence], [sentence], [PROBES[1], sentence, *PROBES[2:]])
         )
         for other, when in ((again, "in a second call"), (among, "among other texts")):
-            apart = float((other - alone).norm() / alone.norm().clamp_min(torch.finfo(torch.float64).tiny))
+            apart = float(
+                (other - alone).norm() / alone.norm().clamp_min(torch.finfo(torch.float64).tiny)
+            )
             if apart > STEADY:
                 raise self._error(
                     f"{self.name} changes its mind: {when} the vector of {sentence!r} is another (by {apart:.2g} of "
@@ -175,13 +184,24 @@ class FunctionModel(Model):
 
     def _encoded(self, texts: Sequence[str], *, zero: bool) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
-        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
-        return torch.cat([self._answers.rows(batch, self._called(batch), zero=zero) for batch in batches])
+        batches = (
+            listed[start : start + self._batch_size]
+            for start in range(0, len(listed), self._batch_size)
+        )
+        return torch.cat(
+            [self._answers.rows(batch, self._called(batch), zero=zero) for batch in batches]
+        )
 
     def _called(self, batch: list[str]) -> Any:
-        whose = "sentences on which wordsens tries every function, not your texts" if batch[0] in PROBES else "texts"
+        whose = (
+            "sentences on which wordsens tries every function, not your texts"
+            if batch[0] in PROBES
+            else "texts"
+        )
         called = f"it was called with one list of {whose}, the first {_shown(batch[0])}"
-        with running(f"{self.name} failed on {len(batch)} texts", raises=self._error, remedy=called):
+        with running(
+            f"{self.name} failed on {len(batch)} texts", raises=self._error, remedy=called
+        ):
             return self._function(batch)
 
 
@@ -197,7 +217,9 @@ class Answers:
         self._name, self._error = name, error
         self._dimension: int | None = None
 
-    def rows(self, texts: Sequence[str], answer: Any, *, zero: bool = False) -> Float[Tensor, "m d"]:
+    def rows(
+        self, texts: Sequence[str], answer: Any, *, zero: bool = False
+    ) -> Float[Tensor, "m d"]:
         """The answer to the texts as a float64 tensor on the CPU; a row of zeros will do only where `zero` says so.
 
         Raises:
@@ -205,13 +227,16 @@ class Answers:
         """
         rows = self._array(answer)
         if rows.ndim != 2 or not rows.shape[-1]:
-            raise self._wrong(f"gave an array of shape {tuple(rows.shape)} for {len(texts)} texts", "(texts, d)")
+            raise self._wrong(
+                f"gave an array of shape {tuple(rows.shape)} for {len(texts)} texts", "(texts, d)"
+            )
         if len(rows) != len(texts):
             raise self._wrong(f"gave {len(rows)} vectors for {len(texts)} texts", "one row a text")
         dimension = rows.shape[1]
         if self._dimension not in (None, dimension):
             raise self._wrong(
-                f"gave vectors of {dimension} numbers, and of {self._dimension} before", "one dimension in every call"
+                f"gave vectors of {dimension} numbers, and of {self._dimension} before",
+                "one dimension in every call",
             )
         self._dimension = dimension
         self._require_numbers(texts, rows, zero)
@@ -228,7 +253,9 @@ class Answers:
         finite = rows.isfinite().all(dim=1)
         if not finite.all():
             text = texts[int((~finite).nonzero()[0])]
-            raise self._wrong(f"gave a number that is not finite for the text {_shown(text)}", "finite numbers")
+            raise self._wrong(
+                f"gave a number that is not finite for the text {_shown(text)}", "finite numbers"
+            )
         lost = (rows == 0).all(dim=1)
         if lost.any() and not zero:
             text = texts[int(lost.nonzero()[0])]
@@ -243,10 +270,13 @@ class Answers:
             kind = str(array.dtype).removeprefix("torch.")
             if "complex" in kind:
                 raise TypeError("complex numbers")
-            numbers = torch.as_tensor(array if isinstance(array, Tensor) else array.astype(np.float64))
+            numbers = torch.as_tensor(
+                array if isinstance(array, Tensor) else array.astype(np.float64)
+            )
         except (TypeError, ValueError, RuntimeError) as error:
             raise self._wrong(
-                f"gave a {type(answer).__name__} that is no array of numbers ({first_line(error)})", "(texts, d)"
+                f"gave a {type(answer).__name__} that is no array of numbers ({first_line(error)})",
+                "(texts, d)",
             ) from error
         numbers = numbers.to("cpu", torch.float64)
         if _may_be_packed(kind, numbers):
@@ -307,7 +337,9 @@ def require_texts(texts: Sequence[str]) -> list[str]:
     listed = list(texts)
     odd = [text for text in listed if not isinstance(text, str)]
     if odd or not listed:
-        raise InputError(f"`texts` must be a list of strings, at least one; got {repr(odd[0]) if odd else 'none'}")
+        raise InputError(
+            f"`texts` must be a list of strings, at least one; got {repr(odd[0]) if odd else 'none'}"
+        )
     for at, text in enumerate(listed):
         require_characters(f"text {at}", text)
     return listed
@@ -332,16 +364,22 @@ def load_named(place: str, option: str = "encode") -> Any:
     """
     module_name, _, path = place.partition(":")
     if not module_name or not path or path.startswith("//"):
-        raise InputError(f"`{option}` (={place!r}) must be module:function, such as my_encoder:encode")
+        raise InputError(
+            f"`{option}` (={place!r}) must be module:function, such as my_encoder:encode"
+        )
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # behind what is installed: a file of the folder must not stand in for a library
+        sys.path.append(
+            here
+        )  # behind what is installed: a file of the folder must not stand in for a library
     importing = f"`{option}` (={place!r}): the import of the module {module_name!r} ended"
     with running(importing, remedy="run in its folder, or install it"):
         named: Any = importlib.import_module(module_name)
     for part in path.split("."):
         if not hasattr(named, part):
-            raise InputError(f"`{option}` (={place!r}): {module_name!r} has no {path!r}; name what it defines")
+            raise InputError(
+                f"`{option}` (={place!r}): {module_name!r} has no {path!r}; name what it defines"
+            )
         named = getattr(named, part)
     return named
 
@@ -358,9 +396,17 @@ def content_digest(*parts: nn.Module) -> str | None:
     try:
         configured: list[Any] = [module for module in inner if hasattr(module, "get_config_dict")]
         configs = [(type(module).__name__, module.get_config_dict()) for module in configured]
-        tokenizers = [tokenizer_settings(words) for each in configured if (words := getattr(each, "tokenizer", None))]
+        tokenizers = [
+            tokenizer_settings(words)
+            for each in configured
+            if (words := getattr(each, "tokenizer", None))
+        ]
         plain = [(type(module).__name__, module.extra_repr()) for module in inner]
-        pretrained = [module.config for module in inner if is_instance(module, "transformers", "PreTrainedModel")]
+        pretrained = [
+            module.config
+            for module in inner
+            if is_instance(module, "transformers", "PreTrainedModel")
+        ]
     except (AttributeError, NotImplementedError, TypeError):
         return None
     weights = list(map(weights_digest, parts))
@@ -371,7 +417,10 @@ def _shows_all(module: nn.Module) -> bool:
     """True where state and configuration of a module decide what it computes."""
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
     origins = [getattr(each, "__module__", "") or "" for each in (type(module), *hooks)]
-    known = all(origin.partition(".")[0] in ("torch", "transformers", "sentence_transformers") for origin in origins)
+    known = all(
+        origin.partition(".")[0] in ("torch", "transformers", "sentence_transformers")
+        for origin in origins
+    )
     replaced = {"forward", "encode", "preprocess", "tokenize"} & vars(module).keys()
     return known and not replaced and isinstance(getattr(module, "auto_model", module), nn.Module)
 
@@ -393,7 +442,9 @@ def weights_digest(module: nn.Module) -> str:
                 continue
             tensor = each.dequantize() if each.is_quantized else each
             digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            digest.update(
+                tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+            )
     return digest.hexdigest()
 
 
@@ -404,13 +455,24 @@ def joined_digest(*parts: Any) -> str:
 
 def settings_of(config: Any) -> dict[str, Any]:
     """A transformers configuration without what decides no number, or stands in the weights' digest already."""
-    return {key: value for key, value in config.to_dict().items() if key not in _SILENT and not key.startswith("_")}
+    return {
+        key: value
+        for key, value in config.to_dict().items()
+        if key not in _SILENT and not key.startswith("_")
+    }
 
 
 def tokenizer_settings(tokenizer: Any) -> str:
     """A tokenizer as text: a fast one without the truncation and padding of its last call, of another its words."""
-    inner, side = getattr(tokenizer, "backend_tokenizer", tokenizer), getattr(tokenizer, "truncation_side", None)
+    inner, side = (
+        getattr(tokenizer, "backend_tokenizer", tokenizer),
+        getattr(tokenizer, "truncation_side", None),
+    )
     if not hasattr(inner, "to_str"):
-        return json.dumps([getattr(tokenizer, "get_vocab", lambda: type(tokenizer).__name__)(), side], default=str)
+        return json.dumps(
+            [getattr(tokenizer, "get_vocab", lambda: type(tokenizer).__name__)(), side], default=str
+        )
     whole = json.loads(inner.to_str())
-    return json.dumps([{key: value for key, value in whole.items() if key not in ("truncation", "padding")}, side])
+    return json.dumps(
+        [{key: value for key, value in whole.items() if key not in ("truncation", "padding")}, side]
+    )

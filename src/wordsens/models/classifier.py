@@ -67,7 +67,9 @@ class Classifier:
         """
         rows = self._model.encode(texts)
         if rows.shape[1] < 2 and self.kind == SOFTMAX:
-            raise InputError(f"{self.name} gives one number a text; a classifier gives one for each class")
+            raise InputError(
+                f"{self.name} gives one number a text; a classifier gives one for each class"
+            )
         return rows
 
     def label(self, at: int) -> str:
@@ -81,13 +83,19 @@ class Classifier:
             InputError: a regression, which has none.
         """
         if self.kind == REGRESSION:
-            raise InputError(f"{self.name} is a regression: it gives a number and no label; use explain")
+            raise InputError(
+                f"{self.name} is a regression: it gives a number and no label; use explain"
+            )
         if self.kind == SOFTMAX:
             return [self.label(at) for at in rows.argmax(dim=1).tolist()]
-        sets = ([self.label(at) for at, on in enumerate(row) if on] for row in (rows >= _EDGE).tolist())
+        sets = (
+            [self.label(at) for at, on in enumerate(row) if on] for row in (rows >= _EDGE).tolist()
+        )
         return [" + ".join(names) or NONE for names in sets]
 
-    def support(self, rows: Float[Tensor, "m classes"], observed: Float[Tensor, " classes"]) -> Float[Tensor, " m"]:
+    def support(
+        self, rows: Float[Tensor, "m classes"], observed: Float[Tensor, " classes"]
+    ) -> Float[Tensor, " m"]:
         """The probability that each row leaves the label of `observed`: of several labels the least sure one."""
         if self.kind == SOFTMAX:
             return rows[:, int(observed.argmax())]
@@ -108,7 +116,11 @@ class Classifier:
 
 
 def as_classifier(
-    model: Any, *, labels: Sequence[str] | None = None, device: str = "cpu", revision: str | None = None
+    model: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    device: str = "cpu",
+    revision: str | None = None,
 ) -> Classifier:
     """Whatever stands for a classifier, as a Classifier.
 
@@ -135,13 +147,16 @@ def as_classifier(
         return model
     if isinstance(model, str | Path):
         return _of_transformer(
-            load_parts(str(model), task="head", device=device, access=Access(revision=revision)), labels
+            load_parts(str(model), task="head", device=device, access=Access(revision=revision)),
+            labels,
         )
     if is_loaded_model(model):
         return _of_transformer(load_parts(model), labels)
     if isinstance(model, TransformerFeatures):
         if model.output != PROBABILITIES:
-            raise InputError(f"`model` ({model.name}) gives {model.output}; load it with output='probabilities'")
+            raise InputError(
+                f"`model` ({model.name}) gives {model.output}; load it with output='probabilities'"
+            )
         config = model.stack.model.config
         read = None if model.reader is None else model.reader.read_span
         return Classifier(
@@ -149,7 +164,9 @@ def as_classifier(
             read_span=read,
         )  # fmt: skip
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
-        return Classifier(model, name=getattr(model, "__name__", type(model).__name__), labels=labels)
+        return Classifier(
+            model, name=getattr(model, "__name__", type(model).__name__), labels=labels
+        )
     raise InputError(
         f"`model` (a {type(model).__name__}) is no classifier; pass a name, a folder, a pair (model, tokenizer), a "
         "pipeline, or a function from a list of texts to an array (texts, classes)"
@@ -166,8 +183,14 @@ def _of_transformer(loaded: LoadedModel, labels: Sequence[str] | None) -> Classi
     try:
         phi = TransformerFeatures(loaded, output=PROBABILITIES)
         phi.reading().cuts = True
-        apart = float((phi.encode(PROBES) - run(list(PROBES))).abs().max()) if kind != REGRESSION else 0.0
-        tolerance = _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
+        apart = (
+            float((phi.encode(PROBES) - run(list(PROBES))).abs().max())
+            if kind != REGRESSION
+            else 0.0
+        )
+        tolerance = (
+            _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
+        )
         if apart > tolerance:
             phi, no_map = None, f"its own forward pass differs from its layers' by {apart:.2g}"
     except InputError as refused:
@@ -180,7 +203,9 @@ def _of_transformer(loaded: LoadedModel, labels: Sequence[str] | None) -> Classi
     )  # fmt: skip
 
 
-def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callable[[list[str]], Tensor]:
+def _own_forward(
+    loaded: LoadedModel, kind: str, context: int | None
+) -> Callable[[list[str]], Tensor]:
     """The numbers of the model's own forward pass, texts of one length in tokens together, so that none is padded."""
     model, tokenizer = loaded.model.eval(), loaded.tokenizer
     device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
@@ -192,7 +217,9 @@ def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callabl
         result = getattr(output, "logits", None)
         result = (output if isinstance(output, Tensor) else output[0]) if result is None else result
         if result.ndim != 2:
-            raise InputError(f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no texts")
+            raise InputError(
+                f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no texts"
+            )
         return result.float() if result.dtype != torch.float64 else result
 
     def run(texts: list[str]) -> Tensor:
@@ -201,7 +228,9 @@ def _own_forward(loaded: LoadedModel, kind: str, context: int | None) -> Callabl
         if not all(map(len, ids)):
             raise InputError(f"{loaded.name} has no token for an empty text; leave it out")
         for text, each in zip(texts, ids, strict=True):
-            require_rows(each, embedding_rows(model), tokenizer, f"the text {text[:40]!r} in {loaded.name}")
+            require_rows(
+                each, embedding_rows(model), tokenizer, f"the text {text[:40]!r} in {loaded.name}"
+            )
         with running(f"{loaded.name} failed on {len(texts)} texts"):
             rows = by_length(ids, together, lambda batch: logits(batch)[None])[0]
         return {SOFTMAX: rows.softmax(dim=1), SIGMOID: rows.sigmoid(), REGRESSION: rows}[kind]
@@ -214,7 +243,11 @@ def _kind(config: Any) -> str:
     problem = getattr(config, "problem_type", None)
     if problem == "regression":
         return REGRESSION
-    return SIGMOID if problem == "multi_label_classification" or getattr(config, "num_labels", 2) == 1 else SOFTMAX
+    return (
+        SIGMOID
+        if problem == "multi_label_classification" or getattr(config, "num_labels", 2) == 1
+        else SOFTMAX
+    )
 
 
 def _names(config: Any) -> list[str] | None:

@@ -90,7 +90,9 @@ class Endpoint:
         except ValueError:  # brackets of no IPv6 address, a port that is no number
             right = False
         if not right:
-            raise InputError(f"`endpoint` (={without_secrets(self.url)!r}) must be a URL such as https://host/v1")
+            raise InputError(
+                f"`endpoint` (={without_secrets(self.url)!r}) must be a URL such as https://host/v1"
+            )
         require_positive("timeout", self.timeout)
         require_count("retries", self.retries, least=0)
         require_positive("backoff", self.backoff)
@@ -130,11 +132,15 @@ class Endpoint:
                 if attempt == self.retries:
                     raise EndpointError(f"{self.name} {failure}, {attempt + 1} times") from None
                 if time.monotonic() + wait >= deadline:
-                    raise EndpointError(f"{self.name} {failure}; no time is left of {self.timeout:g} s") from None
+                    raise EndpointError(
+                        f"{self.name} {failure}; no time is left of {self.timeout:g} s"
+                    ) from None
                 self._waits.append(wait)
                 if len(self._waits).bit_count() == 1:
                     so_far = f"wait {len(self._waits)}, {sum(self._waits):.3g} s in all"
-                    _LOG.warning("%s %s; asking again in %.3g s (%s)", self.name, failure, wait, so_far)
+                    _LOG.warning(
+                        "%s %s; asking again in %.3g s (%s)", self.name, failure, wait, so_far
+                    )
                 time.sleep(wait)
             except ValueError as error:
                 raise EndpointError(f"{self.name} gave no embeddings: {error}") from error
@@ -160,7 +166,9 @@ class Endpoint:
         except httpx2.TransportError as error:
             raise _PassingError(f"cannot be reached ({first_line(error)})") from error
         except httpx2.InvalidURL as error:
-            raise InputError(f"`endpoint` (={without_secrets(self.url)!r}) is no URL: {first_line(error)}") from error
+            raise InputError(
+                f"`endpoint` (={without_secrets(self.url)!r}) is no URL: {first_line(error)}"
+            ) from error
         if response.status_code == httpx2.codes.OK:
             return response.content
         reason = f"answered {response.status_code} {response.reason_phrase}".rstrip()
@@ -179,7 +187,9 @@ def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel
     Raises:
         EndpointError: no right answer within the timeout, or another in a second call.
     """
-    model = FunctionModel(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
+    model = FunctionModel(
+        endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError
+    )
     model.require_steady()
     return model
 
@@ -198,9 +208,13 @@ class ResumableEndpoint(FunctionModel):
     _of_this_run: ClassVar[weakref.WeakSet["ResumableEndpoint"]] = weakref.WeakSet()
 
     def __init__(self, endpoint: Endpoint, *, batch_size: int = 32):
-        super().__init__(endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError)
+        super().__init__(
+            endpoint.vectors, name=endpoint.name, batch_size=batch_size, error=EndpointError
+        )
         self.require_steady()
-        server = hashlib.sha256(json.dumps([endpoint.address, endpoint.model]).encode()).hexdigest()[:16]
+        server = hashlib.sha256(
+            json.dumps([endpoint.address, endpoint.model]).encode()
+        ).hexdigest()[:16]
         self._file = Path.home() / ".cache" / "wordsens" / f"endpoint-{server}.pt"
         self._probe = super().encode(PROBES[:1])
         self._received: list[tuple[str, Tensor]] = []
@@ -209,12 +223,19 @@ class ResumableEndpoint(FunctionModel):
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
-        batches = (listed[start : start + self._batch_size] for start in range(0, len(listed), self._batch_size))
+        batches = (
+            listed[start : start + self._batch_size]
+            for start in range(0, len(listed), self._batch_size)
+        )
         return torch.cat([self._encoded_batch(batch) for batch in batches])
 
     def _encoded_batch(self, texts: list[str]) -> Float[Tensor, "m d"]:
         digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        rows = {at: self._earlier[digest].pop(0) for at, digest in enumerate(digests) if self._earlier.get(digest)}
+        rows = {
+            at: self._earlier[digest].pop(0)
+            for at, digest in enumerate(digests)
+            if self._earlier.get(digest)
+        }
         self._received += [(digests[at], row) for at, row in rows.items()]
         if missing := [at for at in range(len(texts)) if at not in rows]:
             try:
@@ -232,7 +253,9 @@ class ResumableEndpoint(FunctionModel):
         """Write what every endpoint of this run gave, and say how much that is."""
         count = 0
         for model in self._of_this_run:
-            vectors = model._received + [(digest, row) for digest, rows in model._earlier.items() for row in rows]
+            vectors = model._received + [
+                (digest, row) for digest, rows in model._earlier.items() for row in rows
+            ]
             if not vectors:
                 continue
             content = io.BytesIO()
@@ -241,17 +264,30 @@ class ResumableEndpoint(FunctionModel):
                 model._file.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(model._file, content.getvalue())
                 count += len(vectors)
-        return f"{count} vectors are kept, and the same command goes on from there" if count else "no vector is kept"
+        return (
+            f"{count} vectors are kept, and the same command goes on from there"
+            if count
+            else "no vector is kept"
+        )
 
     def _read(self) -> dict[str, list[Tensor]]:
         """The vectors of an earlier run by their texts' digests, where the model is still the same."""
         earlier: dict[str, list[Tensor]] = {}
         try:
             probe, vectors = torch.load(self._file, weights_only=True)
-        except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError):  # none, or one that is damaged
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+            EOFError,
+            UnpicklingError,
+        ):  # none, or one that is damaged
             return earlier
         self._file.unlink(missing_ok=True)
-        if probe.shape == self._probe.shape and (probe - self._probe).norm() <= STEADY * probe.norm():
+        if (
+            probe.shape == self._probe.shape
+            and (probe - self._probe).norm() <= STEADY * probe.norm()
+        ):
             for digest, vector in vectors:
                 earlier.setdefault(digest, []).append(vector)
         return earlier
@@ -281,11 +317,15 @@ def _vectors(content: bytes, count: int) -> list[Any]:
     except ValueError as error:
         raise ValueError(f"its answer is not JSON ({first_line(error)})") from error
     data = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, list) or not all(isinstance(each, dict) and "embedding" in each for each in data):
+    if not isinstance(data, list) or not all(
+        isinstance(each, dict) and "embedding" in each for each in data
+    ):
         raise ValueError("its answer has no list `data` of objects with an `embedding`")
     if len(data) != count:
         raise ValueError(f"{len(data)} vectors for {count} texts")
     places = [each.get("index", at) for at, each in enumerate(data)]
     if sorted(places, key=str) != sorted(range(count), key=str):
-        raise ValueError(f"the `index` of its vectors must be 0 to {count - 1}, each once; got {places}"[:_SHOWN])
+        raise ValueError(
+            f"the `index` of its vectors must be 0 to {count - 1}, each once; got {places}"[:_SHOWN]
+        )
     return [data[places.index(at)]["embedding"] for at in range(count)]

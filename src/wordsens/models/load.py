@@ -23,7 +23,14 @@ from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel,
 from wordsens.text import pretrained
 from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
 from wordsens.text.model_files import model_folder
-from wordsens.text.pretrained import OWN_CODE, Access, encoder_kind, find_model, quiet_transformers, read_object
+from wordsens.text.pretrained import (
+    OWN_CODE,
+    Access,
+    encoder_kind,
+    find_model,
+    quiet_transformers,
+    read_object,
+)
 
 _KINDS = (
     "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
@@ -72,9 +79,13 @@ def as_model(
     if pool is not None:
         require_choice("pool", pool, POOL_NAMES)
     if isinstance(model, str | Path):
-        built = _named(str(model), pool, revision, require_device(device), batch_size, local_files_only)
+        built = _named(
+            str(model), pool, revision, require_device(device), batch_size, local_files_only
+        )
     elif revision is not None:
-        raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object")
+        raise InputError(
+            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object"
+        )
     elif pool in (None, OWN) and (
         is_sentence_transformer(model) or is_instance(model, "sentence_transformers", _SPARSE)
     ):
@@ -82,7 +93,9 @@ def as_model(
     elif is_loaded_model(model):
         built = _transformer(load_parts(model), pool, batch_size)
     elif pool is not None:
-        raise InputError(f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}")
+        raise InputError(
+            f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}"
+        )
     else:
         built = _other(model, batch_size)
     return built if prompt_name is None else built.prompted(prompt_name)
@@ -112,7 +125,11 @@ def as_pair_model(
         return model
     if isinstance(model, str | Path):
         loaded = _pair_encoder(str(model), revision, require_device(device), local_files_only)
-        kind = MultiVectorModel if is_instance(loaded, "sentence_transformers", _MULTI_VECTOR) else CrossEncoderModel
+        kind = (
+            MultiVectorModel
+            if is_instance(loaded, "sentence_transformers", _MULTI_VECTOR)
+            else CrossEncoderModel
+        )
         return kind(loaded, name=str(model), batch_size=batch_size)
     if is_instance(model, "sentence_transformers", _MULTI_VECTOR):
         return MultiVectorModel(model, name=_name_of(model), batch_size=batch_size)
@@ -142,15 +159,26 @@ def is_pair_model(model: Any, revision: str | None = None) -> bool:
 def load(model: Any, **options: Any) -> Model | PairModel:
     """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no pool or prompt."""
     if is_pair_model(model, options.get("revision")):
-        wrong = next((name for name in ("pool", "prompt_name") if options.get(name) is not None), None)
+        wrong = next(
+            (name for name in ("pool", "prompt_name") if options.get(name) is not None), None
+        )
         if wrong is not None:
-            raise InputError(f"`{wrong}` (={options[wrong]!r}) is of a model of texts, and {model} scores pairs")
-        return as_pair_model(model, **{key: value for key, value in options.items() if value is not None})
+            raise InputError(
+                f"`{wrong}` (={options[wrong]!r}) is of a model of texts, and {model} scores pairs"
+            )
+        return as_pair_model(
+            model, **{key: value for key, value in options.items() if value is not None}
+        )
     return as_model(model, **{key: value for key, value in options.items() if value is not None})
 
 
 def _named(
-    name: str, pool: str | None, revision: str | None, device: str, batch_size: int, local_files_only: bool
+    name: str,
+    pool: str | None,
+    revision: str | None,
+    device: str,
+    batch_size: int,
+    local_files_only: bool,
 ) -> Model:
     if "://" in name:
         raise InputError(
@@ -158,20 +186,33 @@ def _named(
             "--endpoint"
         )
     if ":" in name and not named_path("model", name).exists():
-        raise InputError(f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode")
+        raise InputError(
+            f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode"
+        )
     _require_vectors(name, pool, revision)
-    access, folder = Access(local_files_only=local_files_only, revision=revision), _folder(name, revision)
+    access, folder = (
+        Access(local_files_only=local_files_only, revision=revision),
+        _folder(name, revision),
+    )
     try:
         if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
-            raise InputError(f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows")
+            raise InputError(
+                f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows"
+            )
         built = _transformer(load_parts(name, device=device, access=access), pool, batch_size)
     except InputError as refused:
         folder = _folder(name, revision)
         library = folder is not None and (folder / _MODULES_FILE).is_file()
-        if not library or pool not in (None, OWN) or importlib.util.find_spec("sentence_transformers") is None:
+        if (
+            not library
+            or pool not in (None, OWN)
+            or importlib.util.find_spec("sentence_transformers") is None
+        ):
             raise
         try:
-            loaded = pretrained.sentence_transformer(name, name, True, Access(revision=revision), device)
+            loaded = pretrained.sentence_transformer(
+                name, name, True, Access(revision=revision), device
+            )
         except InputError:
             raise refused from None
         return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
@@ -229,7 +270,9 @@ def _other(model: Any, batch_size: int) -> Model:
     if isinstance(model, Endpoint):
         return endpoint_model(model, batch_size=batch_size)
     if is_pair_model(model):
-        raise InputError(f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model")
+        raise InputError(
+            f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"
+        )
     encode = getattr(model, "encode", None)
     function = encode if callable(encode) else model
     if callable(function) and not _is_half_a_pair(model):
@@ -242,7 +285,9 @@ def _other(model: Any, batch_size: int) -> Model:
 def _is_half_a_pair(model: Any) -> bool:
     """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
     return (
-        isinstance(model, type) or hasattr(model, "get_vocab") or is_instance(model, "transformers", "PreTrainedModel")
+        isinstance(model, type)
+        or hasattr(model, "get_vocab")
+        or is_instance(model, "transformers", "PreTrainedModel")
     )
 
 
@@ -264,7 +309,9 @@ def _pair_encoder(name: str, revision: str | None, device: str, local_files_only
     folder = _folder(name, revision)
     kind = _MULTI_VECTOR if folder is not None and encoder_kind(folder) == _MULTI_VECTOR else _CROSS
     if not hasattr(sentence_transformers, kind):
-        raise InputError(f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or later")
+        raise InputError(
+            f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or later"
+        )
     try:
         with quiet_transformers():
             model = getattr(sentence_transformers, kind)(
@@ -272,13 +319,20 @@ def _pair_encoder(name: str, revision: str | None, device: str, local_files_only
             )
     except Exception as error:  # the library raises what its modules raise
         # The library's messages of a module and of a model differ.
-        own_code = any(words in str(error) for words in ("trust_remote_code", "custom code", "third-party code"))
-        remedy = OWN_CODE.partition("; on the command line")[0]  # which has no models of pairs but by their names
+        own_code = any(
+            words in str(error)
+            for words in ("trust_remote_code", "custom code", "third-party code")
+        )
+        remedy = OWN_CODE.partition("; on the command line")[
+            0
+        ]  # which has no models of pairs but by their names
         reason = f" without code of its own, {remedy}" if own_code else f": {first_line(error)}"
         raise InputError(f"no {kind} {name!r}: it cannot be loaded{reason}") from error
     # Of any other model the library makes a classifier with random weights.
     if not is_pair_model(name, revision):
-        raise InputError(f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts")
+        raise InputError(
+            f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts"
+        )
     return model
 
 

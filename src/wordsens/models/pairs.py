@@ -73,7 +73,9 @@ class PairModel(ABC):
 
     def features(self) -> TransformerFeatures:
         """The map whose features are the model's logits; InputError for a black box."""
-        raise InputError(f"where gradients are needed {self.name} cannot be used: it only gives scores")
+        raise InputError(
+            f"where gradients are needed {self.name} cannot be used: it only gives scores"
+        )
 
 
 class FunctionPairModel(PairModel):
@@ -85,7 +87,9 @@ class FunctionPairModel(PairModel):
         batch_size: pairs at a time.
     """
 
-    def __init__(self, function: Callable[[list[str], list[str]], Any], *, name: str, batch_size: int = 32):
+    def __init__(
+        self, function: Callable[[list[str], list[str]], Any], *, name: str, batch_size: int = 32
+    ):
         self.name = name
         self._function, self._batch_size = function, batch_size
         self._answers = Answers(name)
@@ -93,13 +97,22 @@ class FunctionPairModel(PairModel):
     def score(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, " m"]:
         one, two = require_texts(first), require_texts(second)
         if len(one) != len(two):
-            raise InputError(f"`second` has {len(two)} texts and `first` {len(one)}; a pair needs one of each")
+            raise InputError(
+                f"`second` has {len(two)} texts and `first` {len(one)}; a pair needs one of each"
+            )
         size = self._batch_size
-        batches = [(one[start : start + size], two[start : start + size]) for start in range(0, len(one), size)]
-        return torch.cat([self._answers.scores(batch[0], self._called(*batch)) for batch in batches])
+        batches = [
+            (one[start : start + size], two[start : start + size])
+            for start in range(0, len(one), size)
+        ]
+        return torch.cat(
+            [self._answers.scores(batch[0], self._called(*batch)) for batch in batches]
+        )
 
     def _called(self, first: list[str], second: list[str]) -> Any:
-        called = f"it was called with two lists of texts, the first pair {first[0]!r} and {second[0]!r}"
+        called = (
+            f"it was called with two lists of texts, the first pair {first[0]!r} and {second[0]!r}"
+        )
         with running(f"{self.name} failed on {len(first)} pairs", remedy=called):
             return self._function(first, second)
 
@@ -119,7 +132,9 @@ class MultiVectorModel(FunctionPairModel):
         self._model = model
 
     def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
-        query, document = (self._read_span(text, task) for text, task in ((first, "query"), (second, "document")))
+        query, document = (
+            self._read_span(text, task) for text, task in ((first, "query"), (second, "document"))
+        )
         return query, document
 
     def _read_span(self, text: str, task: str) -> Span:
@@ -136,12 +151,15 @@ class MultiVectorModel(FunctionPairModel):
         for texts, task in ((first, "query"), (second, "document")):
             reader, prompt = reading_module(self._model, task), self._model.prompts.get(task) or ""
             limit, model = most_tokens(reader, task), getattr(reader, "auto_model", None)
-            require_rows_of(texts, reader.tokenizer, model, self.name, most_tokens=limit, prompt=prompt)
+            require_rows_of(
+                texts, reader.tokenizer, model, self.name, most_tokens=limit, prompt=prompt
+            )
         training = self._model.training
         options = {"batch_size": self._batch_size, "show_progress_bar": False}
         try:
             return self._model.similarity_pairwise(
-                self._model.encode_query(first, **options), self._model.encode_document(second, **options)
+                self._model.encode_query(first, **options),
+                self._model.encode_document(second, **options),
             )
         finally:
             self._model.train(training)
@@ -161,7 +179,9 @@ class CrossEncoderModel(FunctionPairModel):
 
     def __init__(self, model: Any, *, name: str, batch_size: int = 32):
         if model.num_labels != 1:
-            raise InputError(f"{name} gives {model.num_labels} scores a pair; use a CrossEncoder with one label")
+            raise InputError(
+                f"{name} gives {model.num_labels} scores a pair; use a CrossEncoder with one label"
+            )
         super().__init__(self._predicted, name=name, batch_size=batch_size)
         self._model = model
 
@@ -178,17 +198,29 @@ class CrossEncoderModel(FunctionPairModel):
         if length is None or not tokenizer.is_fast:
             return super().read_spans(first, second)
         encoded = tokenizer(
-            first, second, truncation=True, max_length=length, return_offsets_mapping=True, verbose=False
+            first,
+            second,
+            truncation=True,
+            max_length=length,
+            return_offsets_mapping=True,
+            verbose=False,
         )
         sides = encoded.sequence_ids(0)
         whole = tokenizer(first, second, verbose=False)["input_ids"]
         if len(whole) <= len(sides):
             return super().read_spans(first, second)
         places = [
-            [offsets for offsets, side in zip(encoded["offset_mapping"], sides, strict=True) if side == each]
+            [
+                offsets
+                for offsets, side in zip(encoded["offset_mapping"], sides, strict=True)
+                if side == each
+            ]
             for each in (0, 1)
         ]
-        read = [(min(start for start, _ in own), max(stop for _, stop in own)) if own else (0, 0) for own in places]
+        read = [
+            (min(start for start, _ in own), max(stop for _, stop in own)) if own else (0, 0)
+            for own in places
+        ]
         return read[0], read[1]
 
     def features(self) -> TransformerFeatures:
@@ -197,21 +229,33 @@ class CrossEncoderModel(FunctionPairModel):
         Raises:
             InputError: an architecture that is not known, or logits that are not those of `predict`.
         """
-        phi = TransformerFeatures.from_pretrained((self._model.model, self._model.tokenizer), output="logits")
+        phi = TransformerFeatures.from_pretrained(
+            (self._model.model, self._model.tokenizer), output="logits"
+        )
         one, two = PROBES[0], PROBES[2]
         ours = float(phi(phi.embed_pair(one, two)))
-        theirs = float(self._model.predict([(one, two)], activation_fn=nn.Identity(), show_progress_bar=False)[0])
+        theirs = float(
+            self._model.predict([(one, two)], activation_fn=nn.Identity(), show_progress_bar=False)[
+                0
+            ]
+        )
         if abs(ours - theirs) > _TOLERANCE * (1 + abs(theirs)):
-            raise InputError(f"where gradients are needed {self.name} cannot be used: its own score is not its logit")
+            raise InputError(
+                f"where gradients are needed {self.name} cannot be used: its own score is not its logit"
+            )
         return phi
 
     def _predicted(self, first: list[str], second: list[str]) -> Any:
         model, limit = self._model, self._model.max_seq_length
-        require_rows_of([*first, *second], model.tokenizer, model.model, self.name, most_tokens=limit)
+        require_rows_of(
+            [*first, *second], model.tokenizer, model.model, self.name, most_tokens=limit
+        )
         training = self._model.training
         try:
             return self._model.predict(
-                list(zip(first, second, strict=True)), batch_size=self._batch_size, show_progress_bar=False
+                list(zip(first, second, strict=True)),
+                batch_size=self._batch_size,
+                show_progress_bar=False,
             )
         finally:
             self._model.train(training)

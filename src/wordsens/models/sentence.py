@@ -48,7 +48,9 @@ class SentenceTransformerModel(Model):
         prompt_name: of the prompt before every text; None: the model's default.
     """
 
-    def __init__(self, model: Any, *, name: str, batch_size: int = 32, prompt_name: str | None = None):
+    def __init__(
+        self, model: Any, *, name: str, batch_size: int = 32, prompt_name: str | None = None
+    ):
         self.name = name
         self._model, self._batch_size, self._prompt_name = model, batch_size, prompt_name
         self._answers = Answers(name)
@@ -62,9 +64,15 @@ class SentenceTransformerModel(Model):
         listed = require_texts(texts)
         self._require_rows(listed)
         training = self._model.training
-        encode = self._model.encode if self._task is None else getattr(self._model, f"encode_{self._task}")
+        encode = (
+            self._model.encode
+            if self._task is None
+            else getattr(self._model, f"encode_{self._task}")
+        )
         # A task finds its own prompt.
-        named = {} if self._prompt_name in (None, self._task) else {"prompt_name": self._prompt_name}
+        named = (
+            {} if self._prompt_name in (None, self._task) else {"prompt_name": self._prompt_name}
+        )
         try:
             with running(f"{self.name} failed on {len(listed)} texts"):
                 rows = encode(listed, batch_size=self._batch_size, show_progress_bar=False, **named)
@@ -90,8 +98,12 @@ class SentenceTransformerModel(Model):
         prompts = self._model.prompts
         if name not in prompts and TASKS.get(name) != name:
             known = ", ".join(map(repr, prompts)) or "none"
-            raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self.name}; it has {known}")
-        return SentenceTransformerModel(self._model, name=self.name, batch_size=self._batch_size, prompt_name=name)
+            raise InputError(
+                f"`prompt_name` (={name!r}) is no prompt of {self.name}; it has {known}"
+            )
+        return SentenceTransformerModel(
+            self._model, name=self.name, batch_size=self._batch_size, prompt_name=name
+        )
 
     @property
     def can_differentiate(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -115,7 +127,9 @@ class SentenceTransformerModel(Model):
         content = content_digest(self._model)
         if content is None:
             return UNKNOWN
-        length, truncated = (getattr(self._model, name, None) for name in ("max_seq_length", "truncate_dim"))
+        length, truncated = (
+            getattr(self._model, name, None) for name in ("max_seq_length", "truncate_dim")
+        )
         return joined_digest(content, self._prompt, self._task, length, truncated, self.similarity)
 
     @property
@@ -126,14 +140,18 @@ class SentenceTransformerModel(Model):
     def _prompt(self) -> str:
         prompts, name = self._model.prompts, self._prompt_name
         if name == "document":
-            name = next((each for each in ("document", "passage", "corpus") if each in prompts), None)
+            name = next(
+                (each for each in ("document", "passage", "corpus") if each in prompts), None
+            )
         return prompts.get(name if name in prompts else self._model.default_prompt_name) or ""
 
     def _require_rows(self, texts: Sequence[str]) -> None:
         """InputError for a text with a token that was added to the tokenizer alone, for which the model has no row."""
         reader = reading_module(self._model, self._task)
         limit, model = most_tokens(reader, self._task), getattr(reader, "auto_model", None)
-        require_rows_of(texts, self._tokenizer, model, self.name, most_tokens=limit, prompt=self._prompt)
+        require_rows_of(
+            texts, self._tokenizer, model, self.name, most_tokens=limit, prompt=self._prompt
+        )
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:
@@ -145,7 +163,9 @@ class SentenceTransformerModel(Model):
             apart = float((phi.encode(texts) - self.encode(texts)).abs().max())
         except InputError as refused:
             return refused
-        tolerance = _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
+        tolerance = (
+            _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
+        )
         if apart > tolerance:
             return InputError(
                 f"its own encode differs from its modules' results by {apart:.2g} (tolerance {tolerance:g})"
@@ -155,7 +175,9 @@ class SentenceTransformerModel(Model):
 
 def _readable(phi: TransformerFeatures) -> list[str]:
     """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
-    words = list(whole_word_tokens(phi.reading().tokenizer, rows=embedding_rows(phi.stack.base)).values())
+    words = list(
+        whole_word_tokens(phi.reading().tokenizer, rows=embedding_rows(phi.stack.base)).values()
+    )
     spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
     return [" ".join(spread[:2]), " ".join(spread)]
 
@@ -195,7 +217,9 @@ class TransformerModel(Model):
         return None
 
     def prompted(self, name: str) -> "TransformerModel":
-        return TransformerModel(self._phi.prompted(name), name=self.name, batch_size=self._batch_size)
+        return TransformerModel(
+            self._phi.prompted(name), name=self.name, batch_size=self._batch_size
+        )
 
     @property
     def layers(self) -> int | None:
@@ -231,7 +255,15 @@ class PlainTransformer(Model):
         batch_size: texts of equally many tokens that run together, at most.
     """
 
-    def __init__(self, loaded: LoadedModel, pool: str, *, name: str, refused: InputError, batch_size: int = 32):
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        pool: str,
+        *,
+        name: str,
+        refused: InputError,
+        batch_size: int = 32,
+    ):
         self.name = name
         self._model = encoder_part(getattr(loaded.model, "base_model", loaded.model)).eval()
         self._tokenizer, self._pool, self._batch_size = loaded.tokenizer, pool, batch_size
@@ -240,21 +272,34 @@ class PlainTransformer(Model):
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
-        cut = {"truncation": self._context is not None, "max_length": self._context, "verbose": False}
+        cut = {
+            "truncation": self._context is not None,
+            "max_length": self._context,
+            "verbose": False,
+        }
         ids = [self._tokenizer(text, **cut)["input_ids"] for text in listed]
         lost = next((text for text, each in zip(listed, ids, strict=True) if not len(each)), None)
         if lost is not None:
             raise InputError(f"{self.name} has no token for the text {lost[:40]!r}; leave it out")
         for text, each in zip(listed, ids, strict=True):
-            require_rows(each, embedding_rows(self._model), self._tokenizer, f"the text {text[:40]!r} in {self.name}")
+            require_rows(
+                each,
+                embedding_rows(self._model),
+                self._tokenizer,
+                f"the text {text[:40]!r} in {self.name}",
+            )
         device = next((tensor.device for tensor in self._model.parameters()), torch.device("cpu"))
         with running(f"{self.name} failed on {len(listed)} texts"):
-            rows = by_length(ids, self._batch_size, lambda batch: self._pooled(batch.to(device))[None])[0]
+            rows = by_length(
+                ids, self._batch_size, lambda batch: self._pooled(batch.to(device))[None]
+            )[0]
         return self._answers.rows(listed, rows)
 
     def _pooled(self, ids: Tensor) -> Float[Tensor, "b d"]:
         output = call(self._model, ids, attention_mask=torch.ones_like(ids))
-        states = output if isinstance(output, Tensor) else getattr(output, "last_hidden_state", None)
+        states = (
+            output if isinstance(output, Tensor) else getattr(output, "last_hidden_state", None)
+        )
         return POOLS[self._pool]((output[0] if states is None else states).float())
 
     def read_span(self, text: str) -> Span:
@@ -264,7 +309,11 @@ class PlainTransformer(Model):
         content = content_digest(self._model)
         if content is None:
             return UNKNOWN
-        return joined_digest(content, tokenizer_settings(self._tokenizer), [self._context, self._pool])
+        return joined_digest(
+            content, tokenizer_settings(self._tokenizer), [self._context, self._pool]
+        )
 
     def features(self) -> TransformerFeatures:
-        raise InputError(f"where gradients are needed {self.name} cannot be used: {self._refused}") from self._refused
+        raise InputError(
+            f"where gradients are needed {self.name} cannot be used: {self._refused}"
+        ) from self._refused

@@ -15,8 +15,12 @@ except ImportError as error:
 _MOST_TOKENS = 40
 """Longer texts have no names at their rows: the letters would touch."""
 
-_WEIGHTS = LinearSegmentedColormap.from_list("weights", ["#ffffff", "#56B4E9", "#0072B2", "#00304d"])
-_DIFFERENCE = LinearSegmentedColormap.from_list("difference", ["#0072B2", "#8fc1de", "#ffffff", "#eeae7a", "#D55E00"])
+_WEIGHTS = LinearSegmentedColormap.from_list(
+    "weights", ["#ffffff", "#56B4E9", "#0072B2", "#00304d"]
+)
+_DIFFERENCE = LinearSegmentedColormap.from_list(
+    "difference", ["#0072B2", "#8fc1de", "#ffffff", "#eeae7a", "#D55E00"]
+)
 
 
 @styled
@@ -38,16 +42,25 @@ def attention(pair: AttentionPair, *, style: StyleFile = None) -> Figure:
         panel.imshow(weights.numpy(), cmap=_WEIGHTS, vmin=0, vmax=top)
         for panel, weights in zip(axes[:2], pair.weights, strict=True)
     ]
-    for panel, tokens, text in zip(axes[:2], pair.tokens, ("first text", "second text"), strict=True):
+    for panel, tokens, text in zip(
+        axes[:2], pair.tokens, ("first text", "second text"), strict=True
+    ):
         _label(panel, tokens, pair.changed)
         panel.set_title(text)
-    figure.caption = "Row by row: how much each word takes from each word. Bold: where the texts differ."
+    figure.caption = (
+        "Row by row: how much each word takes from each word. Bold: where the texts differ."
+    )
     below = {"location": "bottom", "aspect": 30, "shrink": 0.8}
-    figure.colorbar(images[0], ax=list(axes[:2]), label="attention of the row's token to the column's", **below)
+    figure.colorbar(
+        images[0], ax=list(axes[:2]), label="attention of the row's token to the column's", **below
+    )
     if difference is not None:
         most = float(difference.abs().max()) or 1.0
         shown = axes[2].imshow(difference.numpy(), cmap=_DIFFERENCE, vmin=-most, vmax=most)
-        names = tuple(one if one == other else f"{one}/{other}" for one, other in zip(*pair.tokens, strict=True))
+        names = tuple(
+            one if one == other else f"{one}/{other}"
+            for one, other in zip(*pair.tokens, strict=True)
+        )
         _label(axes[2], names, pair.changed)
         axes[2].set_title("second less first")
         figure.colorbar(shown, ax=axes[2], label="difference", **{**below, "aspect": 15})
@@ -62,12 +75,23 @@ def prompts(pair: PromptPair, *, style: StyleFile = None) -> Figure:
 
     `style` is a .mplstyle file in place of ours, or a name that matplotlib knows.
     """
-    figure = StyledFigure(figsize=(max(COLUMN_INCHES, 0.8 + 0.8 * len(pair.answers)), 2.3), layout="constrained")
+    figure = StyledFigure(
+        figsize=(max(COLUMN_INCHES, 0.8 + 0.8 * len(pair.answers)), 2.3), layout="constrained"
+    )
     axes = figure.subplots()
     axes.grid(False, axis="x")
     places = range(len(pair.answers))
-    for shift, row, colour, name in ((-0.2, 0, "#0072B2", "first prompt"), (0.2, 1, "#D55E00", "second prompt")):
-        axes.bar([at + shift for at in places], pair.probabilities[row].tolist(), 0.38, color=colour, label=name)
+    for shift, row, colour, name in (
+        (-0.2, 0, "#0072B2", "first prompt"),
+        (0.2, 1, "#D55E00", "second prompt"),
+    ):
+        axes.bar(
+            [at + shift for at in places],
+            pair.probabilities[row].tolist(),
+            0.38,
+            color=colour,
+            label=name,
+        )
     top = float(pair.probabilities.max())
     for at, (change, highest) in enumerate(
         zip(pair.change.tolist(), pair.probabilities.max(dim=0).values, strict=True)

@@ -133,7 +133,15 @@ def grid(
         for place, (name, points) in enumerate(one.curves.items()):
             joined = name not in one.scattered
             aside = joined * apart * (place - (len(one.curves) - 1) / 2)
-            marks(panel, points, styles[name], name, joined=joined, positive=logarithmic[1], aside=aside)
+            marks(
+                panel,
+                points,
+                styles[name],
+                name,
+                joined=joined,
+                positive=logarithmic[1],
+                aside=aside,
+            )
         for name, band in one.bands.items():
             places, low, high = zip(*band, strict=True)
             panel.fill_between(places, low, high, color=styles[name][0], alpha=0.2, linewidth=0)
@@ -161,7 +169,13 @@ def _log_limits(drawn: Sequence[Panel]) -> tuple[float, float]:
     """Of y: every bar and band, above 0, with a little to spare."""
     values = [v for one in drawn for points in one.curves.values() for _, v in points]
     ends = [end for value in values for end in bar_ends(value, positive=True)]
-    ends += [end for one in drawn for band in one.bands.values() for _, low, high in band for end in (low, high)]
+    ends += [
+        end
+        for one in drawn
+        for band in one.bands.values()
+        for _, low, high in band
+        for end in (low, high)
+    ]
     ends += [y for one in drawn for points in one.guides.values() for _, y in points]
     positive = [end for end in ends if end > 0] or [0.1, 1.0]
     return min(positive) / 1.1, max(positive) * 1.1
@@ -169,14 +183,23 @@ def _log_limits(drawn: Sequence[Panel]) -> tuple[float, float]:
 
 def points_of(records: Sequence[Record], x: Column, y: Column = "value") -> Points:
     """The mean of y over the draws at each x, sorted; places where no record has y are left out."""
-    groups = {at: estimate(group, y) for (at,), group in grouped(records, lambda one: value_of(one, x)).items()}
-    return sorted(((at, value) for at, value in groups.items() if value is not None), key=lambda point: point[0])
+    groups = {
+        at: estimate(group, y)
+        for (at,), group in grouped(records, lambda one: value_of(one, x)).items()
+    }
+    return sorted(
+        ((at, value) for at, value in groups.items() if value is not None),
+        key=lambda point: point[0],
+    )
 
 
-def curves_of(records: Sequence[Record], name: Column, x: Column, y: Column = "value") -> dict[str, Points]:
+def curves_of(
+    records: Sequence[Record], name: Column, x: Column, y: Column = "value"
+) -> dict[str, Points]:
     """`points_of` by the name of their series."""
     curves = {
-        key: points_of(group, x, y) for (key,), group in grouped(records, lambda one: value_of(one, name)).items()
+        key: points_of(group, x, y)
+        for (key,), group in grouped(records, lambda one: value_of(one, name)).items()
     }
     return {key: points for key, points in curves.items() if points}
 
@@ -184,11 +207,15 @@ def curves_of(records: Sequence[Record], name: Column, x: Column, y: Column = "v
 LEGEND_SIGN_INCHES, LETTER_INCHES = 0.75, 0.049
 
 
-def exponent_text(fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2) -> str:
+def exponent_text(
+    fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2
+) -> str:
     """The exponent with its 95 % interval: the one that is given, or Student's of the fit."""
     if fit is None:
         return ""
-    exponent, low, high = (f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval)))
+    exponent, low, high = (
+        f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval))
+    )
     return f"{exponent} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
@@ -224,7 +251,12 @@ def along(
         )
     places = list(dict.fromkeys(point.x for one in series for point in one.points))
     numbers = all(isinstance(place, int | float) for place in places)
-    logarithmic = logarithmic and numbers and min(places) > 0 and all(one.points[0].mean > 0 for one in series)
+    logarithmic = (
+        logarithmic
+        and numbers
+        and min(places) > 0
+        and all(one.points[0].mean > 0 for one in series)
+    )
     labels = [_axis_label(one, fitted=logarithmic) for one in series]
     width = max(COLUMN_INCHES, LEGEND_SIGN_INCHES + LETTER_INCHES * max(map(len, labels)))
     figure = StyledFigure(figsize=(width, 2.3 + 0.14 * len(series)), layout="constrained")
@@ -235,7 +267,9 @@ def along(
         estimates = [
             (
                 point.x if numbers else places.index(point.x),
-                Estimate(point.mean, point.standard_deviation / math.sqrt(point.count), point.count),
+                Estimate(
+                    point.mean, point.standard_deviation / math.sqrt(point.count), point.count
+                ),
             )
             for point in one.points
         ]
@@ -263,4 +297,8 @@ def _axis_label(series: AxisSeries, *, fitted: bool) -> str:
         if value is not None
     ]
     label = ", ".join(shown) or "all records"
-    return f"{label}: exponent {exponent_text(series.fit, series.interval, 3)}" if fitted and series.fit else label
+    return (
+        f"{label}: exponent {exponent_text(series.fit, series.interval, 3)}"
+        if fitted and series.fit
+        else label
+    )

@@ -53,7 +53,9 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
         return own[type(result)](result, style=style)
     table = result.result_table()
     if table.ranked is None:
-        raise InputError(f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()")
+        raise InputError(
+            f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()"
+        )
     names: Any = table.columns[table.names or next(iter(table.columns))]
     upper = None if table.upper is None else table.columns[table.upper]
     return words(
@@ -72,18 +74,37 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
     measured = result.measured
-    filled: dict[str, Any] = {"label": "near-duplicates (same meaning)", "color": STYLES[0][0], "alpha": 0.5}
-    outlined: dict[str, Any] = {"label": "opposites", "color": STYLES[1][0], "histtype": "step", "linewidth": 1.5}
+    filled: dict[str, Any] = {
+        "label": "near-duplicates (same meaning)",
+        "color": STYLES[0][0],
+        "alpha": 0.5,
+    }
+    outlined: dict[str, Any] = {
+        "label": "opposites",
+        "color": STYLES[1][0],
+        "histtype": "step",
+        "linewidth": 1.5,
+    }
     low = float(np.quantile(measured.values, 0.01))
     edges = np.linspace(low, max(measured.values), 31)
     for members, look in ((measured.near, filled), (measured.opposite, outlined)):
         values = measured.values[members]
-        axes.hist(np.maximum(values, low), edges, weights=np.full(len(values), 1 / len(values)), **look)
-    axes.axvline(result.threshold, color=GUIDE, linestyle=":", linewidth=1.2, label=f"threshold {result.threshold:.3f}")
+        axes.hist(
+            np.maximum(values, low), edges, weights=np.full(len(values), 1 / len(values)), **look
+        )
+    axes.axvline(
+        result.threshold,
+        color=GUIDE,
+        linestyle=":",
+        linewidth=1.2,
+        label=f"threshold {result.threshold:.3f}",
+    )
     axes.set_xlabel("cosine of the two texts" if measured.cosines else "score of the two texts")
     axes.set_ylabel("share of the pairs")
     legend_below(figure, [axes])
-    figure.caption = "Right of the threshold two texts count as the same: the opposites there are false hits."
+    figure.caption = (
+        "Right of the threshold two texts count as the same: the opposites there are false hits."
+    )
     return figure
 
 
@@ -100,9 +121,13 @@ def budgets(result: Calibration, *, style: StyleFile = None) -> Figure:
         colour = STYLES[guard][0]
         axes.plot(limits, recall, drawstyle="steps-post", color=colour, label=label)
         axes.fill_between(limits, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
-    axes.axvline(result.budget, color=GUIDE, linestyle=":", linewidth=1.2, label=f"budget {result.budget:g}")
+    axes.axvline(
+        result.budget, color=GUIDE, linestyle=":", linewidth=1.2, label=f"budget {result.budget:g}"
+    )
     log_axes(axes, [limits[0], limits[-1]])
-    axes.set_xlabel(f"upper limit of the share of opposites that pass ({result.confidence:g} confidence)")
+    axes.set_xlabel(
+        f"upper limit of the share of opposites that pass ({result.confidence:g} confidence)"
+    )
     axes.set_ylabel("share of near-duplicates kept")
     axes.set_ylim(0, 1)
     legend_below(figure, [axes])
@@ -131,7 +156,9 @@ def words(
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
     """
     if not names or len(names) != len(values):
-        raise InputError(f"`values` has {len(values)} entries for {len(names)} names; give one a name, at least one")
+        raise InputError(
+            f"`values` has {len(values)} entries for {len(names)} names; give one a name, at least one"
+        )
     few = len(names) <= _MOST_NAMES // 3
     width = COLUMN_INCHES if few else PAGE_INCHES
     figure = StyledFigure(figsize=(width, 2.2), layout="constrained")
@@ -162,7 +189,9 @@ def frontier(result: OneWordFrontier, *, style: StyleFile = None) -> Figure:
     """The least error attained under each limit on gamma, with the theorems' (2 - gamma)²."""
     figure = StyledFigure(figsize=(COLUMN_INCHES, 2.2), layout="constrained")
     axes = figure.subplots()
-    axes.plot(result.gammas.tolist(), result.errors.tolist(), marker="o", label="least error attained")
+    axes.plot(
+        result.gammas.tolist(), result.errors.tolist(), marker="o", label="least error attained"
+    )
     theorem_curve(axes)
     axes.set_xlabel(r"limit on $\gamma$")
     axes.set_ylabel("error on the changed text")
@@ -175,7 +204,9 @@ def frontier(result: OneWordFrontier, *, style: StyleFile = None) -> Figure:
 def theorem_curve(panel: Axes) -> None:
     gammas = [2 * step / 100 for step in range(101)]
     curve = [(2 - gamma) ** 2 for gamma in gammas]
-    panel.plot(gammas, curve, color=THEOREM_COLOUR, linewidth=1.2, zorder=2, label=r"$(2-\gamma)^2$")
+    panel.plot(
+        gammas, curve, color=THEOREM_COLOUR, linewidth=1.2, zorder=2, label=r"$(2-\gamma)^2$"
+    )
 
 
 _MEASURES = {
@@ -191,15 +222,27 @@ def audit_figures(records: Sequence[Record]) -> dict[str, Any]:
     measures = [name for name in _MEASURES if any(getattr(word, name) > 0 for _, word in words)]
     if not measures:
         return {}
-    figure, axes = panels([f"A word is {_MEASURES[name]}" for name in measures], entries=len(KINDS), share_y=False)
+    figure, axes = panels(
+        [f"A word is {_MEASURES[name]}" for name in measures], entries=len(KINDS), share_y=False
+    )
     for panel, name in zip(axes, measures, strict=True):
         for kind, (colour, marker, _) in styles_of(KINDS).items():
-            group = [(n, word) for n, word in words if kind_of(word.word) == kind and getattr(word, name) > 0]
+            group = [
+                (n, word)
+                for n, word in words
+                if kind_of(word.word) == kind and getattr(word, name) > 0
+            ]
             if group:
                 places = [n for n, _ in group], [getattr(word, name) for _, word in group]
-                drawn = panel.scatter(*places, s=9, color=colour, marker=marker, alpha=0.7, linewidths=0, label=kind)
+                drawn = panel.scatter(
+                    *places, s=9, color=colour, marker=marker, alpha=0.7, linewidths=0, label=kind
+                )
                 swapped = [f" for “{word.swapped_for}”" * (name == "swap") for _, word in group]
-                tell(panel, drawn, [f"“{word.word}”{to}" for (_, word), to in zip(group, swapped, strict=True)])
+                tell(
+                    panel,
+                    drawn,
+                    [f"“{word.word}”{to}" for (_, word), to in zip(group, swapped, strict=True)],
+                )
         values = [getattr(word, name) for _, word in words if getattr(word, name) > 0]
         log_axes(panel, [n for n, _ in words], (min(values) / 1.2, max(values) * 1.2))
         panel.set_xlabel("tokens in the text")

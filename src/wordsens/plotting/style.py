@@ -177,7 +177,9 @@ def marks(
     colour, marker, hollow = style
     places, means = [x for x, _ in points], [value.mean for _, value in points]
     ends = [bar_ends(value, positive=positive) for _, value in points]
-    low, high = ([abs(mean - end[side]) for mean, end in zip(means, ends, strict=True)] for side in (0, 1))
+    low, high = (
+        [abs(mean - end[side]) for mean, end in zip(means, ends, strict=True)] for side in (0, 1)
+    )
     bars = axes.errorbar(
         places,
         means,
@@ -191,11 +193,14 @@ def marks(
     )
     line, caps, reaches = bars.lines
     for artist in (line, *caps, *reaches):
-        artist.set_transform(axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans))
+        artist.set_transform(
+            axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+        )
     said = notes or [draws_text(value.draws) for _, value in points]
     name = label.partition(": exponent")[0]
     titles = [
-        f"{name}: {value.mean:.3g}" + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
+        f"{name}: {value.mean:.3g}"
+        + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
         for (x, value), note in zip(points, said, strict=True)
     ]
     tell(axes, line, titles)
@@ -212,10 +217,14 @@ def tell(axes: Axes, line: Any, titles: Sequence[str]) -> None:
 
 def guide(axes: Axes, points: Sequence[tuple[float, float]], label: str) -> None:
     """Draw a dotted line of theory, of as many points as it takes to be right on any axes."""
-    axes.plot(*zip(*points, strict=True), color=GUIDE, linestyle=":", linewidth=1.2, zorder=1, label=label)
+    axes.plot(
+        *zip(*points, strict=True), color=GUIDE, linestyle=":", linewidth=1.2, zorder=1, label=label
+    )
 
 
-def log_axes(axes: Axes, places: Sequence[float] = (), limits: tuple[float, float] | None = None) -> None:
+def log_axes(
+    axes: Axes, places: Sequence[float] = (), limits: tuple[float, float] | None = None
+) -> None:
     """Make both axes logarithmic, or only that of x without limits, with plain numbers where they do not touch.
 
     Args:
@@ -229,7 +238,9 @@ def log_axes(axes: Axes, places: Sequence[float] = (), limits: tuple[float, floa
         axes.set_xlim(math.exp(low - pad), math.exp(high + pad))
         ticks = sorted(set(places))
         chosen = all(map(_plain_size, ticks)) and spaced(ticks) == ticks
-        _ticks(axes.xaxis, ticks if chosen else round_values(math.exp(low - pad), math.exp(high + pad)))
+        _ticks(
+            axes.xaxis, ticks if chosen else round_values(math.exp(low - pad), math.exp(high + pad))
+        )
     if limits is not None:
         axes.set_yscale("log")
         axes.set_ylim(*limits)
@@ -263,11 +274,20 @@ def round_values(low: float, high: float, *, most: int = 5) -> list[float]:
     """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
-        inside = [value for power in decades for digit in digits if low <= (value := digit * 10.0**power) <= high]
+        inside = [
+            value
+            for power in decades
+            for digit in digits
+            if low <= (value := digit * 10.0**power) <= high
+        ]
         if 3 <= len(inside) <= most:
             return inside
-    for step in (digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5)):
-        inside = [step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    for step in (
+        digit * 10.0**power for power in decades for digit in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5)
+    ):
+        inside = [
+            step * count for count in range(math.ceil(low / step), math.floor(high / step) + 1)
+        ]
         if 3 <= len(inside) <= most:
             return inside
     return [low, high]
@@ -284,7 +304,9 @@ def spaced(sizes: Sequence[Any], *, least: float = 0.085) -> list[Any]:
     return [*shown, sizes[-1]]
 
 
-def panels(titles: Sequence[str], *, entries: int = 3, share_y: bool = True) -> tuple[Any, list[Axes]]:
+def panels(
+    titles: Sequence[str], *, entries: int = 3, share_y: bool = True
+) -> tuple[Any, list[Axes]]:
     """A figure and its axes under these titles, at most three abreast; `entries` of a legend have room below."""
     abreast = 2 if len(titles) == 4 else min(3, len(titles))
     rows = -(-len(titles) // abreast)
@@ -335,7 +357,9 @@ def svg(figure: Figure, *, prefix: str = "figure") -> str:
     variables, a title on every mark, ids that begin with `prefix`, and no style attributes, which a strict policy
     forbids."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    figure.savefig(
+        file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<(metadata|style)\b.*?</\1>\s*|<defs>\s*</defs>", "", text, flags=re.DOTALL)
@@ -346,7 +370,9 @@ def svg(figure: Figure, *, prefix: str = "figure") -> str:
     kind = "column" if width <= COLUMN_INCHES * 1.3 else "page"
     view = re.search(r'viewBox="([^"]*)"', text)
     assert view is not None, "matplotlib gives every SVG its size"
-    head = f'<svg class="plot {kind}" viewBox="{view[1]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    head = (
+        f'<svg class="plot {kind}" viewBox="{view[1]}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
     return head + text[text.index(">") + 1 :].rstrip()
 
 
@@ -376,7 +402,10 @@ def _with_titles(text: str, gid: str, titles: Sequence[str]) -> str:
     start = text.find(f'<g id="{gid}">')
     if start < 0:
         return text
-    end, each = text.index('<g id="', start + 1), iter(titles)  # of the next artist: no group inside has an id
+    end, each = (
+        text.index('<g id="', start + 1),
+        iter(titles),
+    )  # of the next artist: no group inside has an id
     group = re.sub(
         r"<use\b([^>]*)/>",
         lambda match: f"<use{match[1]}><title>{escape(next(each, ''))}</title></use>",

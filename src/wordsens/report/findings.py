@@ -16,7 +16,13 @@ from wordsens.findings.sensitivity import contrast, searches_running
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.report.load import Part, Run
 from wordsens.statistics.mean import student
-from wordsens.statistics.power_law import LEAST_RANGE, LEAST_TEXTS, Trend, exponent_interval, fit_power_law
+from wordsens.statistics.power_law import (
+    LEAST_RANGE,
+    LEAST_TEXTS,
+    Trend,
+    exponent_interval,
+    fit_power_law,
+)
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.studies.sensitivity.summary import text_and_keys
 from wordsens.sweeps.experiment import grouped
@@ -31,24 +37,39 @@ ATTAINED, SURE, PREDICTED, INTERVAL = "attained", "certified", "predicted", "95 
 
 def run_findings(run: Run) -> list[Finding]:
     """The sentences of a run: its parts', then the cells that failed."""
-    findings = [finding for part in run.parts if part.done for finding in _of_part(part, run.folder)]
+    findings = [
+        finding for part in run.parts if part.done for finding in _of_part(part, run.folder)
+    ]
     if run.failed:
         first = run.failed[0].error or "no reason given"
         count, total = len(run.failed), len(run.records)
         sentence = f"{count:,} of {total:,} measurements failed, and no number here stands for them. The first: {first}"
         number = f"{count:,} of {total:,}"
-        findings.append(Finding(number, sentence, "Counted; every one is listed in the tables.", ()))
+        findings.append(
+            Finding(number, sentence, "Counted; every one is listed in the tables.", ())
+        )
     return findings
 
 
 def _of_part(part: Part, folder: Path) -> list[Finding]:
     if part.name == "audit":
         groups = grouped(part.done, lambda record: record.columns.get("audit"))
-        return [one for (name,), group in groups.items() for one in findings_of_records(str(name), group, folder)]
+        return [
+            one
+            for (name,), group in groups.items()
+            for one in findings_of_records(str(name), group, folder)
+        ]
     try:
         summary = part.summary
     except InputError as error:  # records that differ in more than these sentences tell
-        return [Finding("", f"These records are not summarized in sentences: {error}.", "See the tables.", ())]
+        return [
+            Finding(
+                "",
+                f"These records are not summarized in sentences: {error}.",
+                "See the tables.",
+                (),
+            )
+        ]
     if summary is None:
         values = [record.value for record in part.done]
         sentence = f"{len(values):,} cells were measured; their values lie from {min(values):.3g} to {max(values):.3g}."
@@ -60,7 +81,10 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
 
 def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:
     """Texts that a user gave: attention beside a fully connected layer; and each map, the most sensitive first."""
-    groups = sorted(grouped(records, "map").values(), key=lambda group: -median(one.value or 0.0 for one in group))
+    groups = sorted(
+        grouped(records, "map").values(),
+        key=lambda group: -median(one.value or 0.0 for one in group),
+    )
     return _contrast(records), list(map(_of_map, groups))
 
 
@@ -70,7 +94,11 @@ def _contrast(records: Sequence[Record]) -> list[Finding]:
     beside = contrast([[(one.map, one.value or 0.0) for one in group] for group in texts])
     if beside is None or len({record.d for record in records}) > 1:
         return []
-    searched = "every word searched" if all(map(_whole, records)) else "of some maps only a sample of words searched"
+    searched = (
+        "every word searched"
+        if all(map(_whole, records))
+        else "of some maps only a sample of words searched"
+    )
     return [replace(beside, known=f"Lower bounds on both sides, d = {records[0].d}; {searched}.")]
 
 
@@ -81,7 +109,9 @@ def _whole(record: Record) -> bool:
 def word_of(record: Record) -> str:
     """The most sensitive word as it is written: the whole word that its token is of."""
     whole = json.loads(record.whole_words) if record.whole_words else ()
-    return next((word for word, rows in whole if record.word in rows), record.token or f"#{record.word}")
+    return next(
+        (word for word, rows in whole if record.word in rows), record.token or f"#{record.word}"
+    )
 
 
 def _of_map(records: Sequence[Record]) -> Finding:
@@ -102,14 +132,16 @@ def _of_map(records: Sequence[Record]) -> Finding:
         known = f"Each true number is at least this; {times(least.value or 0.0)} in the least sensitive text"
     uppers = [record.upper for record in records if record.upper is not None]
     if len(uppers) == len(records):
-        sure = "certified" if all(record.rigor == CERTIFIED for record in records) else str(most.rigor)
-        known += (
-            f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} {times(median(uppers))} ({sure})"
+        sure = (
+            "certified" if all(record.rigor == CERTIFIED for record in records) else str(most.rigor)
         )
+        known += f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} {times(median(uppers))} ({sure})"
         surety += [SURE] if sure == "certified" else []
     if len(records) == 1 and most.predicted is not None:
         known += f"; predicted for {most.predicted_of}: {times(most.predicted)}"
-        known += "" if most.predicted_in_range else " (not compared with measurements at such sizes)"
+        known += (
+            "" if most.predicted_in_range else " (not compared with measurements at such sizes)"
+        )
         surety.append(PREDICTED)
     running = round(sum((record.words or 0) * (1 - record.converged) for record in records))
     if running:
@@ -128,7 +160,9 @@ def _trend(records: Sequence[Record]) -> Trend | None:
     sizes, values = [record.n for record in records], [record.value or 0.0 for record in records]
     if len(records) < LEAST_TEXTS or max(sizes) < LEAST_RANGE * min(sizes) or min(values) <= 0:
         return None
-    interval = exponent_interval(sizes, values, [record.source or record.cell for record in records])
+    interval = exponent_interval(
+        sizes, values, [record.source or record.cell for record in records]
+    )
     return Trend.of(fit_power_law(sizes, values), interval)
 
 
@@ -139,13 +173,19 @@ def comparison(runs: Sequence[Run], most: int = 8) -> list[Finding]:
     for key in dict.fromkeys(key for group in series.values() for key in group):
         group = [(name, one[key]) for name, one in series.items() if key in one]
         for at, (first, one) in enumerate(group):
-            findings += [_difference(first, one, second, other) for second, other in group[at + 1 :]]
+            findings += [
+                _difference(first, one, second, other) for second, other in group[at + 1 :]
+            ]
     return [one for one in findings if one is not None][:most]
 
 
 def _series(run: Run) -> dict[tuple[Any, ...], Series]:
     records = [
-        record for part in run.parts if part.name == "sensitivity" for record in part.done if record.text != GIVEN
+        record
+        for part in run.parts
+        if part.name == "sensitivity"
+        for record in part.done
+        if record.text != GIVEN
     ]
     return {(one.map, one.text, one.d, one.varied): one for one in sensitivity_series(records)}
 
@@ -160,7 +200,9 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
     gap = b.mean - a.mean
     squares = [point.standard_deviation**2 / point.draws for point in (a, b)]
     # Welch and Satterthwaite's degrees of freedom.
-    parts = sum(square**2 / (point.draws - 1) for square, point in zip(squares, (a, b), strict=True))
+    parts = sum(
+        square**2 / (point.draws - 1) for square, point in zip(squares, (a, b), strict=True)
+    )
     error = student(sum(squares) ** 2 / parts) * math.sqrt(sum(squares)) if parts else 0.0
     if gap == 0:
         verdict = number = "equal"
@@ -174,5 +216,7 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
         f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is {times(a.mean)} in {first}, {times(b.mean)} "
         f"in {second}; {verdict}."
     )
-    known = f"Means of {a.draws} and {b.draws} draws; ±: 95 % interval of the difference, Student's t."
+    known = (
+        f"Means of {a.draws} and {b.draws} draws; ±: 95 % interval of the difference, Student's t."
+    )
     return Finding(number, sentence, known, (ATTAINED, INTERVAL))

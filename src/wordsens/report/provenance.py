@@ -44,9 +44,15 @@ def provenance_section(runs: Sequence[Run]) -> Section:
 def _origin(run: Run, name: str) -> list[Any]:
     def values(column: str, render: Callable[[Any], str] = str) -> str:
         """The different values of a column, the most frequent first; numbers in order."""
-        counts = Counter(value for record in run.records if (value := record.columns.get(column)) not in (None, ""))
+        counts = Counter(
+            value
+            for record in run.records
+            if (value := record.columns.get(column)) not in (None, "")
+        )
         ordered = (
-            sorted(counts) if all(isinstance(value, int) for value in counts) else [v for v, _ in counts.most_common()]
+            sorted(counts)
+            if all(isinstance(value, int) for value in counts)
+            else [v for v, _ in counts.most_common()]
         )
         more = f" and {len(counts) - LISTED:,} more" if len(counts) > LISTED else ""
         return ", ".join(map(render, ordered[:LISTED])) + more
@@ -63,18 +69,24 @@ def _origin(run: Run, name: str) -> list[Any]:
         *((name, values(column)) for name, column in _COLUMNS.items()),
         ("libraries", values("libraries", _libraries)),
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
-        ("computed for", f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's time"),
+        (
+            "computed for",
+            f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's time",
+        ),
         *(("passed over", line) for line in run.unread),
     ]
     commands = [
         Code(
-            f"Typed on {each.get('started', 'an unknown day')}", shlex.join(["wordsens", *map(str, each["arguments"])])
+            f"Typed on {each.get('started', 'an unknown day')}",
+            shlex.join(["wordsens", *map(str, each["arguments"])]),
         )
         for each in run.commands
     ]
     folder = shlex.quote(readable(run.folder.name))
     again = "The command is not known; this measures the same cells"
-    commands = commands or [Code(again, f"wordsens sweep run {folder}/{shlex.quote(spec)}") for spec in run.specs]
+    commands = commands or [
+        Code(again, f"wordsens sweep run {folder}/{shlex.quote(spec)}") for spec in run.specs
+    ]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
     return [*commands, Table(name, (), tuple(fact for fact in facts if fact[1])), *specs]
 

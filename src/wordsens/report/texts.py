@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wordsens.display.content import STRONGEST, Bar, Section, Shade, Table, Words, colour_share, level, times
+from wordsens.display.content import (
+    STRONGEST,
+    Bar,
+    Section,
+    Shade,
+    Table,
+    Words,
+    colour_share,
+    level,
+    times,
+)
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.cell import audited as audited_text
 from wordsens.maps.registry import base_name, map_entry, map_title
@@ -80,10 +90,13 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.columns.get("per_word") or (record.experiment == "audit" and record.columns.get("removal"))
+        if record.columns.get("per_word")
+        or (record.experiment == "audit" and record.columns.get("removal"))
     ]
     known = [pair for pair in known if _whole(pair[1])] or known
-    known = [pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")] or known
+    known = [
+        pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")
+    ] or known
     known.sort(key=lambda pair: _order(pair[1]))
     texts: dict[tuple[Any, ...], list[ShownText]] = {}
     for run, record in known:
@@ -93,18 +106,25 @@ def text_sections(runs: Sequence[Run]) -> list[Section]:
             kind = record.columns.get("text")
             texts.setdefault((kind, run.name, text.source or record.cell), []).append(text)
     # On one scale; a removal's is another.
-    texts = {key: group for key, group in texts.items() if any(text.absolute for text in group)} or texts
+    texts = {
+        key: group for key, group in texts.items() if any(text.absolute for text in group)
+    } or texts
     if not texts:
         return []
     first = next(iter(texts))[0]
-    most = max((key for key in texts if key[0] == first), key=lambda key: max(map(_most_sensitive, texts[key])))
+    most = max(
+        (key for key in texts if key[0] == first),
+        key=lambda key: max(map(_most_sensitive, texts[key])),
+    )
     listed = list(texts)[:TEXTS]
     if most not in listed:
         listed[-1] = most
     top = max(map(_most_sensitive, (text for group in texts.values() for text in group)))
     parts: list[Any] = []
     left = WORDS
-    for text in (text for key in sorted(listed, key=lambda key: key != most) for text in texts[key]):
+    for text in (
+        text for key in sorted(listed, key=lambda key: key != most) for text in texts[key]
+    ):
         if left > 0:
             text = _cut(text, left)
             left -= len(text.words)
@@ -132,8 +152,18 @@ def _order(record: Any) -> tuple[Any, ...]:
         family = ""
     kind, n = record.columns.get("text", "given"), record.columns.get("n") or 50
     length = 0.0 if kind == "given" else abs(math.log(n / 50))
-    source = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", record.columns.get("source") or "")]
-    return kind != "given", kind != "reviews", length, source, family != "attention", record.columns.get("map") != "raf"
+    source = [
+        int(part) if part.isdigit() else part
+        for part in re.split(r"(\d+)", record.columns.get("source") or "")
+    ]
+    return (
+        kind != "given",
+        kind != "reviews",
+        length,
+        source,
+        family != "attention",
+        record.columns.get("map") != "raf",
+    )
 
 
 def _cut(text: ShownText, most: int) -> ShownText:
@@ -148,13 +178,21 @@ def _cut(text: ShownText, most: int) -> ShownText:
 def _words(text: ShownText, top: float, *, legend: bool) -> Words:
     """The text with its words in colour; from right to left where its first letter with a direction is so."""
     pieces = tuple(
-        piece if isinstance(piece, str) else Shade(piece.text, level(text.share(piece.value, top)), _facts(piece))
+        piece
+        if isinstance(piece, str)
+        else Shade(piece.text, level(text.share(piece.value, top)), _facts(piece))
         for piece in text.pieces
     )
     most = f"{STRONGEST:g} or more" if text.absolute else f"{top:.3g}"
-    unit = "times the output’s size, a lower bound" if text.absolute else "of the output’s size, without the word"
+    unit = (
+        "times the output’s size, a lower bound"
+        if text.absolute
+        else "of the output’s size, without the word"
+    )
     written = "".join(piece if isinstance(piece, str) else piece.text for piece in text.pieces)
-    directions = (kind for kind in map(unicodedata.bidirectional, written) if kind in ("L", "R", "AL"))
+    directions = (
+        kind for kind in map(unicodedata.bidirectional, written) if kind in ("L", "R", "AL")
+    )
     rtl = next(directions, "L") != "L"
     title = f"{text.title}: {text.source}" if text.source else text.title
     return Words(title, pieces, ("0", most, unit) if legend else None, text.note, rtl)
@@ -174,7 +212,10 @@ def _swap(word: ShownWord) -> str | None:
 def _table(text: ShownText, top: float) -> Table:
     """Every word with its bar from zero, on one absolute scale, the most sensitive first."""
     words = sorted(text.words, key=lambda word: -word.value)
-    bars = [Bar(word.value, text.share(word.value, top), text.share(word.upper or 0.0, top)) for word in words]
+    bars = [
+        Bar(word.value, text.share(word.value, top), text.share(word.upper or 0.0, top))
+        for word in words
+    ]
     columns: dict[str, list[Any]] = {
         "word": [word.text for word in words],
         "S" if text.absolute else "taken out": bars,
@@ -183,10 +224,19 @@ def _table(text: ShownText, top: float) -> Table:
         "best real word": [_swap(word) for word in words],
         "its strongest change moves": [word.moved for word in words],
     }
-    columns = {name: column for name, column in columns.items() if any(cell not in (None, "") for cell in column)}
+    columns = {
+        name: column
+        for name, column in columns.items()
+        if any(cell not in (None, "") for cell in column)
+    }
     note = f"Bars from 0 to {STRONGEST:g}." if text.absolute else ""
     return Table(
-        "Every word", tuple(columns), tuple(zip(*columns.values(), strict=True)), note, len(words), folded=True
+        "Every word",
+        tuple(columns),
+        tuple(zip(*columns.values(), strict=True)),
+        note,
+        len(words),
+        folded=True,
     )
 
 
@@ -213,7 +263,9 @@ def _audited(record: Any) -> ShownText:
 
 def _measured(record: Any) -> ShownText:
     """The words of a sensitivity record: of the text itself where the record has it, else its words or tokens."""
-    places = {row: place for place, row in enumerate(record.searched or range(len(record.per_word)))}
+    places = {
+        row: place for place, row in enumerate(record.searched or range(len(record.per_word)))
+    }
     tokens = json.loads(record.tokens) if record.tokens else [f"#{row}" for row in range(record.n)]
     swapped_for = json.loads(record.swapped_for) if record.swapped_for else ()
     moved = json.loads(record.moved) if record.moved else ()
@@ -232,7 +284,11 @@ def _measured(record: Any) -> ShownText:
     pieces = tuple(piece for piece in _pieces(record, tokens, word) if piece)
     skipped = record.n - len(places)
     verbs = ("was", "has") if skipped == 1 else ("were", "have")
-    note = f"{skipped:,} of its {record.n:,} rows {verbs[0]} not searched and {verbs[1]} no colour." if skipped else ""
+    note = (
+        f"{skipped:,} of its {record.n:,} rows {verbs[0]} not searched and {verbs[1]} no colour."
+        if skipped
+        else ""
+    )
     return ShownText(map_title(record.map), record.source or "", pieces, note=note)
 
 
@@ -258,7 +314,11 @@ def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[ShownWord
         yield " …" if any(map(str.isalnum, rest)) else rest
 
 
-def _moves(tokens: Sequence[str], row: float, change: float, before: float | None, after: float | None) -> str:
+def _moves(
+    tokens: Sequence[str], row: float, change: float, before: float | None, after: float | None
+) -> str:
     """A row of the features that a witness moves: its token, its change, its attention to the word before and after."""
-    attention = "" if before is None or after is None else f" (attention {times(before)} → {times(after)})"
+    attention = (
+        "" if before is None or after is None else f" (attention {times(before)} → {times(after)})"
+    )
     return f"{tokens[int(row)]} {times(change)}{attention}"

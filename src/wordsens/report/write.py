@@ -37,7 +37,11 @@ def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
     return Display((), tuple(parts))
 
 
-_FAMILIES = {"dense": "fully connected layers", "attention": "attention", "stack": "random transformers"}
+_FAMILIES = {
+    "dense": "fully connected layers",
+    "attention": "attention",
+    "stack": "random transformers",
+}
 
 
 def heading(runs: Sequence[Run]) -> str:
@@ -48,9 +52,13 @@ def heading(runs: Sequence[Run]) -> str:
         name = str(model or record.columns.get("map") or record.experiment)
         family = "" if model or base_name(name) not in MAPS else MAPS[base_name(name)].family
         named[_FAMILIES.get(family) or plain_name(name)] = None
-    *others, last = [*list(named)[:3], *([f"{len(named) - 3} more"] if len(named) > 3 else [])] or ["a model"]
+    *others, last = [*list(named)[:3], *([f"{len(named) - 3} more"] if len(named) > 3 else [])] or [
+        "a model"
+    ]
     listed = f"{', '.join(others)} and {last}" if others else last
-    return f"How far one word moves {listed}" + (f": {' beside '.join(run.name for run in runs)}" * (len(runs) > 1))
+    return f"How far one word moves {listed}" + (
+        f": {' beside '.join(run.name for run in runs)}" * (len(runs) > 1)
+    )
 
 
 def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:
@@ -75,10 +83,14 @@ def _figures(part: Part) -> dict[str, Any]:
     records = [record for record in part.done if record.text != GIVEN]
     if len({record.n for record in records}) < 2:
         return {}
-    return _allowed(of_experiment, records) | _allowed(along_axes, records, besides=("n", "d", "depth"))
+    return _allowed(of_experiment, records) | _allowed(
+        along_axes, records, besides=("n", "d", "depth")
+    )
 
 
-def _allowed(draw: Callable[..., dict[str, Any]], records: Sequence[Any], **options: Any) -> dict[str, Any]:
+def _allowed(
+    draw: Callable[..., dict[str, Any]], records: Sequence[Any], **options: Any
+) -> dict[str, Any]:
     try:
         return draw(records, **options)
     except InputError:  # more series than a figure tells apart
@@ -113,7 +125,9 @@ def require_form(path: Path) -> str:
     if (form := path.suffix.removeprefix(".")) not in FORMATS:
         raise InputError(f"`path` (={str(path)!r}) must end with .html or .md")
     if not path.absolute().parent.is_dir():
-        raise InputError(f"`path` (={str(path)!r}) lies in a folder that does not exist; make it first")
+        raise InputError(
+            f"`path` (={str(path)!r}) lies in a folder that does not exist; make it first"
+        )
     return form
 
 

@@ -17,7 +17,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton, evaluated, verify_stationary
+from wordsens.search.climb import (
+    PATIENCE,
+    Climb,
+    Momentum,
+    QuasiNewton,
+    evaluated,
+    verify_stationary,
+)
 from wordsens.search.objective import Ball, Objective, Progress, SearchResult, into_ball, unit
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
@@ -62,7 +69,9 @@ class Points(NamedTuple):
         return Points(_at_ranks(self.x, ranks), self.squared.gather(1, ranks))
 
     def joined(self, other: "Points") -> "Points":
-        return Points(torch.cat([self.x, other.x], dim=1), torch.cat([self.squared, other.squared], dim=1))
+        return Points(
+            torch.cat([self.x, other.x], dim=1), torch.cat([self.squared, other.squared], dim=1)
+        )
 
     def fittest(self, count: int) -> "Points":
         """The best points of each word, best first; those like a better one after all others."""
@@ -92,7 +101,11 @@ def ascend(
     a group. An objective of several texts has as many words of each, and a generator for each; its texts are few enough
     for the budget (`texts_at_once`).
     """
-    size = len(words) if objective.texts > 1 else max(1, objective.memory_budget // _bytes_per_word(objective, stages))
+    size = (
+        len(words)
+        if objective.texts > 1
+        else max(1, objective.memory_budget // _bytes_per_word(objective, stages))
+    )
     groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
     total, done = stages.rounds() * len(groups), 0
 
@@ -102,7 +115,10 @@ def ascend(
         if progress is not None:
             progress(done, total)
 
-    results = [_Ascent(objective, group, radius, blocks, stages, generators, tick).run() for group, radius in groups]
+    results = [
+        _Ascent(objective, group, radius, blocks, stages, generators, tick).run()
+        for group, radius in groups
+    ]
     tick(total)
     return SearchResult.joined(results)
 
@@ -113,7 +129,9 @@ def texts_at_once(objective: Objective, words: int, stages: Stages) -> int:
     pairs = words * max(stages.starts, stages.population + stages.children)
     if objective.device.type == "cpu":
         return max(1, _CACHED_NUMBERS // (pairs * objective.coordinates))
-    most = objective.memory_budget // max(_bytes_per_word(objective, stages) * words, objective.bytes_per_pair())
+    most = objective.memory_budget // max(
+        _bytes_per_word(objective, stages) * words, objective.bytes_per_pair()
+    )
     return max(1, most)
 
 
@@ -151,21 +169,40 @@ class _Ascent:
             by_text = points.squared.amax(dim=1).unflatten(0, (self.objective.texts, -1))
             chosen = self._numbered(by_text.topk(leaders, dim=1).indices, by_text.shape[1])
             few = _Ascent(
-                self.objective, self.words[chosen], self.radius[chosen], self.blocks, stages, self.generators, self.tick
+                self.objective,
+                self.words[chosen],
+                self.radius[chosen],
+                self.blocks,
+                stages,
+                self.generators,
+                self.tick,
             )
             led = Points(points.x[chosen], points.squared[chosen])
-            led = few._crossed(led, stages.leader_generations, stages.leader_children).fittest(stages.finalists)
+            led = few._crossed(led, stages.leader_generations, stages.leader_children).fittest(
+                stages.finalists
+            )
             points = points.fittest(stages.finalists)
             points.x[chosen], points.squared[chosen] = led.x, led.squared
             self.spent[chosen] += few.spent
         best = self._finished(points.fittest(stages.finalists))
         ball, blocks = Ball(self.radius), best.x.unflatten(1, (self.blocks, -1)).transpose(0, 1)
-        perturbations = ball.project(blocks * self.radius.to(best.x.dtype).view(1, -1, 1)).transpose(0, 1)
+        perturbations = ball.project(
+            blocks * self.radius.to(best.x.dtype).view(1, -1, 1)
+        ).transpose(0, 1)
         result = SearchResult(
-            perturbations.reshape(len(best), *self.objective.shape), best.squared, self.spent, best.idle >= PATIENCE
+            perturbations.reshape(len(best), *self.objective.shape),
+            best.squared,
+            self.spent,
+            best.idle >= PATIENCE,
         )
         texts = self.objective.texts
-        of_texts = zip(best.of_texts(), ball.radius.chunk(texts), result.of_texts(texts), self.generators, strict=True)
+        of_texts = zip(
+            best.of_texts(),
+            ball.radius.chunk(texts),
+            result.of_texts(texts),
+            self.generators,
+            strict=True,
+        )
         return SearchResult.joined(
             [
                 verify_stationary(climb, Ball(radius), found, generator=stream)
@@ -176,19 +213,27 @@ class _Ascent:
     def _starts(self) -> Float[Tensor, "w starts blocks size"]:
         """The objective's own starts, the highest where they are many, and random ones for at least a quarter."""
         count, informed = self.stages.starts, self.coarse.starts(self.words, self.radius)
-        informed = into_ball(informed.flatten(start_dim=2).transpose(0, 1).unflatten(2, (self.blocks, -1)))
+        informed = into_ball(
+            informed.flatten(start_dim=2).transpose(0, 1).unflatten(2, (self.blocks, -1))
+        )
         most = count - count // 4
         if informed.shape[1] > most:
             informed = _at_ranks(informed, self._values(informed).topk(most, dim=1).indices)
         shape = (count - informed.shape[1], self.blocks, self.coarse.coordinates // self.blocks)
         kind = {"dtype": self.coarse.dtype, "device": self.coarse.device}
-        random = unit(self._drawn(lambda stream, w: gaussian_on(w, *shape, generator=stream, **kind)))
+        random = unit(
+            self._drawn(lambda stream, w: gaussian_on(w, *shape, generator=stream, **kind))
+        )
         inner = random.shape[1] // _INNER
         random[:, :inner] *= ((torch.arange(inner) + 0.5) / max(1, inner)).to(random).view(-1, 1, 1)
         return torch.cat([informed, random], dim=1)
 
     def _climb(
-        self, x: Float[Tensor, "w ranks blocks size"], steps: int, first: float, halvings: tuple[int, ...] = ()
+        self,
+        x: Float[Tensor, "w ranks blocks size"],
+        steps: int,
+        first: float,
+        halvings: tuple[int, ...] = (),
     ) -> Points:
         """The highest point that an ascent from each one meets; after `halvings` steps the lower half ends."""
         memory, best = torch.zeros_like(x), Points(x, x.new_full(x.shape[:2], -torch.inf))
@@ -198,7 +243,10 @@ class _Ascent:
                 x, memory, best = _at_ranks(x, ranks), _at_ranks(memory, ranks), best.take(ranks)
             squared, slope = self._evaluate(x)
             better = squared > best.squared
-            best = Points(torch.where(better[..., None, None], x, best.x), torch.where(better, squared, best.squared))
+            best = Points(
+                torch.where(better[..., None, None], x, best.x),
+                torch.where(better, squared, best.squared),
+            )
             if step < steps:
                 memory = _MOMENTUM * memory + unit(slope)
                 x = into_ball(x + first * (1 - step / steps) * unit(memory))
@@ -210,7 +258,9 @@ class _Ascent:
         for _ in range(generations):
             points = points.fittest(self.stages.population)
             points = points.joined(
-                self._climb(self._children(points.x, children), self.stages.child_steps, _CHILD_STEP)
+                self._climb(
+                    self._children(points.x, children), self.stages.child_steps, _CHILD_STEP
+                )
             )
         return points
 
@@ -221,21 +271,33 @@ class _Ascent:
 
         def below(most: int) -> Tensor:
             return self._drawn(
-                lambda stream, w: torch.randint(most, (w, count), generator=stream, device=stream.device)
+                lambda stream, w: torch.randint(
+                    most, (w, count), generator=stream, device=stream.device
+                )
             )
 
         def uniform() -> Tensor:
             return self._drawn(
-                lambda stream, w: torch.rand(w, count, generator=stream, device=stream.device, dtype=torch.float64)
+                lambda stream, w: torch.rand(
+                    w, count, generator=stream, device=stream.device, dtype=torch.float64
+                )
             )
 
         word = torch.arange(w, device=parents.device).unsqueeze(1).expand(w, count)
-        first, second, elsewhere = below(ranks), below(ranks), below(per_text) + word // per_text * per_text
+        first, second, elsewhere = (
+            below(ranks),
+            below(ranks),
+            below(per_text) + word // per_text * per_text,
+        )
         partner = torch.where(uniform() < 0.5, word, elsewhere)
         share = uniform()[..., None, None].to(parents.dtype)
         mother, father = parents[word, first], parents[partner, second]
-        lengths = [torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (mother, father)]
-        return unit(share * mother + (1 - share) * father) * (share * lengths[0] + (1 - share) * lengths[1])
+        lengths = [
+            torch.linalg.vector_norm(parent, dim=-1, keepdim=True) for parent in (mother, father)
+        ]
+        return unit(share * mother + (1 - share) * father) * (
+            share * lengths[0] + (1 - share) * lengths[1]
+        )
 
     def _finished(self, points: Points) -> Climb:
         """Every word's best ascent after the last steps, the end of them in the objective's own precision."""
@@ -250,10 +312,14 @@ class _Ascent:
         points = points.take(points.squared.topk(min(2, points.x.shape[1]), dim=1).indices)
         climb = self._as_climb(self.objective, points.x.to(self.objective.dtype))
         if kinked:
-            stages = replace(stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE)
+            stages = replace(
+                stages, finish=min(stages.finish, _LAST_KINKED), tolerance=_KINKED_TOLERANCE
+            )
         self._polish(climb, stages)
         ranks = climb.squared.view(len(self.words), -1).argmax(dim=1)
-        return climb.select(ranks + torch.arange(len(ranks), device=ranks.device) * (len(climb) // len(ranks)))
+        return climb.select(
+            ranks + torch.arange(len(ranks), device=ranks.device) * (len(climb) // len(ranks))
+        )
 
     def _polish(self, climb: Climb, stages: Stages) -> None:
         """Climb until no ascent gains or the steps run out; those that gain no more drop out of the batch in time."""
@@ -273,12 +339,16 @@ class _Ascent:
                 if part is not climb:
                     climb.store(running, part)
                 # As many of each text: where fewer go on, some that stand still stay.
-                chosen = self._numbered(going.to(torch.int8).topk(most, dim=1).indices, going.shape[1])
+                chosen = self._numbered(
+                    going.to(torch.int8).topk(most, dim=1).indices, going.shape[1]
+                )
                 running, part = running[chosen], part.select(chosen)
                 rule.select(chosen)
         if part is not climb:
             climb.store(running, part)
-        self.spent += climb.steps.view(len(self.words), -1).sum(dim=1) + len(climb) // len(self.words)
+        self.spent += climb.steps.view(len(self.words), -1).sum(dim=1) + len(climb) // len(
+            self.words
+        )
 
     def _as_climb(self, objective: Objective, x: Float[Tensor, "w ranks blocks size"]) -> Climb:
         flat, words, radius = self._flat(x)
@@ -286,9 +356,14 @@ class _Ascent:
 
     def _of_climb(self, climb: Climb) -> Points:
         shape = (len(self.words), -1)
-        return Points(climb.x.unflatten(0, shape).unflatten(2, (self.blocks, -1)), climb.squared.unflatten(0, shape))
+        return Points(
+            climb.x.unflatten(0, shape).unflatten(2, (self.blocks, -1)),
+            climb.squared.unflatten(0, shape),
+        )
 
-    def _evaluate(self, x: Float[Tensor, "w ranks blocks size"]) -> tuple[Float[Tensor, "w ranks"], Tensor]:
+    def _evaluate(
+        self, x: Float[Tensor, "w ranks blocks size"]
+    ) -> tuple[Float[Tensor, "w ranks"], Tensor]:
         self._spend(x.shape[1])
         squared, slope = evaluated(self.coarse, *self._flat(x))
         return squared.view(x.shape[:2]), slope.view_as(x)
@@ -315,4 +390,6 @@ class _Ascent:
     def _drawn(self, draw: Callable[[torch.Generator, int], Tensor]) -> Float[Tensor, "w ..."]:
         """What every text's generator gives for its words."""
         per_text = len(self.words) // self.objective.texts
-        return torch.cat([draw(stream, per_text) for stream in self.generators]).to(self.words.device)
+        return torch.cat([draw(stream, per_text) for stream in self.generators]).to(
+            self.words.device
+        )

@@ -15,13 +15,20 @@ PATIENCE = 8
 
 
 def evaluated(
-    objective: Objective, x: Float[Tensor, "b size"], words: Int[Tensor, " b"], radius: Float[Tensor, " b"]
+    objective: Objective,
+    x: Float[Tensor, "b size"],
+    words: Int[Tensor, " b"],
+    radius: Float[Tensor, " b"],
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
     """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a number."""
     scale = radius.to(x.dtype).unsqueeze(1)
-    squared, gradient = objective.value_and_gradient((x * scale).unflatten(1, objective.shape), words)
+    squared, gradient = objective.value_and_gradient(
+        (x * scale).unflatten(1, objective.shape), words
+    )
     lost = squared.isnan()
-    return squared.masked_fill(lost, -1.0), (gradient.flatten(start_dim=1) * scale).masked_fill(lost.unsqueeze(1), 0.0)
+    return squared.masked_fill(lost, -1.0), (gradient.flatten(start_dim=1) * scale).masked_fill(
+        lost.unsqueeze(1), 0.0
+    )
 
 
 class Climb:
@@ -58,7 +65,9 @@ class Climb:
     def __len__(self) -> int:
         return len(self.words)
 
-    def evaluate(self, x: Float[Tensor, "b size"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
+    def evaluate(
+        self, x: Float[Tensor, "b size"]
+    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
         """The objective and its gradient in x."""
         return evaluated(self.objective, x, self.words, self.radius)
 
@@ -67,9 +76,13 @@ class Climb:
         blocks = x.unflatten(1, (self.blocks, -1))
         norm = torch.linalg.vector_norm(blocks, dim=-1, keepdim=True)
         limit = 1 - 4 * torch.finfo(x.dtype).eps
-        return (blocks * torch.where(norm > limit, limit / norm, torch.ones_like(norm))).flatten(start_dim=1)
+        return (blocks * torch.where(norm > limit, limit / norm, torch.ones_like(norm))).flatten(
+            start_dim=1
+        )
 
-    def feasible(self, direction: Float[Tensor, "b size"], x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+    def feasible(
+        self, direction: Float[Tensor, "b size"], x: Float[Tensor, "b size"]
+    ) -> Float[Tensor, "b size"]:
         """The direction without the outward part of each block that lies on its sphere."""
         direction, x = direction.unflatten(1, (self.blocks, -1)), x.unflatten(1, (self.blocks, -1))
         outward = torch.linalg.vecdot(direction, x).clamp(min=0)
@@ -86,7 +99,10 @@ class Climb:
         """
         if self.objective.inward:
             return self.feasible(direction, self.x)
-        blocks, x = direction.unflatten(1, (self.blocks, -1)), self.x.unflatten(1, (self.blocks, -1))
+        blocks, x = (
+            direction.unflatten(1, (self.blocks, -1)),
+            self.x.unflatten(1, (self.blocks, -1)),
+        )
         pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
         inward = torch.linalg.vecdot(blocks, x).clamp(max=0)
         on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
@@ -119,7 +135,11 @@ class Climb:
         """The ascents of each text, under the objective of that text alone."""
         parts = []
         for text, (objective, places) in enumerate(
-            zip(self.objective.alone, torch.arange(len(self)).chunk(self.objective.texts), strict=True)
+            zip(
+                self.objective.alone,
+                torch.arange(len(self)).chunk(self.objective.texts),
+                strict=True,
+            )
         ):
             part = self.select(places.to(self.words.device))
             part.objective, part.words = objective, part.words - text * self.objective.stride
@@ -197,9 +217,13 @@ class QuasiNewton(Rule):
         projected_gradient = climb.projected_gradient.clone()
         direction = climb.along(self._direction(projected_gradient))
         downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
-        direction = torch.where(downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction)
+        direction = torch.where(
+            downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction
+        )
         step = (self._scale * torch.linalg.vector_norm(direction, dim=1)).clamp_(max=self.LONGEST)
-        moved, bent, inverse = (part[self._next] for part in (self._moved, self._bent, self._inverse))
+        moved, bent, inverse = (
+            part[self._next] for part in (self._moved, self._bent, self._inverse)
+        )
         self._next = (self._next + 1) % self.MEMORY
         moved.copy_(climb.x)
         better = climb.move(climb.x + step.unsqueeze(1) * unit(direction), tolerance)
@@ -247,7 +271,9 @@ _DRAWS, _AT_ONCE = 2000, 50
 """Points that are tried for a word at which the gradient vanishes, and how many a round."""
 
 
-def verify_stationary(climb: Climb, ball: Ball, result: SearchResult, *, generator: torch.Generator) -> SearchResult:
+def verify_stationary(
+    climb: Climb, ball: Ball, result: SearchResult, *, generator: torch.Generator
+) -> SearchResult:
     """The result with `converged` only where the climb's point is stationary, and sampled where its gradient is zero.
 
     Stationary in the first order and in the map's own precision: |g| <= STEEPNESS * 2 f in the coordinates
@@ -284,7 +310,11 @@ def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b
 
 
 def _sampled(
-    result: SearchResult, climb: Climb, members: Int[Tensor, " f"], ball: Ball, generator: torch.Generator
+    result: SearchResult,
+    climb: Climb,
+    members: Int[Tensor, " f"],
+    ball: Ball,
+    generator: torch.Generator,
 ) -> SearchResult:
     """The result with the members' points, where these ascents stand, replaced by better ones that sampling finds.
 
@@ -293,24 +323,44 @@ def _sampled(
     """
     best, squared, scale = climb.x, climb.squared, climb.radius.to(climb.x.dtype).unsqueeze(1)
     for _ in range(_DRAWS // _AT_ONCE):
-        drawn = gaussian_on(_AT_ONCE, *best.shape, generator=generator, dtype=best.dtype, device=best.device)
+        drawn = gaussian_on(
+            _AT_ONCE, *best.shape, generator=generator, dtype=best.dtype, device=best.device
+        )
         drawn = _unit(drawn, climb.blocks)
         share = torch.rand(
-            _AT_ONCE // 2, len(members), 1, generator=generator, dtype=best.dtype, device=generator.device
+            _AT_ONCE // 2,
+            len(members),
+            1,
+            generator=generator,
+            dtype=best.dtype,
+            device=generator.device,
         )
-        drawn[: _AT_ONCE // 2] = _unit(best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks)
+        drawn[: _AT_ONCE // 2] = _unit(
+            best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks
+        )
         moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
         tried = (
-            climb.objective.value(moved, climb.words.repeat(_AT_ONCE)).nan_to_num(-1.0, torch.inf).view(_AT_ONCE, -1)
+            climb.objective.value(moved, climb.words.repeat(_AT_ONCE))
+            .nan_to_num(-1.0, torch.inf)
+            .view(_AT_ONCE, -1)
         )
         value, draw = tried.max(dim=0)
         better = value > squared
-        best = torch.where(better.unsqueeze(1), drawn[draw, torch.arange(len(best), device=draw.device)], best)
+        best = torch.where(
+            better.unsqueeze(1), drawn[draw, torch.arange(len(best), device=draw.device)], best
+        )
         squared = torch.where(better, value, squared)
-    perturbations, values, spent = result.perturbations.clone(), result.squared.clone(), result.spent.clone()
+    perturbations, values, spent = (
+        result.perturbations.clone(),
+        result.squared.clone(),
+        result.spent.clone(),
+    )
     blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
     inside = Ball(ball.radius[members]).project(blocks * scale).transpose(0, 1)
-    perturbations[members], values[members] = inside.reshape(len(members), *climb.objective.shape), squared
+    perturbations[members], values[members] = (
+        inside.reshape(len(members), *climb.objective.shape),
+        squared,
+    )
     spent[members] += _DRAWS
     return replace(result, perturbations=perturbations, squared=values, spent=spent)
 

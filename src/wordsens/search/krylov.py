@@ -19,7 +19,14 @@ from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
 from wordsens.search.climb import STEEPNESS, TRIALS
-from wordsens.search.objective import Ball, LinearEntry, LinearEntryObjective, Progress, SearchResult, unit
+from wordsens.search.objective import (
+    Ball,
+    LinearEntry,
+    LinearEntryObjective,
+    Progress,
+    SearchResult,
+    unit,
+)
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
@@ -128,7 +135,9 @@ def _put(everyone: Circles, words: Int[Tensor, " v"], circles: Circles) -> None:
         whole[words] = part
 
 
-def _step(objective: LinearEntryObjective, entry: LinearEntry, circles: Circles, limits: CircleLimits) -> Circles:
+def _step(
+    objective: LinearEntryObjective, entry: LinearEntry, circles: Circles, limits: CircleLimits
+) -> Circles:
     """Every climb a step on, but for those that have ended. The vectors that enter are long: updated in place."""
     point, entered, squared, previous, direction, image, idle, steps = circles
     gradient = entry.transposed(objective.slope(entered))
@@ -136,7 +145,9 @@ def _step(objective: LinearEntryObjective, entry: LinearEntry, circles: Circles,
     entering = entry.forward(gradient)
     size = _dot(previous, previous)
     transported = previous - _dot(previous, point) * point
-    beta = _dot(gradient, gradient - transported) / torch.where(size > 0, size, torch.ones_like(size))
+    beta = _dot(gradient, gradient - transported) / torch.where(
+        size > 0, size, torch.ones_like(size)
+    )
     beta = beta.clamp(min=0)
     downhill = _dot(gradient, gradient + beta * direction) <= 0
     # A gradient whose square underflows has no direction to go on in: its quotients are infinite or NaN.
@@ -152,12 +163,17 @@ def _step(objective: LinearEntryObjective, entry: LinearEntry, circles: Circles,
     direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
     safe = torch.where(length > 0, length, torch.ones_like(length))
     direction, image = direction / safe, image.div_(safe)
-    angle, best = _best_angle(objective, entered, image, squared, circles.ended | lost.squeeze(-1), limits)
+    angle, best = _best_angle(
+        objective, entered, image, squared, circles.ended | lost.squeeze(-1), limits
+    )
     cosine, sine = angle.cos().unsqueeze(-1), angle.sin().unsqueeze(-1)
     turned = (cosine * length) * image
     turned.addcmul_(sine * length, entered, value=-1)
     entered.mul_(cosine).addcmul_(sine, image)
-    point, direction = cosine * point + sine * direction, length * (cosine * direction - sine * point)
+    point, direction = (
+        cosine * point + sine * direction,
+        length * (cosine * direction - sine * point),
+    )
     idle = torch.where(best > squared * (1 + limits.tolerance), 0, idle + 1)
     return Circles(point, entered, best, gradient, direction, turned, idle, steps + ~circles.ended)
 
@@ -193,7 +209,9 @@ def _best_angle(
         high, fall = torch.where(rising, high, angle), torch.where(rising, fall, first)
         onward = angle + 0.5 * torch.atan2(2 * first, -second)
         share = (rise / (rise - fall).clamp(min=torch.finfo(rise.dtype).tiny)).clamp(0.1, 0.9)
-        angle = torch.where(high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share))
+        angle = torch.where(
+            high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share)
+        )
     for far in objective.far_angles:
         value = objective.along(entered, across, torch.full_like(zero, far))[0]
         better = (value > best) & ~stays
@@ -266,7 +284,12 @@ class _SphereSearch:
         stages: Stages,
         generator: torch.Generator,
     ):
-        self._objective, self._words, self._stages, self._generator = objective, words, stages, generator
+        self._objective, self._words, self._stages, self._generator = (
+            objective,
+            words,
+            stages,
+            generator,
+        )
         # The witness is rounded once more when it is scaled: a few units of the last place inside the ball.
         self._radius = Ball(radius)
         self._entry = objective.entry(words, radius)
@@ -276,13 +299,24 @@ class _SphereSearch:
         """Lanczos steps, free climbs in the space that they span, and true climbs of the best of those."""
         basis, rotation, entered = self._subspace(tick)
         point, start = self._free_climb(basis, rotation, entered)
-        limits = CircleLimits(self._stages.finish, self._stages.tolerance, look_every=self._look_every)
+        limits = CircleLimits(
+            self._stages.finish, self._stages.tolerance, look_every=self._look_every
+        )
         climbed = climb_great_circles(
-            self._objective, self._entry, point, start, limits, tick=lambda steps: tick(basis.shape[1] + steps)
+            self._objective,
+            self._entry,
+            point,
+            start,
+            limits,
+            tick=lambda steps: tick(basis.shape[1] + steps),
         )
         winner = climbed.squared.argmax(dim=1, keepdim=True)
-        point, entered = (_take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered))
-        squared, ended = (numbers.gather(1, winner)[:, 0] for numbers in (climbed.squared, climbed.ended))
+        point, entered = (
+            _take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered)
+        )
+        squared, ended = (
+            numbers.gather(1, winner)[:, 0] for numbers in (climbed.squared, climbed.ended)
+        )
         return SearchResult(
             perturbations=self._radius.linear_maximizer(point),
             squared=squared,
@@ -302,12 +336,17 @@ class _SphereSearch:
             return self._entry.transposed(self._objective.linearized(products[-1])).squeeze(1)
 
         kind = {"dtype": self._objective.dtype, "device": self._objective.device}
-        first = gaussian_on(len(self._words), self._objective.coordinates, generator=self._generator, **kind)
+        first = gaussian_on(
+            len(self._words), self._objective.coordinates, generator=self._generator, **kind
+        )
         basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
         return basis, rotation, torch.cat(products, dim=1)
 
     def _free_climb(
-        self, basis: Float[Tensor, "w t d"], rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
+        self,
+        basis: Float[Tensor, "w t d"],
+        rotation: Float[Tensor, "w t t"],
+        entered: Float[Tensor, "w t k"],
     ) -> tuple[Float[Tensor, "w finalists d"], Float[Tensor, "w finalists k"]]:
         """The finalists of climbs within the basis, where products are combinations of known ones, and what enters."""
         coordinates = self._free_starts(rotation, entered)
@@ -321,7 +360,9 @@ class _SphereSearch:
         chosen = self._finalists(free.squared, free.point)
         return _take(free.point, chosen) @ basis, _take(free.entered, chosen)
 
-    def _stationary(self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]) -> Bool[Tensor, " w"]:
+    def _stationary(
+        self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]
+    ) -> Bool[Tensor, " w"]:
         """True where the squared change rises along its gradient by no more than `verify_stationary` allows."""
         gradient = self._entry.transposed(self._objective.slope(entered).unsqueeze(1)).squeeze(1)
         flat = (gradient == 0).all(dim=1)
@@ -357,7 +398,9 @@ class _SphereSearch:
         of the rest, what comes nearest to random patterns of signs of the units.
         """
         w, t, _ = rotation.shape
-        draw = partial(gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device)
+        draw = partial(
+            gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device
+        )
         leading = rotation[:, : max(1, self._stages.starts // 8)]
         signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._stages.starts]
         left = self._stages.starts - signed.shape[1]

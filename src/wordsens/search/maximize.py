@@ -48,7 +48,9 @@ def maximize_each(
     results: dict[int, SearchResult] = {}
     while len(results) < len(objectives):
         first, *others = (place for place in range(len(objectives)) if place not in results)
-        most = texts_at_once(objectives[first], len(words[first]), plan.runs(objectives[first].stages)[-1])
+        most = texts_at_once(
+            objectives[first], len(words[first]), plan.runs(objectives[first].stages)[-1]
+        )
         same = [
             place for place in others[: max(0, most - 1)]
             if len(words[place]) == len(words[first]) and objectives[first].alike(objectives[place])
@@ -56,17 +58,28 @@ def maximize_each(
         chosen = [first, *same] if most > 1 else [first]
         finished = len(results)
 
-        def report(done: int, total: int, finished: int = finished, count: int = len(chosen)) -> None:
+        def report(
+            done: int, total: int, finished: int = finished, count: int = len(chosen)
+        ) -> None:
             if progress is not None:
-                progress(1000 * finished + 1000 * count * done // max(1, total), 1000 * len(objectives))
+                progress(
+                    1000 * finished + 1000 * count * done // max(1, total), 1000 * len(objectives)
+                )
 
         if len(chosen) == 1:
             results[first] = maximize(
-                objectives[first], words[first], balls[first], plan, generator=generators[first], progress=report
+                objectives[first],
+                words[first],
+                balls[first],
+                plan,
+                generator=generators[first],
+                progress=report,
             )
             continue
         joined = objectives[first].together([objectives[place] for place in chosen])
-        numbered = torch.cat([words[place] + text * joined.stride for text, place in enumerate(chosen)])
+        numbered = torch.cat(
+            [words[place] + text * joined.stride for text, place in enumerate(chosen)]
+        )
         ball = Ball(torch.cat([balls[place].radius for place in chosen]))
         streams = [generators[place] for place in chosen]
         found = _searched(joined, numbered, ball, plan, 1, streams, report).of_texts(len(chosen))
@@ -90,11 +103,25 @@ def _searched(
     results: list[SearchResult] = []
     for stages in plan.runs(objective.stages):
         if isinstance(objective, LinearEntryObjective):
-            results.append(krylov_search(objective, words, ball, stages, generator=generators[0], progress=progress))
+            results.append(
+                krylov_search(
+                    objective, words, ball, stages, generator=generators[0], progress=progress
+                )
+            )
             if objective.also_ascend and plan.effort != "quick":
-                results.append(ascend(objective, words, ball, objective.ascent_stages, generators=generators))
+                results.append(
+                    ascend(objective, words, ball, objective.ascent_stages, generators=generators)
+                )
         else:
             results.append(
-                ascend(objective, words, ball, stages, blocks=blocks, generators=generators, progress=progress)
+                ascend(
+                    objective,
+                    words,
+                    ball,
+                    stages,
+                    blocks=blocks,
+                    generators=generators,
+                    progress=progress,
+                )
             )
     return reduce(SearchResult.merge_best, results)

@@ -84,11 +84,15 @@ class Objective(ABC):
         """
         return None
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         """Points to start from, in units of each word's radius; those that are higher are taken. None by default."""
         return torch.empty(0, len(words), *self.shape, dtype=self.dtype, device=self.device)
 
-    def value(self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]) -> Float[Tensor, " b"]:
+    def value(
+        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+    ) -> Float[Tensor, " b"]:
         """The values of b pairs of a word and a Delta."""
         return self._in_chunks(perturbations, words, gradient=False)[0]
 
@@ -125,20 +129,39 @@ class Objective(ABC):
 
     def _in_chunks(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         size = self.memory_budget // max(1, self.bytes_per_pair())
-        return in_chunks(partial(self._evaluate, gradient=gradient), perturbations, words, size=size, texts=self.texts)
+        return in_chunks(
+            partial(self._evaluate, gradient=gradient),
+            perturbations,
+            words,
+            size=size,
+            texts=self.texts,
+        )
 
 
 def in_chunks(
-    evaluate: Callable[[Deltas, Words], Evaluated], perturbations: Deltas, words: Words, *, size: int, texts: int = 1
+    evaluate: Callable[[Deltas, Words], Evaluated],
+    perturbations: Deltas,
+    words: Words,
+    *,
+    size: int,
+    texts: int = 1,
 ) -> Evaluated:
     """Values and gradients of b pairs, about `size` pairs at a time, as many of each text."""
     if len(words) <= max(size, texts):
         return evaluate(perturbations, words)
-    by_text = [part.unflatten(0, (texts, -1)).split(max(1, size // texts), dim=1) for part in (perturbations, words)]
-    chunks = [evaluate(delta.flatten(end_dim=1), word.flatten()) for delta, word in zip(*by_text, strict=True)]
+    by_text = [
+        part.unflatten(0, (texts, -1)).split(max(1, size // texts), dim=1)
+        for part in (perturbations, words)
+    ]
+    chunks = [
+        evaluate(delta.flatten(end_dim=1), word.flatten())
+        for delta, word in zip(*by_text, strict=True)
+    ]
 
     def joined(parts: Sequence[Tensor]) -> Tensor:
-        return torch.cat([part.unflatten(0, (texts, -1)) for part in parts], dim=1).flatten(end_dim=1)
+        return torch.cat([part.unflatten(0, (texts, -1)) for part in parts], dim=1).flatten(
+            end_dim=1
+        )
 
     values, gradients = zip(*chunks, strict=True)
     return joined(values), None if gradients[0] is None else joined(gradients)
@@ -194,7 +217,10 @@ class LinearEntryObjective(Objective):
 
     @abstractmethod
     def along(
-        self, entered: Float[Tensor, "*b width"], across: Float[Tensor, "*b width"], angle: Float[Tensor, "*b"]
+        self,
+        entered: Float[Tensor, "*b width"],
+        across: Float[Tensor, "*b width"],
+        angle: Float[Tensor, "*b"],
     ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
         """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without its term in psi''."""
 
@@ -232,13 +258,20 @@ class SearchResult:
 
     def of_texts(self, texts: int) -> "list[SearchResult]":
         """The results of each text, of which all have as many words."""
-        parts = zip(*(getattr(self, field.name).chunk(texts) for field in fields(self)), strict=True)
+        parts = zip(
+            *(getattr(self, field.name).chunk(texts) for field in fields(self)), strict=True
+        )
         return [SearchResult(*part) for part in parts]
 
     @classmethod
     def joined(cls, parts: "Sequence[SearchResult]") -> "SearchResult":
         """The results of several batches of words, one after the other."""
-        return cls(**{field.name: torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)})
+        return cls(
+            **{
+                field.name: torch.cat([getattr(part, field.name) for part in parts])
+                for field in fields(cls)
+            }
+        )
 
     def merge_best(self, other: "SearchResult") -> "SearchResult":
         """Word by word the result with the larger objective; evaluations add up."""
@@ -272,10 +305,16 @@ class Ball(Result):
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
         """The nearest points of the balls: vectors outside are scaled to the sphere, others stay; idempotent."""
         # Nearer to the sphere than the target is: what was projected is not projected again for its rounding.
-        outside = _lengths(perturbations) > self.radius.double() * (1 - torch.finfo(perturbations.dtype).eps)
-        return torch.where(outside.unsqueeze(-1), self.linear_maximizer(perturbations), perturbations)
+        outside = _lengths(perturbations) > self.radius.double() * (
+            1 - torch.finfo(perturbations.dtype).eps
+        )
+        return torch.where(
+            outside.unsqueeze(-1), self.linear_maximizer(perturbations), perturbations
+        )
 
-    def linear_maximizer(self, direction: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
+    def linear_maximizer(
+        self, direction: Float[Tensor, "*starts w d"]
+    ) -> Float[Tensor, "*starts w d"]:
         """The Delta in the ball with the largest inner product with `direction`: radius * direction / ‖direction‖.
 
         A zero direction gives a zero Delta.
@@ -293,11 +332,18 @@ class Ball(Result):
     ) -> Float[Tensor, "*starts w d"]:
         """Uniform directions on the spheres that bound the balls."""
         directions = gaussian_on(
-            *starts, len(self.radius), dimension, generator=generator, dtype=dtype, device=self.radius.device
+            *starts,
+            len(self.radius),
+            dimension,
+            generator=generator,
+            dtype=dtype,
+            device=self.radius.device,
         )
         return self.linear_maximizer(directions)
 
-    def contains(self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12) -> bool:
+    def contains(
+        self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12
+    ) -> bool:
         """True where every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
         return bool((_lengths(perturbations) <= self.radius.double() * (1 + relative_slack)).all())
 

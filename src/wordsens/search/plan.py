@@ -121,7 +121,11 @@ class SearchPlan:
         """
         if isinstance(search, SearchPlan):
             return search
-        return cls(require_choice("search", search, EFFORTS, remedy="or a SearchPlan, such as SearchPlan(starts=64)"))
+        return cls(
+            require_choice(
+                "search", search, EFFORTS, remedy="or a SearchPlan, such as SearchPlan(starts=64)"
+            )
+        )
 
     def runs(self, stages: Stages) -> Sequence[Stages]:
         """The stages of each run, of a search whose normal stages are given."""
@@ -136,7 +140,11 @@ class SearchPlan:
         return [stages] if self.effort == "normal" else [stages, stages.wide()]
 
     def __str__(self) -> str:
-        named = {name: value for name, value in asdict(self).items() if name != "effort" and value is not None}
+        named = {
+            name: value
+            for name, value in asdict(self).items()
+            if name != "effort" and value is not None
+        }
         return ", ".join([self.effort, *(f"{name}={value!r}" for name, value in named.items())])
 
 

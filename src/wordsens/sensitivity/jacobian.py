@@ -20,7 +20,13 @@ from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import attention_normal_product
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.mapping import feature_norm, features_by_text, perturbed_texts, require_repeatable, restores_state
+from wordsens.maps.mapping import (
+    feature_norm,
+    features_by_text,
+    perturbed_texts,
+    require_repeatable,
+    restores_state,
+)
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
@@ -129,7 +135,9 @@ def jacobian_sensitivity(
     with torch.no_grad():
         norm = feature_norm(require_repeatable(phi, rows), phi.name)
     stream = generator(seed, "jacobian")
-    start = gaussian_on(len(chosen), rows.shape[1], generator=stream, dtype=rows.dtype, device=rows.device)
+    start = gaussian_on(
+        len(chosen), rows.shape[1], generator=stream, dtype=rows.dtype, device=rows.device
+    )
     product = _attention_product(phi, rows, chosen)
     if product is not None:
         squares, vectors = _largest(product, start)
@@ -153,9 +161,14 @@ def jacobian_sensitivity(
     )
 
 
-def _attention_product(phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Product | None:
+def _attention_product(
+    phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]
+) -> Product | None:
     """J^T J of all words at once, for exactly these classes, since a subclass may change phi; None for other maps."""
-    if not isinstance(phi, AttentionLayer) or type(phi) not in (RandomAttentionFeatures, AttentionFeatures):
+    if not isinstance(phi, AttentionLayer) or type(phi) not in (
+        RandomAttentionFeatures,
+        AttentionFeatures,
+    ):
         return None
     score = offered(phi.score, ClosedForm)
     if score is None or phi.summed:
@@ -163,7 +176,9 @@ def _attention_product(phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[T
     return attention_normal_product(rows, phi.head_weights(len(rows), phi.dtype), score, words)
 
 
-def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
+def _largest(
+    product: Product, start: Float[Tensor, "b d"]
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
     """The largest eigenvalue and its eigenvector of each positive semidefinite operator, by restarted Lanczos.
 
     Stops when the Ritz value's error, at most residual² / gap and at most the residual, is below the tolerance.
@@ -186,5 +201,7 @@ def _largest(product: Product, start: Float[Tensor, "b d"]) -> tuple[Float[Tenso
     )
 
 
-def _moved_features(phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, "1 1"], delta: Tensor) -> Tensor:
+def _moved_features(
+    phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, "1 1"], delta: Tensor
+) -> Tensor:
     return features_by_text(phi, perturbed_texts(rows, word, delta.unsqueeze(1)))

@@ -137,7 +137,9 @@ def sensitivities(
         best = int(per_word.argmax())
         bounds = None
         if certificate:
-            bounds = certificate_for(phi, X, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights)
+            bounds = certificate_for(
+                phi, X, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights
+            )
         mapped = 1 if phi.continuous else 1 + _NEIGHBOURS
         results.append(
             Sensitivity(
@@ -181,14 +183,18 @@ def _recomputed(
     """
 
     def change_of(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
-        return attained(phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=memory_budget)
+        return attained(
+            phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=memory_budget
+        )
 
     neighbours = 0 if phi.continuous else _NEIGHBOURS
     values, rounding = with_neighbours(change_of, rows, words, perturbations, ball, neighbours)
     rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + values))
     best, checked = int((values - rounding).argmax()), set[int]()
     while best not in checked and float(values[best]) > 0:
-        witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[0]
+        witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[
+            0
+        ]
         # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
         words_meant = slice(None) if phi.continuous else best

@@ -74,7 +74,9 @@ def sensitivity_profile(
     phi, text = as_feature_map(phi), as_text(X)
     chosen = {"search": search, "memory_budget": memory_budget, "progress": progress}
     sensitivity = word_sensitivity(phi, text, words, radius, seed, **chosen)
-    return profile_of(phi, text, sensitivity, alternatives=alternatives, memory_budget=memory_budget)
+    return profile_of(
+        phi, text, sensitivity, alternatives=alternatives, memory_budget=memory_budget
+    )
 
 
 @restores_state
@@ -159,10 +161,18 @@ def average_change(
     searched = word_indices(words, len(rows)).to(rows.device)
     places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
     places = places.repeat_interleave(_AVERAGE_DELTAS)
-    directions = torch.randn(len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64)
-    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(directions, dim=1)
+    directions = torch.randn(
+        len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64
+    )
+    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(
+        directions, dim=1
+    )
     deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    return float(attained(phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)).mean())
+    return float(
+        attained(
+            phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
+        ).mean()
+    )
 
 
 def _substitution(
@@ -176,7 +186,9 @@ def _substitution(
     n, d = rows.shape
     others = rows[:0] if alternatives is None else alternatives.to(rows)
     if others.ndim != 2 or others.shape[1] != d or (alternatives is not None and not len(others)):
-        raise InputError(f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at least 1")
+        raise InputError(
+            f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at least 1"
+        )
     table = torch.cat([rows, others])
     numbers = [str(row) for row in range(len(table))]
     if 16 * _DRAWS * _LONGEST_BLOCK * n * phi(rows).numel() > memory_budget:
@@ -184,7 +196,9 @@ def _substitution(
 
     def features(texts: list[str]) -> Tensor:
         with torch.no_grad():
-            return features_by_text(phi, torch.stack([table[[int(word) for word in text.split()]] for text in texts]))
+            return features_by_text(
+                phi, torch.stack([table[[int(word) for word in text.split()]] for text in texts])
+            )
 
     def offered(word: str) -> list[str]:
         return numbers[n:] if len(others) else [number for number in numbers[:n] if number != word]
@@ -216,10 +230,14 @@ def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
         if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
             entropy = float(torch.special.entr(phi.attention(rows).double()).sum(dim=-1).mean())
             shape.append(Measure("attention entropy", entropy, EXACT, None, "nats, mean of rows"))
-            shape.append(Measure("log n", float(np.log(len(rows))), EXACT, None, "the most it can be"))
+            shape.append(
+                Measure("log n", float(np.log(len(rows))), EXACT, None, "the most it can be")
+            )
         features = phi(rows).double()
     if features.ndim > 1 and features.shape[-2] == len(rows):
         matrix = features.movedim(-2, 0).flatten(start_dim=1)
-        rank = float((torch.linalg.matrix_norm(matrix) / torch.linalg.matrix_norm(matrix, ord=2)).square())
+        rank = float(
+            (torch.linalg.matrix_norm(matrix) / torch.linalg.matrix_norm(matrix, ord=2)).square()
+        )
         shape.append(Measure("stable rank", rank, EXACT, None, "‖F‖_F² / ‖F‖²"))
     return shape

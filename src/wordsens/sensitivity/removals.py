@@ -84,19 +84,29 @@ def removal_effects(
     """
     started = time.perf_counter()
     require_choice("way", way, WAYS)
-    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
+    require_kind(
+        "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"
+    )
     if phi.reader is None:
         raise InputError("this map has no tokenizer; pass one to TransformerFeatures")
     mask = phi.reader.tokenizer.mask_token_id
     if way == "mask" and mask is None:
-        raise InputError(f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'")
-    tokens = phi.reader.tokens(text.text if isinstance(text, Document) else text, max_words=max_words)
+        raise InputError(
+            f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'"
+        )
+    tokens = phi.reader.tokens(
+        text.text if isinstance(text, Document) else text, max_words=max_words
+    )
     ids, whole = list(tokens.ids), tokens.whole_words or ()
     chosen = list(range(len(whole))) if words is None else [int(word) for word in words]
     if any(not 0 <= word < len(whole) for word in chosen) or not chosen:
-        raise InputError(f"`words` (={chosen!r}) must name words from 0 to {len(whole) - 1}, at least one")
+        raise InputError(
+            f"`words` (={chosen!r}) must name words from 0 to {len(whole) - 1}, at least one"
+        )
     if way == "delete" and len(whole) == 1:
-        raise InputError("the text has one word, and nothing is left without it; give a longer text, or way='mask'")
+        raise InputError(
+            "the text has one word, and nothing is left without it; give a longer text, or way='mask'"
+        )
     by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
     for index, word in enumerate(chosen):
         rows = set(whole[word].rows)
@@ -119,7 +129,9 @@ def removal_effects(
             for start in range(0, len(texts), size):
                 places, changed = zip(*texts[start : start + size], strict=True)
                 features = phi(phi.rows_of(torch.tensor(changed))).flatten(start_dim=1).double()
-                change[list(places)] = (torch.linalg.vector_norm(features - base, dim=1) / norm).cpu()
+                change[list(places)] = (
+                    torch.linalg.vector_norm(features - base, dim=1) / norm
+                ).cpu()
                 distance[list(places)] = cosine_distance(features, base).cpu()
     return Removals(
         value=float(change.max()),
@@ -135,10 +147,15 @@ def removal_effects(
     )
 
 
-def cosine_distance(first: Float[Tensor, "*batch p"], second: Float[Tensor, " p"]) -> Float[Tensor, "*batch"]:
+def cosine_distance(
+    first: Float[Tensor, "*batch p"], second: Float[Tensor, " p"]
+) -> Float[Tensor, "*batch"]:
     """1 - cos of the angle between vectors, as ‖u - v‖² / 2 of their unit vectors: never negative, and exact where the
     two are close, where 1 - cos itself cancels."""
-    units = [vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) for vectors in (first, second)]
+    units = [
+        vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+        for vectors in (first, second)
+    ]
     return (units[0] - units[1]).square().sum(dim=-1) / 2
 
 

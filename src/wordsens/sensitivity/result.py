@@ -42,7 +42,19 @@ class SensitivityResult(Result):
 
 
 _JSON_NAMES = (
-    *("map", "value", "word", "token", "upper", "rigor", "words", "tokens", "per_word", "rounding", "upper_per_word"),
+    *(
+        "map",
+        "value",
+        "word",
+        "token",
+        "upper",
+        "rigor",
+        "words",
+        "tokens",
+        "per_word",
+        "rounding",
+        "upper_per_word",
+    ),
     *("radius", "converged", "search", "evaluations", "evaluations_per_word", "seed", "notes"),
 )
 
@@ -162,7 +174,10 @@ class SensitivityProfile(Result):
     def columns(self) -> dict[str, Any]:
         """A row a measure."""
         names = ("name", "value", "kind", "radius", "source")
-        return {"measure" if name == "name" else name: [getattr(row, name) for row in self.measures] for name in names}
+        return {
+            "measure" if name == "name" else name: [getattr(row, name) for row in self.measures]
+            for name in names
+        }
 
     def display(self) -> Display:
         """All measures, and which bound is the lowest."""

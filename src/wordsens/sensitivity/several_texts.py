@@ -29,7 +29,9 @@ def on_demand(phi: FeatureMap) -> bool:
     return getattr(phi, "gaussian", None) == "lazy"
 
 
-def sampled_words(phi: FeatureMap, n: int, seed: Seed, count: int | None = None) -> list[int] | None:
+def sampled_words(
+    phi: FeatureMap, n: int, seed: Seed, count: int | None = None
+) -> list[int] | None:
     """A random sample of `count` of n words, ascending; None for all.
 
     By default all, but of a map whose matrices are sampled on demand ON_DEMAND_WORDS: it remembers every query, so all
@@ -89,7 +91,9 @@ def word_sensitivities(
     }  # fmt: skip
     # Only attention searches texts as one problem; other maps' blocks would hold all their matrices at once.
     longest = max(len(text) for text in checked)
-    size = max(1, min(_TOGETHER, _ROWS_TOGETHER // longest)) if isinstance(phi, AttentionLayer) else 1
+    size = (
+        max(1, min(_TOGETHER, _ROWS_TOGETHER // longest)) if isinstance(phi, AttentionLayer) else 1
+    )
     for first in range(0, len(checked), size):
         block = checked[first : first + size]
 
@@ -107,7 +111,9 @@ def word_sensitivities(
     return results
 
 
-def _checked(phi: FeatureMap, texts: Iterable[TextMatrix | Tensor | np.ndarray]) -> list[TextMatrix]:
+def _checked(
+    phi: FeatureMap, texts: Iterable[TextMatrix | Tensor | np.ndarray]
+) -> list[TextMatrix]:
     """The texts, when every one has features of finite and positive norm: a bad one is named before any search."""
     if isinstance(texts, TextMatrix) or not isinstance(texts, Iterable):
         raise InputError(
@@ -133,4 +139,6 @@ def _naming(index: int) -> Iterator[None]:
     except InputError as error:
         message = str(error)
         name = f"`texts[{index}]`"
-        raise type(error)(message.replace("`X`", name) if "`X`" in message else f"{name}: {message}") from error
+        raise type(error)(
+            message.replace("`X`", name) if "`X`" in message else f"{name}: {message}"
+        ) from error

@@ -206,7 +206,15 @@ def several_words_sensitivity(
         chosen = sorted(tried, key=lambda words: -tried[words])[:_FINALISTS]
         searched = len(tried)
     best = group_sensitivity(
-        phi, text, chosen, radius, seed, ball=ball, search=search, memory_budget=memory_budget, progress=progress
+        phi,
+        text,
+        chosen,
+        radius,
+        seed,
+        ball=ball,
+        search=search,
+        memory_budget=memory_budget,
+        progress=progress,
     )
     return replace(best, searched=searched, sets=total)
 
@@ -286,14 +294,29 @@ def whole_word_sensitivity(
         )
     count = len(text.whole_words)
     chosen = list(range(count)) if words is None else list(words)
-    if not chosen or len(set(chosen)) != len(chosen) or any(not 0 <= word < count for word in chosen):
-        raise InputError(f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one")
+    if (
+        not chosen
+        or len(set(chosen)) != len(chosen)
+        or any(not 0 <= word < count for word in chosen)
+    ):
+        raise InputError(
+            f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one"
+        )
     whole = [text.whole_words[word] for word in chosen]
     groups = group_sensitivity(
         phi, text, [word.rows for word in whole], radius, seed, search=search, memory_budget=memory_budget,
         progress=progress,
     )  # fmt: skip
-    shared = ("value", "perturbations", "radius", "search", "evaluations", "seconds", "converged", "seed")
+    shared = (
+        "value",
+        "perturbations",
+        "radius",
+        "search",
+        "evaluations",
+        "seconds",
+        "converged",
+        "seed",
+    )
     return WholeWordSensitivity(
         word=int(chosen[int(groups.per_group.argmax())]),
         words=tuple(int(word) for word in chosen),
@@ -353,9 +376,13 @@ class InUnitBalls(Objective):
         return self if coarse is self._change else InUnitBalls(coarse, self._radius.squeeze(-1))
 
     def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
-        return self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(self.dtype)
+        return self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(
+            self.dtype
+        )
 
-    def _evaluate(self, perturbations: Tensor, words: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
+    def _evaluate(
+        self, perturbations: Tensor, words: Tensor, *, gradient: bool
+    ) -> tuple[Tensor, Tensor | None]:
         scale = self._radius[words].to(perturbations.dtype)
         squared, slope = self._change._evaluate(perturbations * scale, words, gradient=gradient)
         return squared, None if slope is None else slope * scale
@@ -370,10 +397,14 @@ def _exchanged(
     for _ in range(_ROUNDS):
         outside = [word for word in order if word not in best]
         swapped = [tuple(sorted({*best, new} - {old})) for new in outside for old in best]
-        fresh = [words for words in dict.fromkeys([best, *swapped]) if words not in tried][:MOST_SETS]
+        fresh = [words for words in dict.fromkeys([best, *swapped]) if words not in tried][
+            :MOST_SETS
+        ]
         if not fresh:
             break
-        values = group_sensitivity(phi, text, fresh, radius, seed, ball=ball, search=_RANKING).per_group
+        values = group_sensitivity(
+            phi, text, fresh, radius, seed, ball=ball, search=_RANKING
+        ).per_group
         tried |= dict(zip(fresh, values.tolist(), strict=True))
         leader = max(tried, key=lambda words: tried[words])
         if leader == best:
@@ -386,7 +417,9 @@ def _most_sensitive(
     phi: FeatureMap | Callable[[Tensor], Tensor], text: TextMatrix, radius: float | None, seed: Seed
 ) -> list[int]:
     """The words in the falling order of what each attains alone, by a short search."""
-    alone = word_sensitivity(phi, text, radius=radius, seed=seed, search=_RANKING, certificate=False)
+    alone = word_sensitivity(
+        phi, text, radius=radius, seed=seed, search=_RANKING, certificate=False
+    )
     return alone.words[alone.per_word.argsort(descending=True)].tolist()
 
 
@@ -401,7 +434,11 @@ def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int,
         raise InputError("`groups` is empty; give at least one group of word indices")
     for group in groups:
         if len(group) == 0 or any(not -n <= int(word) < n for word in group):
-            raise InputError(f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least one")
+            raise InputError(
+                f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least one"
+            )
         if len({int(word) % n for word in group}) != len(group):
-            raise InputError(f"`groups` has {tuple(group)!r}, which names a word twice; name each word once")
+            raise InputError(
+                f"`groups` has {tuple(group)!r}, which names a word twice; name each word once"
+            )
     return tuple(tuple(int(word) % n for word in group) for group in groups)

@@ -205,8 +205,12 @@ class _SubstitutedText:
         self._offered = [tuple(alternatives(word)) for word in self._words]
         for word, offered in zip(self._words, self._offered, strict=True):
             if not offered:
-                raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
-        texts = math.prod(len({word, *offered}) for word, offered in zip(self._words, self._offered, strict=True))
+                raise InputError(
+                    f"`alternatives` gives none for {word!r}; give it one word at least"
+                )
+        texts = math.prod(
+            len({word, *offered}) for word, offered in zip(self._words, self._offered, strict=True)
+        )
         self._every_block = count <= _MOST_ENUMERATED and texts <= enumerated
         longest = count if self._every_block else min(longest_block, count)
         self._blocks: list[Block] = [
@@ -221,30 +225,45 @@ class _SubstitutedText:
         self._drawn = {block: self._replacements(block, draws, chance) for block in self._blocks}
 
     def measured(self, model: Model, label: Label | None) -> TextSubstitution:
-        texts = {block: [self._with(block, words) for words in drawn] for block, (drawn, _) in self._drawn.items()}
+        texts = {
+            block: [self._with(block, words) for words in drawn]
+            for block, (drawn, _) in self._drawn.items()
+        }
         ordered = sorted(
-            {self._text, *itertools.chain.from_iterable(texts.values())}, key=lambda text: (len(text), text)
+            {self._text, *itertools.chain.from_iterable(texts.values())},
+            key=lambda text: (len(text), text),
         )
         rows = model.encode(ordered)
         place = {text: index for index, text in enumerate(ordered)}
         unchanged = rows[place[self._text]]
         rows_of = {block: [place[text] for text in variants] for block, variants in texts.items()}
         scaled = rows / unchanged.norm()
-        per_word = [self._variance(scaled[rows_of[word,]], (word,)) for word in range(len(self._words))]
+        per_word = [
+            self._variance(scaled[rows_of[word,]], (word,)) for word in range(len(self._words))
+        ]
         halves = [
-            {block: self._variance(scaled[places], block, half) for block, places in rows_of.items()} for half in (0, 1)
+            {
+                block: self._variance(scaled[places], block, half)
+                for block, places in rows_of.items()
+            }
+            for half in (0, 1)
         ]
         block, blocks = self._best_blocks(halves)
         labels = None if label is None else list(label(rows))
         moved, flipped = [], []
         for word in range(len(self._words)):
-            drawn, changed = self._drawn[word,][0], scaled[rows_of[word,]] - unchanged / unchanged.norm()
+            drawn, changed = (
+                self._drawn[word,][0],
+                scaled[rows_of[word,]] - unchanged / unchanged.norm(),
+            )
             others = [index for index, (new,) in enumerate(drawn) if new != self._words[word]]
             if others:
                 moved.append(float(changed[others].norm(dim=1).mean()))
             if others and labels is not None:
                 variants = texts[word,]
-                flips = [labels[place[variants[index]]] != labels[place[self._text]] for index in others]
+                flips = [
+                    labels[place[variants[index]]] != labels[place[self._text]] for index in others
+                ]
                 flipped.append(sum(flips) / len(flips))
         return TextSubstitution(
             words=self._words,
@@ -259,7 +278,9 @@ class _SubstitutedText:
             encoded=len(ordered),
         )
 
-    def _replacements(self, block: Block, draws: int, chance: random.Random) -> tuple[list[tuple[str, ...]], bool]:
+    def _replacements(
+        self, block: Block, draws: int, chance: random.Random
+    ) -> tuple[list[tuple[str, ...]], bool]:
         """Words for the block's places: all combinations, or as many as there are draws; and whether they are all."""
         offered = [self._offered[place] for place in block]
         if self._every_block or math.prod(map(len, offered)) <= draws:
@@ -272,7 +293,9 @@ class _SubstitutedText:
             text = with_word(text, self._spans[place], word)
         return text
 
-    def _variance(self, rows: Float[Tensor, "draws d"], block: Block, half: int | None = None) -> float:
+    def _variance(
+        self, rows: Float[Tensor, "draws d"], block: Block, half: int | None = None
+    ) -> float:
         """s_P of a block; from half of the draws where not every combination is there."""
         whole = self._drawn[block][1]
         if half is not None and not whole:
@@ -289,7 +312,11 @@ class _SubstitutedText:
         ending: list[list[tuple[int, Block]]] = [[] for _ in range(count)]
         for block in self._blocks:
             ending[block[-1]].append((sum(1 << place for place in block), block))
-        sets = range(1, 1 << count) if self._every_block else [(1 << size) - 1 for size in range(1, count + 1)]
+        sets = (
+            range(1, 1 << count)
+            if self._every_block
+            else [(1 << size) - 1 for size in range(1, count + 1)]
+        )
         totals, chosen = [], ()
         for choosing, measuring in (halves, halves[::-1]):
             most, last = {0: 0.0}, dict[int, tuple[int, Block]]()

@@ -74,7 +74,12 @@ class ShortlistPlan:
 
     def evaluations(self) -> int:
         """Evaluations a word besides the vocabulary's outliers, a gradient counted as three."""
-        return 3 * self.anchors + self.rounds * self.verified + 3 * (self.rounds - 1) * self.promoted + FINALISTS
+        return (
+            3 * self.anchors
+            + self.rounds * self.verified
+            + 3 * (self.rounds - 1) * self.promoted
+            + FINALISTS
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -158,7 +163,9 @@ def best_swaps(
         best = scan(change, chosen, vocabulary, progress)
     else:
         best = shortlist(change, chosen, vocabulary, plan, seed, progress)
-    per_word = attained(phi, rows, chosen.unsqueeze(1), best.perturbations.unsqueeze(1), memory_budget=memory_budget)
+    per_word = attained(
+        phi, rows, chosen.unsqueeze(1), best.perturbations.unsqueeze(1), memory_budget=memory_budget
+    )
     most = int(per_word.argmax())
     return Swaps(
         value=float(per_word[most]),
@@ -193,7 +200,10 @@ class BestEntries:
 
 
 def scan(
-    change: WordChange, words: Int[Tensor, " w"], vocabulary: Vocabulary, progress: Progress | None = None
+    change: WordChange,
+    words: Int[Tensor, " w"],
+    vocabulary: Vocabulary,
+    progress: Progress | None = None,
 ) -> BestEntries:
     """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
 
@@ -208,10 +218,18 @@ def scan(
     for start in range(0, len(vocabulary), size):
         chunk = everything[start : start + size]
         delta = vocabulary.rows(chunk, words).to(coarse.rows) - coarse.rows[words]
-        squared = coarse.value(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
+        squared = (
+            coarse.value(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
+        )
         joined = torch.cat([best, squared], dim=1)
-        best, places = joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
-        entry = torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, places) if places is not None else entry
+        best, places = (
+            joined.topk(FINALISTS, dim=1) if joined.shape[1] >= FINALISTS else (joined, None)
+        )
+        entry = (
+            torch.cat([entry, chunk.expand(w, -1)], dim=1).gather(1, places)
+            if places is not None
+            else entry
+        )
         if progress is not None:
             progress(min(start + size, len(vocabulary)), len(vocabulary))
     evaluations = w * len(vocabulary)
@@ -300,7 +318,9 @@ class _Hunt:
             self._squared[new] = value
             anchors, slopes = torch.cat([anchors, new]), torch.cat([slopes, slope])
             self.evaluations += 3 * len(new)
-            score = self._predicted(anchors, slopes).masked_fill(torch.isfinite(self._squared), -torch.inf)
+            score = self._predicted(anchors, slopes).masked_fill(
+                torch.isfinite(self._squared), -torch.inf
+            )
             open_ones = int(torch.isfinite(score).sum())
             promising = score.topk(min(plan.verified, open_ones)).indices
             if len(promising) == 0:
@@ -317,11 +337,19 @@ class _Hunt:
         directions, count = self._directions, min(self._plan.anchors, len(self._directions))
         drawn = torch.rand(count, generator=stream, dtype=torch.float64).to(directions.device)
         chosen = [int(drawn[0] * len(directions))]
-        apart = torch.full((len(directions),), torch.inf, dtype=torch.float64, device=directions.device)
+        apart = torch.full(
+            (len(directions),), torch.inf, dtype=torch.float64, device=directions.device
+        )
         for share in drawn[1:]:
-            apart = torch.minimum(apart, 1 - (directions @ directions[chosen[-1]]).double()).clamp(min=0)
+            apart = torch.minimum(apart, 1 - (directions @ directions[chosen[-1]]).double()).clamp(
+                min=0
+            )
             mass = apart.cumsum(dim=0)
-            chosen.append(min(int(torch.searchsorted(mass, share * mass[-1], right=True)), len(directions) - 1))
+            chosen.append(
+                min(
+                    int(torch.searchsorted(mass, share * mass[-1], right=True)), len(directions) - 1
+                )
+            )
         centres = directions[chosen]
         for _ in range(_LLOYD_STEPS):
             nearest = (directions @ centres.T).argmax(dim=1)
@@ -329,7 +357,9 @@ class _Hunt:
             centres = torch.nn.functional.normalize(sums, dim=1)
         return (directions @ centres.T).argmax(dim=0).unique()
 
-    def _predicted(self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]) -> Float[Tensor, " v"]:
+    def _predicted(
+        self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]
+    ) -> Float[Tensor, " v"]:
         """The squared change of every entry: the first-order mixture m and the correction. O(v E d + E³)."""
         known = torch.isfinite(self._squared).nonzero().squeeze(1)
         offsets = self._squared[anchors] - torch.linalg.vecdot(slopes, self._deltas[anchors])
@@ -344,13 +374,20 @@ class _Hunt:
         among = kernel(known).double()
         among.diagonal().add_(_NOISE)
         misses = (self._squared[known] - first_order(known)).double().unsqueeze(1)
-        weights = torch.cholesky_solve(misses, torch.linalg.cholesky(among)).squeeze(1).to(offsets.dtype)
+        weights = (
+            torch.cholesky_solve(misses, torch.linalg.cholesky(among)).squeeze(1).to(offsets.dtype)
+        )
         everything = torch.arange(len(self._deltas), device=known.device)
         return torch.cat(
-            [first_order(chunk) + kernel(chunk) @ weights for chunk in everything.split(_PREDICTED_AT_ONCE)]
+            [
+                first_order(chunk) + kernel(chunk) @ weights
+                for chunk in everything.split(_PREDICTED_AT_ONCE)
+            ]
         )
 
-    def _cosines(self, entries: Int[Tensor, " e"], others: Int[Tensor, " o"]) -> Float[Tensor, "e o"]:
+    def _cosines(
+        self, entries: Int[Tensor, " e"], others: Int[Tensor, " o"]
+    ) -> Float[Tensor, "e o"]:
         return self._directions[entries] @ self._directions[others].T
 
     def _evaluate(self, entries: Int[Tensor, " e"]) -> None:
@@ -361,7 +398,9 @@ class _Hunt:
         return torch.full_like(entries, self._word)
 
 
-def _deltas(change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor) -> Float[Tensor, "w d"]:
+def _deltas(
+    change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor
+) -> Float[Tensor, "w d"]:
     """From each word's row to its own entry's."""
     # Rows are asked for word by word: an entry's row may depend on the place.
     pairs = zip(entries.split(1), words.split(1), strict=True)

@@ -83,16 +83,24 @@ def theorem_witness(
     Raises:
         InputError: another score, several heads, n >= d, a word out of range, a bad radius.
     """
-    require_kind("phi", phi, RandomAttentionFeatures, remedy="build one with RandomAttentionFeatures(d)")
+    require_kind(
+        "phi", phi, RandomAttentionFeatures, remedy="build one with RandomAttentionFeatures(d)"
+    )
     text = as_text_matrix(X)
     if type(phi.score) is not Softmax or phi.heads != 1:
-        raise InputError(f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention")
+        raise InputError(
+            f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention"
+        )
     rows = phi.accept(text.rows)
     n, d = rows.shape
     if not -n <= word < n:
-        raise InputError(f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to {n - 1}")
+        raise InputError(
+            f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to {n - 1}"
+        )
     if n >= d:
-        raise InputError(f"`X` has {n} words of {d} coordinates; the construction needs fewer words than coordinates")
+        raise InputError(
+            f"`X` has {n} words of {d} coordinates; the construction needs fewer words than coordinates"
+        )
     word %= n
     radius = math.sqrt(d) if radius is None else require_positive("radius", radius)
     queries = rows @ phi.weight / (phi.temperature * math.sqrt(d))
@@ -109,19 +117,25 @@ def theorem_witness(
     logit = scores[:, word] - torch.logsumexp(others, dim=1)
     elsewhere = torch.arange(n, device=rows.device) != word
     angles = torch.linspace(0, math.pi / 2, 181, dtype=torch.float64, device=rows.device)[1:]
-    reached = torch.sigmoid(logit + radius * angles.cos().to(rows.dtype).unsqueeze(1) * (queries @ along))
+    reached = torch.sigmoid(
+        logit + radius * angles.cos().to(rows.dtype).unsqueeze(1) * (queries @ along)
+    )
     lengths = angles.sin() * reached[:, elsewhere].double().square().sum(dim=1).sqrt() * radius
     theta = float(angles[lengths.argmax()])
 
     inside = radius * (1 - 4 * torch.finfo(rows.dtype).eps)
-    pair = [inside * (math.cos(theta) * along + sign * math.sin(theta) * across) for sign in (1.0, -1.0)]
+    pair = [
+        inside * (math.cos(theta) * along + sign * math.sin(theta) * across) for sign in (1.0, -1.0)
+    ]
     base = phi(rows)
     norm = feature_norm(base, phi.name)
     values, attentions = [], []
     for delta in pair:
         moved = rows.clone()
         moved[word] += delta
-        values.append(float(torch.linalg.vector_norm(phi(moved) - base, dtype=torch.float64)) / norm)
+        values.append(
+            float(torch.linalg.vector_norm(phi(moved) - base, dtype=torch.float64)) / norm
+        )
         attentions.append(phi.attention(moved)[:, word])
     best = 0 if values[0] >= values[1] else 1
     return TheoremWitness(

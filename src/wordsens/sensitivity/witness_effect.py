@@ -68,7 +68,9 @@ def witness_effect(
             most = change.argsort(descending=True)[:rows].tolist()
             before, after = [None] * len(most), [None] * len(most)
             if attention is not None and (attention_after := _attention(phi, moved)) is not None:
-                before, after = (weights[most, word].tolist() for weights in (attention, attention_after))
+                before, after = (
+                    weights[most, word].tolist() for weights in (attention, attention_after)
+                )
             effects.append(tuple(map(MovedRow, most, change[most].tolist(), before, after)))
     return tuple(effects)
 

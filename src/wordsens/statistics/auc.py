@@ -50,7 +50,9 @@ def auc(first: Sample, second: Float[np.ndarray, " n"]) -> float:
     return float(placements(first, second).mean())
 
 
-def auc_interval(first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, draws: int = DRAWS) -> IntervalEstimate:
+def auc_interval(
+    first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, draws: int = DRAWS
+) -> IntervalEstimate:
     """`auc` with a 95 % interval: a Bayesian bootstrap over the members of both samples (Rubin 1981).
 
     Every draw weighs the members at random, by a Dirichlet law of parameter 1. That alone would give samples on the
@@ -67,7 +69,9 @@ def auc_interval(first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, 
         highs.append(_weighted_auc(np.append(first, -np.inf), np.append(second, np.inf), *weights))
     low = np.quantile(np.concatenate(lows), (1 - LEVEL) / 2)
     high = np.quantile(np.concatenate(highs), (1 + LEVEL) / 2)
-    return IntervalEstimate(value, min(max(0.0, float(low)), value), max(min(1.0, float(high)), value))
+    return IntervalEstimate(
+        value, min(max(0.0, float(low)), value), max(min(1.0, float(high)), value)
+    )
 
 
 def in_blocks(draws: int, width: int) -> list[int]:
@@ -76,7 +80,9 @@ def in_blocks(draws: int, width: int) -> list[int]:
     return [min(step, draws - start) for start in range(0, draws, step)]
 
 
-def _weights(members: int, draws: int, random: np.random.Generator) -> Float[np.ndarray, "draws more"]:
+def _weights(
+    members: int, draws: int, random: np.random.Generator
+) -> Float[np.ndarray, "draws more"]:
     """Dirichlet weights of the members and of one more."""
     shape = np.ones(members + 1)
     shape[-1] = PSEUDO
@@ -91,6 +97,8 @@ def _weighted_auc(
     second_weights: Float[np.ndarray, "draws n"],
 ) -> Float[np.ndarray, " draws"]:
     order = np.argsort(second)
-    below = np.concatenate([np.zeros((len(second_weights), 1)), np.cumsum(second_weights[:, order], axis=1)], axis=1)
+    below = np.concatenate(
+        [np.zeros((len(second_weights), 1)), np.cumsum(second_weights[:, order], axis=1)], axis=1
+    )
     left, right = (np.searchsorted(second[order], first, side) for side in ("left", "right"))
     return 1 - (first_weights * (below[:, left] + below[:, right])).sum(axis=1) / 2

@@ -29,7 +29,9 @@ class Mean:
     high: float | None
 
     def __str__(self) -> str:
-        return f"{self.value:.4g}" + ("" if self.low is None else f" ({self.low:.4g} to {self.high:.4g})")
+        return f"{self.value:.4g}" + (
+            "" if self.low is None else f" ({self.low:.4g} to {self.high:.4g})"
+        )
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def mean_interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - reach, mean + reach)
 
 
-def bounded_interval(mean: float, error: float, members: int, bounds: tuple[float, float]) -> tuple[float, float]:
+def bounded_interval(
+    mean: float, error: float, members: int, bounds: tuple[float, float]
+) -> tuple[float, float]:
     """A 95 % interval for the mean of numbers in [a, b], inside [a, b] whatever the error.
 
     Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many members as would
@@ -103,10 +107,18 @@ def bounded_interval(mean: float, error: float, members: int, bounds: tuple[floa
     low, high = bounds
     share = (mean - low) / (high - low)
     scatter = share * (1 - share)
-    effective = scatter * ((high - low) / error) ** 2 if error > 0 and scatter > 0 else float(members)
+    effective = (
+        scatter * ((high - low) / error) ** 2 if error > 0 and scatter > 0 else float(members)
+    )
     square = student(members - 1) ** 2 / effective
-    middle, reach = (share + square / 2) / (1 + square), math.sqrt(square * (scatter + square / 4)) / (1 + square)
-    first, last = max(0.0, middle - reach), min(1.0, middle + reach)  # rounding may be beyond 0 and 1
+    middle, reach = (
+        (share + square / 2) / (1 + square),
+        math.sqrt(square * (scatter + square / 4)) / (1 + square),
+    )
+    first, last = (
+        max(0.0, middle - reach),
+        min(1.0, middle + reach),
+    )  # rounding may be beyond 0 and 1
     return low + (high - low) * first, low + (high - low) * last
 
 
@@ -175,6 +187,8 @@ def correlation_interval(
         return rank_correlation(*zip(*pairs, strict=True))
 
     stream = np.random.default_rng(derive_seed(seed, "rank correlation"))
-    drawn = [of([keys[i] for i in stream.integers(len(keys), size=len(keys))]) for _ in range(RESAMPLES)]
+    drawn = [
+        of([keys[i] for i in stream.integers(len(keys), size=len(keys))]) for _ in range(RESAMPLES)
+    ]
     low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return of(keys), float(low), float(high)

@@ -34,7 +34,11 @@ class OperatingPoint:
 
 
 def operating_point(
-    unwanted: Float[np.ndarray, " m"], wanted: Float[np.ndarray, " n"], budget: float, *, confidence: float = LEVEL
+    unwanted: Float[np.ndarray, " m"],
+    wanted: Float[np.ndarray, " n"],
+    budget: float,
+    *,
+    confidence: float = LEVEL,
 ) -> OperatingPoint:
     """The smallest score from which upwards every threshold has an upper limit of the share of unwanted ones that pass
     of at most the budget, and that keeps some wanted ones. A score of -infinity never passes.
@@ -49,7 +53,10 @@ def operating_point(
     (0.8939, 3, 0.0193, 0.22)
     """
     count = len(unwanted)
-    allowed = bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence)) - 1
+    allowed = (
+        bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence))
+        - 1
+    )
     # The largest score that is too low: at it one more than allowed would pass.
     excluded = np.sort(unwanted)[count - 1 - allowed] if allowed >= 0 else math.inf
     if not (wanted > excluded).any():

@@ -37,7 +37,9 @@ class Drop:
     p: float
 
 
-def paired_drops(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draws: int = DRAWS) -> dict[str, Drop]:
+def paired_drops(
+    firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draws: int = DRAWS
+) -> dict[str, Drop]:
     """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
 
     Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the
@@ -60,7 +62,10 @@ def paired_drops(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draw
     widest = max([len(second[0]), *(len(each.first) for each in moved)])
     together = shares.get(TOGETHER)
     largest = np.concatenate(
-        [_largest(moved, together, len(second[0]), count, random) for count in in_blocks(draws, widest)]
+        [
+            _largest(moved, together, len(second[0]), count, random)
+            for count in in_blocks(draws, widest)
+        ]
     )
     return {name: Drop(each.before, each.after, _p(each, largest)) for name, each in shares.items()}
 
@@ -77,12 +82,21 @@ class _Shares:
 
     @classmethod
     def of(
-        cls, first_before: Numbers, first_after: Numbers, second_before: Numbers, second_after: Numbers
+        cls,
+        first_before: Numbers,
+        first_after: Numbers,
+        second_before: Numbers,
+        second_after: Numbers,
     ) -> "_Shares":
-        before, after = placements(first_before, second_before), placements(first_after, second_after)
+        before, after = (
+            placements(first_before, second_before),
+            placements(first_after, second_after),
+        )
         # Of a member of the second sample: the share of the first that lies below it.
         first = (after - before) / len(before)
-        second = (placements(second_before, first_before) - placements(second_after, first_after)) / len(second_before)
+        second = (
+            placements(second_before, first_before) - placements(second_after, first_after)
+        ) / len(second_before)
         error = float(np.sqrt(np.sum(first**2) + np.sum(second**2)))
         return cls(float(before.mean()), float(after.mean()), first, second, error)
 
@@ -121,7 +135,9 @@ class PairedArea:
     p: float
 
 
-def paired_areas(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed) -> dict[str, PairedArea]:
+def paired_areas(
+    firsts: Mapping[str, Sides], second: Sides, *, seed: Seed
+) -> dict[str, PairedArea]:
     """For every sample of `firsts` its `auc` against `second`, before and after, with the change and all together.
 
     p is twice the smaller of the p-values of `paired_drops` in the two directions. The interval of one change is
@@ -136,7 +152,9 @@ def paired_areas(firsts: Mapping[str, Sides], second: Sides, *, seed: Seed) -> d
     for name, fall in falls.items():
         before, after = firsts[name] if name in firsts else _joined(firsts)
         change = _change((before, after), second, seed=seed)
-        areas[name] = PairedArea(fall.before, fall.after, change, min(1.0, 2 * min(fall.p, rises[name].p)))
+        areas[name] = PairedArea(
+            fall.before, fall.after, change, min(1.0, 2 * min(fall.p, rises[name].p))
+        )
     return areas
 
 
@@ -151,14 +169,18 @@ def _change(first: Sides, second: Sides, *, seed: Seed) -> IntervalEstimate:
     value = float(shares.mean())
     if all(np.array_equal(*sides) for sides in (first, second)):
         return IntervalEstimate(value, value, value)
-    variance = sum(float(part.var(ddof=1)) / len(part) for part in (shares, others) if len(part) > 1)
+    variance = sum(
+        float(part.var(ddof=1)) / len(part) for part in (shares, others) if len(part) > 1
+    )
     if variance == 0:
         before, after = (auc_interval(first[side], second[side], seed=seed) for side in (0, 1))
         down = math.hypot(after.value - after.low, before.high - before.value)
         up = math.hypot(after.high - after.value, before.value - before.low)
         return IntervalEstimate(value, value - down, value + up)
     members = max(2, min(len(shares), len(others)))
-    return IntervalEstimate(value, *bounded_interval(value, math.sqrt(variance), members, (-1.0, 1.0)))
+    return IntervalEstimate(
+        value, *bounded_interval(value, math.sqrt(variance), members, (-1.0, 1.0))
+    )
 
 
 @dataclass(frozen=True)
@@ -205,11 +227,15 @@ def paired_means(
     steps = np.zeros(len(means)) if steps is None else steps
     return [
         PairedMean(float(mean), *_limits(row[here], bound, step), float(chance))
-        for row, here, mean, bound, step, chance in zip(differences, present, means, bounds, steps, p, strict=True)
+        for row, here, mean, bound, step, chance in zip(
+            differences, present, means, bounds, steps, p, strict=True
+        )
     ]
 
 
-def _limits(values: Numbers, bounds: Bounds | None, step: float) -> tuple[float | None, float | None]:
+def _limits(
+    values: Numbers, bounds: Bounds | None, step: float
+) -> tuple[float | None, float | None]:
     if len(values) < LEAST:
         return None, None
     if bounds is None:
@@ -224,7 +250,11 @@ def _limits(values: Numbers, bounds: Bounds | None, step: float) -> tuple[float 
 
 
 def _joint_p(
-    left: Float[np.ndarray, "rows texts"], sums: Float[np.ndarray, " rows"], *, seed: Seed, draws: int
+    left: Float[np.ndarray, "rows texts"],
+    sums: Float[np.ndarray, " rows"],
+    *,
+    seed: Seed,
+    draws: int,
 ) -> Float[np.ndarray, " rows"]:
     size = np.sqrt((left**2).sum(axis=1))
     moved: Bool[np.ndarray, " rows"] = size > 0
@@ -244,5 +274,7 @@ def _joint_p(
     return p
 
 
-def _signs(draws: int, members: int, random: np.random.Generator) -> Float[np.ndarray, "draws members"]:
+def _signs(
+    draws: int, members: int, random: np.random.Generator
+) -> Float[np.ndarray, "draws members"]:
     return 2.0 * random.integers(0, 2, size=(draws, members), dtype=np.int8) - 1

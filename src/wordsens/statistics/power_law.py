@@ -59,7 +59,10 @@ class PowerLaw:
 
 
 def fit_power_law(
-    sizes: Sequence[int | float], values: Sequence[float], *, texts: Sequence[Hashable] | None = None
+    sizes: Sequence[int | float],
+    values: Sequence[float],
+    *,
+    texts: Sequence[Hashable] | None = None,
 ) -> PowerLaw:
     """Ordinary least squares of log value on log n, every point alike.
 
@@ -91,7 +94,9 @@ def fit_power_law(
             f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
         )
     if min(values) <= 0 or min(sizes) <= 0:
-        raise InputError(f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law")
+        raise InputError(
+            f"`values` (smallest {min(values)!r}) must be positive to be fitted by a power law"
+        )
     x, y = (np.log(np.asarray(numbers, dtype=np.float64)) for numbers in (sizes, values))
     u, v = centred(x), centred(y)
     slope = float(least_squares_slope(u, v))
@@ -143,12 +148,17 @@ def _sums_by_text(u: np.ndarray, v: np.ndarray, texts: Sequence[Hashable]) -> li
     numbers: dict[Hashable, int] = {}
     owner = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
     return [
-        np.bincount(owner, weights=weights, minlength=len(numbers)) for weights in (np.ones_like(u), u, v, u * u, u * v)
+        np.bincount(owner, weights=weights, minlength=len(numbers))
+        for weights in (np.ones_like(u), u, v, u * u, u * v)
     ]
 
 
 def exponent_interval(
-    sizes: Sequence[int | float], values: Sequence[float], texts: Sequence[Hashable], *, seed: int = 0
+    sizes: Sequence[int | float],
+    values: Sequence[float],
+    texts: Sequence[Hashable],
+    *,
+    seed: int = 0,
 ) -> tuple[float, float] | None:
     """A 95 % interval of the exponent that `fit_power_law` gives: percentile bootstrap over texts.
 
@@ -167,7 +177,9 @@ def exponent_interval(
     groups = len(order)
     if groups < LEAST_TEXTS:
         return None
-    drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=BOOTSTRAP_SAMPLES)
+    drawn = np.random.default_rng(seed).multinomial(
+        groups, np.full(groups, 1 / groups), size=BOOTSTRAP_SAMPLES
+    )
     count, su, sv, suu, suv = (drawn @ total for total in sums)
     spread = suu - su * su / count
     usable = spread > 1e-12 * sums[3].sum()

@@ -78,7 +78,9 @@ def measure_attention(cell: AttentionCell) -> dict[str, Any]:
         "weights_first": tuple(first.flatten().tolist()),
         "weights_second": tuple(second.flatten().tolist()),
         "changed": pair.changed,
-        "probabilities": None if answers is None else tuple(answers.probabilities.flatten().tolist()),
+        "probabilities": None
+        if answers is None
+        else tuple(answers.probabilities.flatten().tolist()),
     }
 
 
@@ -88,7 +90,9 @@ def pairs_of(cell: AttentionCell) -> tuple[AttentionPair, PromptPair | None]:
     Raises:
         InputError: what cannot be compared, or answered.
     """
-    pair = comparable_pair(_model(cell.model, cell.device), cell.first, cell.second, layer=cell.layer, head=cell.head)
+    pair = comparable_pair(
+        _model(cell.model, cell.device), cell.first, cell.second, layer=cell.layer, head=cell.head
+    )
     if cell.prompts is None or cell.answers is None:
         return pair, None
     speaker = _model(cell.model, cell.device, speaks=True)
@@ -98,7 +102,9 @@ def pairs_of(cell: AttentionCell) -> tuple[AttentionPair, PromptPair | None]:
 def moved_attention(pair: AttentionPair) -> Float[Tensor, " n"]:
     """For each row j, half the sum over i of |second - first|: the share of its attention that moves, 0 to 1 (ours)."""
     if pair.difference is None:
-        raise InputError("the texts have different numbers of tokens; compare them with comparable_pair")
+        raise InputError(
+            "the texts have different numbers of tokens; compare them with comparable_pair"
+        )
     return pair.difference.abs().sum(dim=1) / 2
 
 
@@ -124,11 +130,19 @@ def attention_grid(
         ways.
     """
     first, second = pair or PAIR
-    keys: dict[str, Any] = {"model": model, "first": first, "second": second, "layer": layer, "head": head}
+    keys: dict[str, Any] = {
+        "model": model,
+        "first": first,
+        "second": second,
+        "layer": layer,
+        "head": head,
+    }
     if _model(model, device).causal:
         keys |= {"prompts": list(prompts or PROMPTS), "answers": list(answers or ANSWERS)}
     elif prompts or answers:
-        raise InputError(f"`prompt` and `answer` need a causal language model, and {model} reads both ways; drop them")
+        raise InputError(
+            f"`prompt` and `answer` need a causal language model, and {model} reads both ways; drop them"
+        )
     pairs_of(AttentionCell.parse({**keys, "device": device}))
     return {key: [value] if isinstance(value, list) else value for key, value in keys.items()}
 
@@ -140,15 +154,21 @@ def preset(scale: str, source: Any, seed: int, labels: str | None) -> Grids:
 
 def measured_pair(record: Record) -> tuple[AttentionPair, PromptPair | None]:
     """The attention that a finished record holds, and the answers to its prompts, where it has some."""
-    first, second = (tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second))
+    first, second = (
+        tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)
+    )
     weights = (
         torch.tensor(record.weights_first, dtype=torch.float64).view(len(first), len(first)),
         torch.tensor(record.weights_second, dtype=torch.float64).view(len(second), len(second)),
     )
-    pair = AttentionPair(record.layer, record.head, record.model, (first, second), weights, record.changed or ())
+    pair = AttentionPair(
+        record.layer, record.head, record.model, (first, second), weights, record.changed or ()
+    )
     if record.probabilities is None:
         return pair, None
-    probabilities = torch.tensor(record.probabilities, dtype=torch.float64).view(2, len(record.answers))
+    probabilities = torch.tensor(record.probabilities, dtype=torch.float64).view(
+        2, len(record.answers)
+    )
     return pair, PromptPair(record.model, record.prompts, record.answers, probabilities)
 
 
@@ -169,18 +189,26 @@ def summarize(records: Sequence[Record]) -> Summary:
             )
             for row, name in enumerate(names)
         )
-        tables.append(Table(f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows))
+        tables.append(
+            Table(f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows)
+        )
         share, most = sum(moved) / len(moved), max(range(len(moved)), key=lambda row: moved[row])
         heads = "the mean over the heads" if pair.head is None else f"head {pair.head}"
         where = f"in layer {pair.layer} of {pair.model}, {heads}"
-        changed = " and ".join(f"“{first[column]}” becomes “{second[column]}”" for column in pair.changed)
+        changed = " and ".join(
+            f"“{first[column]}” becomes “{second[column]}”" for column in pair.changed
+        )
         sentence = f"The two texts are the same to the model, and so is their attention, {where}."
         if changed:
             sentence = (
                 f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in the row of "
                 f"“{names[most]}”, {moved[most]:.1%}."
             )
-        findings.append(finding(f"{share:.1%}" if changed else "the same", sentence, _KNOWN, share, [record], ()))
+        findings.append(
+            finding(
+                f"{share:.1%}" if changed else "the same", sentence, _KNOWN, share, [record], ()
+            )
+        )
         if prompts is not None:
             before, after = prompts.probabilities.tolist()
             change = after[0] - before[0]
@@ -188,10 +216,17 @@ def summarize(records: Sequence[Record]) -> Summary:
                 f"“{answer}” from {times(a)} to {times(b)}"
                 for answer, a, b in zip(prompts.answers, before, after, strict=True)
             ]
-            sentence = (
-                f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({pair.model})."
+            sentence = f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({pair.model})."
+            findings.append(
+                finding(
+                    f"{times(before[0])} to {times(after[0])}",
+                    sentence,
+                    _KNOWN,
+                    change,
+                    [record],
+                    (),
+                )
             )
-            findings.append(finding(f"{times(before[0])} to {times(after[0])}", sentence, _KNOWN, change, [record], ()))
     note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
     return Summary(tuple(tables), note, tuple(findings))
 

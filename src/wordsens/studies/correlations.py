@@ -22,7 +22,12 @@ from wordsens.sweeps.experiment import (
     table,
     text_title,
 )
-from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
+from wordsens.sweeps.measurement import (
+    SensitivityCell,
+    alike,
+    measure_sensitivities,
+    measure_sensitivity,
+)
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.text import load_encoder
@@ -51,7 +56,10 @@ _QUICK = {**_ATTENTION, "search": "quick"}
 
 PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
     "quick": (5, [{**_RF, "n": 20, "d": 32}, {**_QUICK, "n": 20, "d": 32, "dtype": "float32"}]),
-    "laptop": (10, [{**_RF, "n": 50, "d": 192}, {**_DRF, "n": 50, "d": 96}, {**_QUICK, "n": 50, "d": 192}]),
+    "laptop": (
+        10,
+        [{**_RF, "n": 50, "d": 192}, {**_DRF, "n": 50, "d": 96}, {**_QUICK, "n": 50, "d": 192}],
+    ),
     "full": (
         10,
         [
@@ -74,13 +82,20 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     grids, notices = [], []
     for part in parts:
         n = part["n"]
-        texts: list[dict[str, Any]] = [{"kind": CORRELATED, "mean_cosine": cosine} for cosine in cosines]
+        texts: list[dict[str, Any]] = [
+            {"kind": CORRELATED, "mean_cosine": cosine} for cosine in cosines
+        ]
         texts += [{"kind": "repeated", "distinct": n // times} for times in times_each]
         if texts_at_least(source, n, seed=seed, most=1):
             layers = dict.fromkeys((source.layer, encoder.layers))
-            texts += [source.model_copy(update={"layer": layer}).model_dump(mode="json") for layer in layers]
+            texts += [
+                source.model_copy(update={"layer": layer}).model_dump(mode="json")
+                for layer in layers
+            ]
         else:
-            notices.append(f"no text has {n} words: {'/'.join(part['map'])} are measured without real texts")
+            notices.append(
+                f"no text has {n} words: {'/'.join(part['map'])} are measured without real texts"
+            )
         common = {**part, "d": min(part["d"], encoder.dimension), "draw": list(range(draws))}
         grids += [{**common, "text": text} for text in texts]
     return grids, notices
@@ -97,9 +112,13 @@ def texts_title(record: Record) -> str:
 
 def by_cosine(records: Any) -> list[Record]:
     """The finished records map by map and kind of text, by `cosine`: from here on its mean over the draws."""
-    groups = grouped((one for one in as_records(records) if one.done), "map", "text", "layer", texts_title)
+    groups = grouped(
+        (one for one in as_records(records) if one.done), "map", "text", "layer", texts_title
+    )
     order = {key[:3]: at for at, key in enumerate(groups)}
-    means = {key: round(fmean(one.cosine for one in group), 9) + 0.0 for key, group in groups.items()}  # no -0.0
+    means = {
+        key: round(fmean(one.cosine for one in group), 9) + 0.0 for key, group in groups.items()
+    }  # no -0.0
     keys = sorted(groups, key=lambda key: (order[key[:3]], means[key]))
     return [one.replace(cosine=means[key]) for key in keys for one in groups[key]]
 
@@ -109,7 +128,9 @@ def summarize(records: Sequence[Record]) -> Summary:
     ordered = by_cosine(records)
     along, beside, untold = [], [], []
     for (name,), group in grouped(ordered, "map").items():
-        curve = list(grouped([one for one in group if one.text == CORRELATED], texts_title).values())
+        curve = list(
+            grouped([one for one in group if one.text == CORRELATED], texts_title).values()
+        )
         if len(curve) > 1:
             told = _along(curve[0], curve[-1])
             along += told
@@ -118,8 +139,21 @@ def summarize(records: Sequence[Record]) -> Summary:
             beside += [claim for other in others.values() for claim in _beside(other, curve)]
     if along and untold:
         sentence = f"Of {', '.join(untold)} these texts tell no change."
-        along.append(finding(str(len(untold)), sentence, "Its 95 % interval holds the factor 1.", len(untold), ordered))
-    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": texts_title, "n": "n", "d": "d"}
+        along.append(
+            finding(
+                str(len(untold)),
+                sentence,
+                "Its 95 % interval holds the factor 1.",
+                len(untold),
+                ordered,
+            )
+        )
+    keys: dict[str, Column] = {
+        "map": lambda one: map_title(one.map),
+        "texts": texts_title,
+        "n": "n",
+        "d": "d",
+    }
     return Summary(
         (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
         "S: attained, means over draws with standard errors. Mean cosine: of two different rows, measured.",

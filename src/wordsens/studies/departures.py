@@ -24,7 +24,16 @@ from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.statistics.mean import Estimate, student, with_error
 from wordsens.statistics.power_law import PowerLaw, fit_power_law
-from wordsens.sweeps.experiment import Experiment, Grids, Summary, estimate, finding, grouped, paired, ratio
+from wordsens.sweeps.experiment import (
+    Experiment,
+    Grids,
+    Summary,
+    estimate,
+    finding,
+    grouped,
+    paired,
+    ratio,
+)
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import (
@@ -96,12 +105,21 @@ PROTOCOLS = {
     DEFINED: Protocol(title="as defined"),
     FIRST_WORD: Protocol(title="word 0 only", beside=DEFINED, first_word=True),
     "cls": Protocol(title="[CLS] as word 0", beside=FIRST_WORD, first_word=True, cls=True),
-    "noisy-ball": Protocol(title="noisy ball", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, noisy=True),
+    "noisy-ball": Protocol(
+        title="noisy ball", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, noisy=True
+    ),
     "padding": Protocol(title="padding as words", beside=DEFINED, padded=True),
     ALIGNMENT: Protocol(title="alignment objective", beside=DEFINED, of=(ERROR,), alignment=True),
-    "raw-gradient": Protocol(title="raw gradient", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, raw=True),
+    "raw-gradient": Protocol(
+        title="raw gradient", beside=FIRST_WORD, of=(SENSITIVITY,), first_word=True, raw=True
+    ),
     "raw-alignment": Protocol(
-        title="raw alignment", beside=ALIGNMENT, of=(ERROR,), first_word=True, alignment=True, raw=True
+        title="raw alignment",
+        beside=ALIGNMENT,
+        of=(ERROR,),
+        first_word=True,
+        alignment=True,
+        raw=True,
     ),
     PUBLISHED: Protocol(
         title="as published",
@@ -143,7 +161,9 @@ class DepartureCell(MapCell, frozen=True):
         require_choice("labels", self.labels, LABEL_KINDS)
         require_choice("training", self.training, TRAININGS)
         if self.measures not in chosen.of:
-            raise InputError(f"`protocol` (={self.protocol!r}) makes no difference to the {self.measures}; drop it")
+            raise InputError(
+                f"`protocol` (={self.protocol!r}) makes no difference to the {self.measures}; drop it"
+            )
         if self.reads_texts_itself:
             raise InputError(
                 f"`map` (={self.map!r}) makes rows itself; take a map of the paper: rf, drf, raf, relu-raf"
@@ -224,7 +244,10 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
     ball, seed = _ball(cell, phi, rows, words), cell.seed_of("search")
     change = phi.word_change(rows, memory_budget=DEFAULT_MEMORY_BUDGET)
     noise = NOISE * gaussian_on(
-        *(len(words), cell.d), generator=generator(seed, "noise"), dtype=rows.dtype, device=rows.device
+        *(len(words), cell.d),
+        generator=generator(seed, "noise"),
+        dtype=rows.dtype,
+        device=rows.device,
     )
     centre = noise if protocol.noisy else torch.zeros_like(noise)
     if protocol.raw:
@@ -239,7 +262,9 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
         rate, steps = (100.0, 300) if isinstance(phi, DeepRandomFeatures) else (10.0, 50 * cell.n)
         delta = raw_ascent(gradient, noise, centre, ball, rate=rate, steps=steps)
     else:
-        result = maximize(change, words, ball, cell.search_plan, generator=generator(seed, "starts"))
+        result = maximize(
+            change, words, ball, cell.search_plan, generator=generator(seed, "starts")
+        )
         words = result.squared.topk(min(_LEADING, len(words))).indices.sort().values
         ball, centre = _ball(cell, phi, rows, words), centre[words]
         delta = result.perturbations[words]
@@ -290,14 +315,20 @@ def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
     start = torch.zeros_like(new.rows[:1])
 
     def gradient(delta: Tensor) -> Tensor:
-        return -losses.functionals.values_and_gradient(delta, words, lambda values: losses.loss(values, words)[1])[1]
+        return -losses.functionals.values_and_gradient(
+            delta, words, lambda values: losses.loss(values, words)[1]
+        )[1]
 
-    rate, steps = (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
+    rate, steps = (
+        (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)
+    )
     ball = _ball(cell, new.fit.phi, new.rows, words)
     return raw_ascent(gradient, start, torch.zeros_like(start), ball, rate=rate, steps=steps)[0]
 
 
-def _ball(cell: DepartureCell, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]) -> Ball:
+def _ball(
+    cell: DepartureCell, phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]
+) -> Ball:
     return Ball(radii(cell.radius, phi, rows, words))
 
 
@@ -352,7 +383,13 @@ _DENSE: dict[str, Any] = {"gaussian": "dense", "dtype": "float32", "starts": 1, 
 _SEARCHES: dict[str, dict[str, Any]] = {"rf": _DENSE, "raf": {"search": "quick"}, "relu-raf": {}}
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"d": {"rf": 16, "raf": 32}, "n": (8, 16), "error": {"raf": (8, 24)}, "texts": 12, "draws": 5},
+    "quick": {
+        "d": {"rf": 16, "raf": 32},
+        "n": (8, 16),
+        "error": {"raf": (8, 24)},
+        "texts": 12,
+        "draws": 5,
+    },
     "laptop": {
         "d": {"rf": 48, "raf": 96},
         "n": (20, 40, 80),
@@ -388,7 +425,10 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         notices.append(f"no text has {', '.join(lost)} words: left out")
     common = {"text": source.model_dump(mode="json"), "draw": list(range(size["draws"]))}
     of_s = {"n": sizes, "protocol": _protocols_of(SENSITIVITY)}
-    grids = [{**common, **of_s, "map": name, "d": min(d, width), **_SEARCHES[name]} for name, d in size["d"].items()]
+    grids = [
+        {**common, **of_s, "map": name, "d": min(d, width), **_SEARCHES[name]}
+        for name, d in size["d"].items()
+    ]
     try:
         reads_labels(source, labels or SENTIMENT)
     except InputError as error:
@@ -398,11 +438,20 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     padded = source.model_copy(update={"padded_below": PADDED_BELOW})
     for name, (n, d) in size["error"].items():
         # One text is held out; the others are long ones, or short ones that are padded.
-        have = [len(texts_at_least(one, n, seed=seed, most=size["texts"] + 1)) - 1 for one in (source, padded)]
-        of_error = {"measures": ERROR, "labels": labels or SENTIMENT, "protocol": _protocols_of(ERROR)}
+        have = [
+            len(texts_at_least(one, n, seed=seed, most=size["texts"] + 1)) - 1
+            for one in (source, padded)
+        ]
+        of_error = {
+            "measures": ERROR,
+            "labels": labels or SENTIMENT,
+            "protocol": _protocols_of(ERROR),
+        }
         if min(have) >= 2:
             texts = min(size["texts"], *have)
-            grids.append({**common, **of_error, "map": name, "n": n, "d": min(d, width), "texts": texts})
+            grids.append(
+                {**common, **of_error, "map": name, "n": n, "d": min(d, width), "texts": texts}
+            )
             grids[-1] |= _SEARCHES[name]
     return grids, notices
 
@@ -429,7 +478,11 @@ class ProtocolRecords:
     def law(self) -> PowerLaw | None:
         """S against n; None for fewer than two sizes."""
         points = [(n, record.value) for n, group in self.by_size.items() for record in group]
-        return fit_power_law(*zip(*points, strict=True)) if len(self.by_size) > 1 and len(points) > 2 else None
+        return (
+            fit_power_law(*zip(*points, strict=True))
+            if len(self.by_size) > 1 and len(points) > 2
+            else None
+        )
 
     @property
     def titles(self) -> tuple[str, str]:
@@ -442,7 +495,9 @@ def measured(records: Any) -> dict[tuple[str, str], ProtocolRecords]:
     groups = grouped((record for record in as_records(records) if record.done), "map", "protocol")
     maps = list(dict.fromkeys(name for name, _ in groups))
     return {
-        key: ProtocolRecords(*key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR])
+        key: ProtocolRecords(
+            *key, _by_size(groups[key]), [one for one in groups[key] if one.measures == ERROR]
+        )
         for key in ((name, protocol) for name in maps for protocol in PROTOCOLS)
         if key in groups
     }
@@ -456,19 +511,32 @@ def _by_size(records: Sequence[Record]) -> dict[int, list[Record]]:
 def summarize(records: Sequence[Record]) -> Summary:
     """Two tables with a row a map and protocol, of S and of Err, and what the sentences of `_claims` say."""
     groups = measured(records)
-    pairs = [(one, groups.get((one.map, PROTOCOLS[one.protocol].beside))) for one in groups.values()]
+    pairs = [
+        (one, groups.get((one.map, PROTOCOLS[one.protocol].beside))) for one in groups.values()
+    ]
     last = max((n for one in groups.values() for n in one.by_size), default=0)
     of_s = ("map", "protocol", f"S, n = {last}", "S / beside", "exponent", "difference")
     of_errors = ("map", "protocol", "Err", "gamma", "Err - beside")
     sections = (
-        Table("S, as defined and as published", of_s, tuple(_row(*pair) for pair in pairs if pair[0].by_size)),
-        Table("Err, as defined and as published", of_errors, tuple(_errors(*p) for p in pairs if p[0].errors)),
+        Table(
+            "S, as defined and as published",
+            of_s,
+            tuple(_row(*pair) for pair in pairs if pair[0].by_size),
+        ),
+        Table(
+            "Err, as defined and as published",
+            of_errors,
+            tuple(_errors(*p) for p in pairs if p[0].errors),
+        ),
     )
     claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
     return Summary(
         tuple(one for one in sections if one.rows),
         "Means over draws, ± one standard error; beside: the row that differs in one switch.",
-        (*(claim for part in claims for claim in part[:1]), *(claim for part in claims for claim in part[1:])),
+        (
+            *(claim for part in claims for claim in part[:1]),
+            *(claim for part in claims for claim in part[1:]),
+        ),
         "That row is: word 0 only, for [CLS], the noisy ball and the raw gradient; the alignment objective, for the "
         "raw alignment; as defined, for the rest. Err: on the changed text, the least attained with gamma below 0.5, "
         "or what the alignment objective gives.",
@@ -486,7 +554,9 @@ def _row(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Es
     )
 
 
-def _errors(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
+def _errors(
+    one: ProtocolRecords, beside: ProtocolRecords | None
+) -> tuple[str | Estimate | None, ...]:
     gap = None if beside is None else paired(one.errors, beside.errors)
     return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
 
@@ -520,7 +590,12 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
             f"{differ}; at n = {last} the published protocol attains {whole} of S."
         )
         known = _draws(Estimate.of([one.value for one in defined.by_size[last]]))
-        records = [record for one in (defined, published) for group in one.by_size.values() for record in group]
+        records = [
+            record
+            for one in (defined, published)
+            for group in one.by_size.values()
+            for record in group
+        ]
         claims.append(finding(str(_exponent(law)), sentence, known, law.exponent, records))
     if (strongest := _strongest(name, groups)) is not None:
         protocol, change, last = strongest
@@ -531,9 +606,13 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
         )
         records = groups[name, protocol].by_size[last]
         claims.append(finding(f"factor {change}", sentence, _draws(change), change, records))
-    if (err := estimate(published.errors)) is not None and (least := estimate(defined.errors)) is not None:
+    if (err := estimate(published.errors)) is not None and (
+        least := estimate(defined.errors)
+    ) is not None:
         gamma = estimate(published.errors, "gamma")
-        reach = student(min(err.draws, least.draws) - 1, SURE)  # not a number, and nothing told, for one draw
+        reach = student(
+            min(err.draws, least.draws) - 1, SURE
+        )  # not a number, and nothing told, for one draw
         if abs(err.mean - least.mean) > reach * (err.error**2 + least.error**2) ** 0.5:
             sentence = (
                 f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
@@ -544,7 +623,9 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
     return claims
 
 
-def _strongest(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> tuple[str, Estimate, int] | None:
+def _strongest(
+    name: str, groups: dict[tuple[str, str], ProtocolRecords]
+) -> tuple[str, Estimate, int] | None:
     """The single departure whose factor is surely not 1 and farthest from it, with that factor and its n."""
     best: tuple[str, Estimate, int] | None = None
     for (other, protocol), one in groups.items():
@@ -587,17 +668,28 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
                 if protocol != DEFINED and one.by_size
             }
             sizes = list(defined.by_size)
-            of_s.append(Panel(map_title(name), curves, {"as defined": [(sizes[0], 1.0), (sizes[-1], 1.0)]}))
+            of_s.append(
+                Panel(map_title(name), curves, {"as defined": [(sizes[0], 1.0), (sizes[-1], 1.0)]})
+            )
         places: dict[str, Points] = {}
         for protocol, one in protocols.items():
             gamma, error = estimate(one.errors, "gamma"), estimate(one.errors)
             if gamma is not None and error is not None:
                 places[PROTOCOLS[protocol].title] = [(gamma.mean, error)]
         theorem = [(2 * at / 40, (2 - 2 * at / 40) ** 2) for at in range(41)]
-        top = max((1.05 * (v.mean + 2 * v.error) for points in places.values() for _, v in points), default=0.0)
+        top = max(
+            (1.05 * (v.mean + 2 * v.error) for points in places.values() for _, v in points),
+            default=0.0,
+        )
         guides = {"(2 − γ)², below which random features do not come": theorem}
         of_errors.append(
-            Panel(map_title(name), places, guides, limits=(0.0, max(4.4, top)), scattered=frozenset(places))
+            Panel(
+                map_title(name),
+                places,
+                guides,
+                limits=(0.0, max(4.4, top)),
+                scattered=frozenset(places),
+            )
         )
     gammas = "γ: how well the model before told the two texts apart"
     return {

@@ -22,7 +22,9 @@ _TRIES = 4
 """Exchanges of one passage and table that are tried: about a fifth of the tables' words have several tokens."""
 
 
-def swapped_passages(source: Embedded, encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
+def swapped_passages(
+    source: Embedded, encoder: str, n: int, count: int, seed: int
+) -> tuple[Pair, ...]:
     """Up to `count` passages of n rows, each in two pairs: with a flipped copy, and with one that means the same.
 
     A passage is a run of whole words of a text that an encoder makes n rows of, special tokens left out; each exchange
@@ -46,7 +48,9 @@ def swapped_passages(source: Embedded, encoder: str, n: int, count: int, seed: i
 
 
 @lru_cache(maxsize=64)
-def _chosen(texts: tuple[Document, ...], encoder: str, n: int, count: int, seed: int) -> tuple[Pair, ...]:
+def _chosen(
+    texts: tuple[Document, ...], encoder: str, n: int, count: int, seed: int
+) -> tuple[Pair, ...]:
     """`swapped_passages` of these texts: the cells of a draw ask for the same ones."""
     reader, chance = load_encoder(encoder), random.Random(derive_seed(seed, "swaps", n))
     order = chance.sample(range(len(texts)), len(texts))
@@ -74,7 +78,9 @@ def _chosen(texts: tuple[Document, ...], encoder: str, n: int, count: int, seed:
 def _swapped(text: str, reader: Encoder, n: int, chance: random.Random) -> tuple[Pair, Pair] | None:
     for passage in _passages(text, reader, n, chance):
         kinds = chance.sample(FLIPS, len(FLIPS))
-        flips = ((kind, _exchanged(passage, single_words(kind), reader, n, chance)) for kind in kinds)
+        flips = (
+            (kind, _exchanged(passage, single_words(kind), reader, n, chance)) for kind in kinds
+        )
         kind, flipped = next(((kind, one) for kind, one in flips if one is not None), ("", None))
         same = _exchanged(passage, single_words(SYNONYM), reader, n, chance)
         if flipped is not None and same is not None:
@@ -99,7 +105,9 @@ def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iter
             yield passage
 
 
-def _exchanged(passage: str, table: Table, reader: Encoder, n: int, chance: random.Random) -> str | None:
+def _exchanged(
+    passage: str, table: Table, reader: Encoder, n: int, chance: random.Random
+) -> str | None:
     """The passage with one word of the table exchanged, of n rows like itself; None where no try gives one."""
     for _ in range(_TRIES):
         swapped = exchange(passage, table, chance)
@@ -118,7 +126,9 @@ def single_words(kind: str) -> Table:
     (('without',), False)
     """
     table = {"antonym": antonyms, "negation": negations, SYNONYM: synonyms}[kind]()
-    plain = {word: tuple(other for other in others if _single(other)) for word, others in table.items()}
+    plain = {
+        word: tuple(other for other in others if _single(other)) for word, others in table.items()
+    }
     return {word: others for word, others in plain.items() if _single(word) and others}
 
 

@@ -56,7 +56,9 @@ class SeveralWordsCell(MapCell, frozen=True):
     @model_validator(mode="after")
     def _words_enough(self) -> "SeveralWordsCell":
         if self.count > self.n:
-            raise InputError(f"`count` (={self.count}) must be at most `n` (={self.n}), the words of the text")
+            raise InputError(
+                f"`count` (={self.count}) must be at most `n` (={self.n}), the words of the text"
+            )
         return self
 
 
@@ -93,7 +95,9 @@ def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
     }
 
 
-def bound_of_every_set(phi: Any, rows: Float[Tensor, "n d"], count: int, radius: float) -> Certificate | None:
+def bound_of_every_set(
+    phi: Any, rows: Float[Tensor, "n d"], count: int, radius: float
+) -> Certificate | None:
     """A bound of the sensitivity to every set of `count` words at once, each in a ball of that radius (ours).
 
     The bound of one set by the law of the weights depends on the set through the length of its rows alone, and grows
@@ -105,7 +109,9 @@ def bound_of_every_set(phi: Any, rows: Float[Tensor, "n d"], count: int, radius:
     longest = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)[:count].unsqueeze(0)
     reach = torch.tensor([radius * math.sqrt(count)], dtype=torch.float64, device=rows.device)
     each = FAILURE_PROBABILITY / math.comb(len(rows), count)
-    bound = dense_certificate(phi, rows, longest, reach, method="gaussian", failure_probability=each)
+    bound = dense_certificate(
+        phi, rows, longest, reach, method="gaussian", failure_probability=each
+    )
     return replace(bound, failure_probability=FAILURE_PROBABILITY)
 
 
@@ -126,12 +132,16 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     texts: list[tuple[dict[str, Any], int]] = [({"kind": "gaussian"}, d)]
     notices = []
     if texts_at_least(source, n, seed=seed, most=1):
-        texts.insert(0, (source.model_dump(mode="json"), min(d, load_encoder(source.encoder).dimension)))
+        texts.insert(
+            0, (source.model_dump(mode="json"), min(d, load_encoder(source.encoder).dimension))
+        )
     else:
         notices.append(f"no text has {n} words: Gaussian texts are measured alone")
     counts = [2**power for power in range(n.bit_length()) if 2**power < n] + [n]
     common = {"n": n, "count": counts, "draw": list(range(draws))}
-    return [{**common, **part, "text": text, "d": width} for text, width in texts for part in maps], notices
+    return [
+        {**common, **part, "text": text, "d": width} for text, width in texts for part in maps
+    ], notices
 
 
 def never_falling(records: Any) -> list[Record]:
@@ -160,12 +170,19 @@ def summarize(records: Sequence[Record]) -> Summary:
         claims.append(_claims(subject, part[0].n, counts))
         if not claims[-1]:
             fewest = min(counts)
-            untold.append(f"{subject}, S of {fewest}: {Estimate.of([one.value for one in counts[fewest]])}")
-    first, others = [claim for part in claims for claim in part[:1]], [claim for part in claims for claim in part[1:]]
+            untold.append(
+                f"{subject}, S of {fewest}: {Estimate.of([one.value for one in counts[fewest]])}"
+            )
+    first, others = (
+        [claim for part in claims for claim in part[:1]],
+        [claim for part in claims for claim in part[1:]],
+    )
     if first and untold:
         sentence = f"Without an interval that tells when the others notice: {'; '.join(untold)}."
         known = "Means over draws, ± one standard error."
-        first.append(finding(str(len(untold)), sentence, known, len(untold), ordered, ("attained",)))
+        first.append(
+            finding(str(len(untold)), sentence, known, len(untold), ordered, ("attained",))
+        )
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
         "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
@@ -187,7 +204,9 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
     first = Estimate.of([record.value for record in counts[min(counts)]])
     crossings = [crossing for crossing in _crossings(counts) if crossing is not None]
     if min(counts) == 1 and first.interval[0] >= NOTICED:
-        sentence = f"{subject} notices a single word: it moves the features by {first} times their norm."
+        sentence = (
+            f"{subject} notices a single word: it moves the features by {first} times their norm."
+        )
         claims.append(finding(f"{first} times", sentence, mean_over_draws(first), first, counts[1]))
     elif crossings and len(crossings) == first.draws:
         at = Estimate.of(crossings)
@@ -197,10 +216,16 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
         )
         known = mean_over_draws(at) + " Interpolated between the numbers tried."
         claims.append(finding(f"{at} words", sentence, known, at, records))
-    unseen = [k for k, part in counts.items() if all(one.upper is not None and one.upper < NOTICED for one in part)]
+    unseen = [
+        k
+        for k, part in counts.items()
+        if all(one.upper is not None and one.upper < NOTICED for one in part)
+    ]
     if unseen:
         number = f"{max(unseen)} words" if max(unseen) > 1 else "no single word"
-        sentence = f"No choice of {number}, moved however one likes, moves {subject} by {NOTICED:g}."
+        sentence = (
+            f"No choice of {number}, moved however one likes, moves {subject} by {NOTICED:g}."
+        )
         if max(unseen) == 1:
             sentence = f"Certainly {number} moves {subject} by {NOTICED:g}."
         known = "Upper bounds, each with probability 1 - 1e-9 over the weights."
@@ -247,9 +272,14 @@ def _several_words(records: Sequence[Record]) -> dict[str, Any]:
         }
         bands = {}
         for (name,), group in grouped(part, "map").items():
-            uppers = [(k, estimate(one), estimate(one, "upper")) for (k,), one in grouped(group, "count").items()]
+            uppers = [
+                (k, estimate(one), estimate(one, "upper"))
+                for (k,), one in grouped(group, "count").items()
+            ]
             band = [
-                (k, value.mean, upper.mean) for k, value, upper in uppers if value is not None and upper is not None
+                (k, value.mean, upper.mean)
+                for k, value, upper in uppers
+                if value is not None and upper is not None
             ]
             bands |= {map_title(name): band} if band else {}
         curves = curves_of(part, lambda one: map_title(one.map), "count")

@@ -75,15 +75,23 @@ class SimilarityCell(MapCell, frozen=True):
     @model_validator(mode="after")
     def _valid(self) -> "SimilarityCell":
         if (self.pairs == CHECK) != (self.length is not None):
-            raise InputError(f"`length` (={self.length!r}) goes with pairs 'check', and `pairs` is {self.pairs!r}")
+            raise InputError(
+                f"`length` (={self.length!r}) goes with pairs 'check', and `pairs` is {self.pairs!r}"
+            )
         if self.length is not None:
             require_choice("length", self.length, LENGTHS)
         if not isinstance(self.text, Embedded):
-            raise InputError(f"`text` (={self.text.kind!r}) has no words to exchange; give reviews or a dataset")
+            raise InputError(
+                f"`text` (={self.text.kind!r}) has no words to exchange; give reviews or a dataset"
+            )
         if self.text.keep_special_tokens or self.text.padded_below is not None:
-            raise InputError("`text` is cut into passages here; drop keep_special_tokens and padded_below")
+            raise InputError(
+                "`text` is cut into passages here; drop keep_special_tokens and padded_below"
+            )
         if self.reads_texts_itself and self.pool is None:
-            raise InputError("`pool` is missing: texts of a transformer are compared by one vector each; give mean")
+            raise InputError(
+                "`pool` is missing: texts of a transformer are compared by one vector each; give mean"
+            )
         return self
 
     @property
@@ -101,7 +109,16 @@ class SimilarityCell(MapCell, frozen=True):
         """Equal for cells that pool the layers of one model on the same texts, which are read once."""
         if not self.reads_texts_itself:
             return None
-        return (self.model, self.pool, self.dtype, self.pairs, self.n, self.length, self.count, self.pairs_seed)
+        return (
+            self.model,
+            self.pool,
+            self.dtype,
+            self.pairs,
+            self.n,
+            self.length,
+            self.count,
+            self.pairs_seed,
+        )
 
     def described(self) -> dict[str, Any]:
         return {**super().described(), **({"text": "pairs"} if self.pairs == CHECK else {})}
@@ -110,7 +127,9 @@ class SimilarityCell(MapCell, frozen=True):
         """The digest of the texts, or of the shipped pairs."""
         if self.length is None:
             return super().content_of(source)
-        rows = json.dumps([pair.row() for pair in shipped_pairs(self.length)], sort_keys=True, default=str)
+        rows = json.dumps(
+            [pair.row() for pair in shipped_pairs(self.length)], sort_keys=True, default=str
+        )
         return hashlib.sha256(rows.encode()).hexdigest()
 
 
@@ -133,7 +152,9 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
         features = _mapped(phi, matrices)
         first, group = matrices[0], (0, lengths[0])
     at = {text: place for place, text in enumerate(texts)}
-    cosines, moved = compared(features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name)
+    cosines, moved = compared(
+        features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name
+    )
     counted = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
     return {
         **aucs(pairs, cosines, moved, seed=cell.pairs_seed),
@@ -215,12 +236,18 @@ def _rows(cell: SimilarityCell, texts: Sequence[str]) -> tuple[list[TextMatrix],
 @torch.no_grad()
 def _mapped(phi: Any, texts: Sequence[TextMatrix]) -> Float[Tensor, "m k"]:
     rows = torch.stack([text.rows for text in texts])
-    return torch.cat([phi(phi.accept(batch)).flatten(start_dim=1).cpu() for batch in rows.split(_BATCH)])
+    return torch.cat(
+        [phi(phi.accept(batch)).flatten(start_dim=1).cpu() for batch in rows.split(_BATCH)]
+    )
 
 
-def _pooled(phi: TransformerFeatures, texts: Sequence[str], cell: SimilarityCell) -> Float[Tensor, "m d"]:
+def _pooled(
+    phi: TransformerFeatures, texts: Sequence[str], cell: SimilarityCell
+) -> Float[Tensor, "m d"]:
     if phi.text_shape[1] != cell.d:
-        raise InputError(f"`d` (={cell.d}) must be {phi.text_shape[1]}, the width of the model {cell.model!r}")
+        raise InputError(
+            f"`d` (={cell.d}) must be {phi.text_shape[1]}, the width of the model {cell.model!r}"
+        )
     return _layers(_Held(phi, texts))[phi.layer]
 
 
@@ -243,15 +270,25 @@ def _layers(held: _Held) -> Float[Tensor, "layers m d"]:
     return held.phi.encode_layers(list(held.key[0]))
 
 
-def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int, int]) -> dict[str, Any]:
+def _searched(
+    cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int, int]
+) -> dict[str, Any]:
     """S of the text over a few of its `own` words: from which row on, and how many."""
     if not cell.words:
         return dict.fromkeys(("sensitivity", "evaluations", "word", "token"))
     start, count = group
     stream = generator(cell.pairs_seed, "searched words", count)
-    words = sorted(start + place for place in torch.randperm(count, generator=stream)[: cell.words].tolist())
+    words = sorted(
+        start + place for place in torch.randperm(count, generator=stream)[: cell.words].tolist()
+    )
     result = word_sensitivity(
-        phi, text, words, cell.radius, cell.seed_of("search"), search=cell.search_plan, certificate=False
+        phi,
+        text,
+        words,
+        cell.radius,
+        cell.seed_of("search"),
+        search=cell.search_plan,
+        certificate=False,
     )
     return {
         "sensitivity": result.value,
@@ -261,7 +298,13 @@ def _searched(cell: SimilarityCell, phi: Any, text: TextMatrix, group: tuple[int
     }
 
 
-_LAZY: dict[str, Any] = {"gaussian": "lazy", "dtype": "float32", "starts": 1, "steps": 10, "words": 2}
+_LAZY: dict[str, Any] = {
+    "gaussian": "lazy",
+    "dtype": "float32",
+    "starts": 1,
+    "steps": 10,
+    "words": 2,
+}
 _QUICK: dict[str, Any] = {"search": "quick", "words": 2}
 MAPS: dict[str, dict[str, Any]] = {"rf": _LAZY, "drf": _LAZY, "raf": _QUICK, "relu-raf": _QUICK}
 """The random maps; deep ones of the usual depth. S of two words takes 0.2 s (raf) to 2.6 s (drf) at n = 128."""
@@ -300,13 +343,23 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     notices = []
     sizes = [n for n in size["n"] if _holds_swaps(source, n, seed)]
     if left := [str(n) for n in size["n"] if n not in sizes]:
-        notices.append(f"no text has a passage of {', '.join(left)} words in which one can be swapped: left out")
+        notices.append(
+            f"no text has a passage of {', '.join(left)} words in which one can be swapped: left out"
+        )
     swaps = {"pairs": SWAPS, "n": sizes, "count": size["count"], "draw": list(range(size["draws"]))}
     grids = _grids(swaps, source, encoder, maps, pooled) if sizes else []
     for length in size["lengths"]:
-        rows = max(encoder.tokenize(text).words for one in shipped_pairs(length) for text in (one.first, one.second))
-        if encoder.padding is None or (encoder.context is not None and rows + _AROUND > encoder.context):
-            notices.append(f"{encoder.name} cannot take pairs of {rows} rows, or has no [PAD]: {length}s are left out")
+        rows = max(
+            encoder.tokenize(text).words
+            for one in shipped_pairs(length)
+            for text in (one.first, one.second)
+        )
+        if encoder.padding is None or (
+            encoder.context is not None and rows + _AROUND > encoder.context
+        ):
+            notices.append(
+                f"{encoder.name} cannot take pairs of {rows} rows, or has no [PAD]: {length}s are left out"
+            )
             continue
         check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
         plain = ReviewsText(encoder=source.encoder, layer=source.layer)
@@ -316,17 +369,25 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
 
 
 def _grids(
-    pairs: dict[str, Any], source: Embedded, encoder: Encoder, maps: list[dict[str, Any]], pooled: dict[str, Any]
+    pairs: dict[str, Any],
+    source: Embedded,
+    encoder: Encoder,
+    maps: list[dict[str, Any]],
+    pooled: dict[str, Any],
 ) -> list[dict[str, Any]]:
     of_rows = {"encoder", "layer", "keep_special_tokens", "padded_below"}
     rows, plain = source.model_dump(mode="json"), source.model_dump(mode="json", exclude=of_rows)
     d = encoder.dimension
-    return [{**pairs, **group, "text": rows, "d": d} for group in maps] + [{**pairs, **pooled, "text": plain, "d": d}]
+    return [{**pairs, **group, "text": rows, "d": d} for group in maps] + [
+        {**pairs, **pooled, "text": plain, "d": d}
+    ]
 
 
 def _holds_swaps(source: Embedded, n: int, seed: int) -> bool:
     """Whether one passage of n rows can be swapped, by the choice of the first draw."""
-    first = SimilarityCell.parse({"map": "raf", "n": n, "d": 1, "text": source.model_dump(mode="json"), "seed": seed})
+    first = SimilarityCell.parse(
+        {"map": "raf", "n": n, "d": 1, "text": source.model_dump(mode="json"), "seed": seed}
+    )
     try:
         swapped_passages(source, source.encoder, n, 1, first.pairs_seed)
     except InputError as error:
@@ -341,7 +402,9 @@ def features_title(record: Record) -> str:
     if not learned(record):
         return map_title(record.map)
     name = record.map.removesuffix(f" layer {record.model_layer}").rstrip("/").rpartition("/")[2]
-    return f"{name} layer {record.model_layer}{'' if record.pool == 'mean' else f' ({record.pool})'}"
+    return (
+        f"{name} layer {record.model_layer}{'' if record.pool == 'mean' else f' ({record.pool})'}"
+    )
 
 
 def learned(record: Record) -> bool:
@@ -356,7 +419,11 @@ def of_pairs(records: Any, pairs: str) -> list[Record]:
     return sorted(group, key=lambda one: (order.index((one.text, features_title(one))), one.n))
 
 
-_NUMBERS: dict[str, Column] = {"moved by flip": "moved_flip", "by synonym": "moved_synonym", "S": "sensitivity"}
+_NUMBERS: dict[str, Column] = {
+    "moved by flip": "moved_flip",
+    "by synonym": "moved_synonym",
+    "S": "sensitivity",
+}
 
 
 def summarize(records: Sequence[Record]) -> Summary:
@@ -366,7 +433,12 @@ def summarize(records: Sequence[Record]) -> Summary:
     of_check: dict[str, Column] = {"map": features_title, "texts": "length", "n": "n"}
     interval = {"from": "auc_low", "to": "auc_high", "beside synonyms": "auc_synonym"}
     sections = (
-        table("Swaps of one word", swaps, {**of_swaps, "passages": "opposites"}, {"AUC": "value", **_NUMBERS}),
+        table(
+            "Swaps of one word",
+            swaps,
+            {**of_swaps, "passages": "opposites"},
+            {"AUC": "value", **_NUMBERS},
+        ),
         table("Pairs of check", check, of_check, {"AUC": "value", **interval, **_NUMBERS}),
     )
     along = [
@@ -394,7 +466,11 @@ COIN = 0.5
 
 
 def _pairs_title(first: Record) -> str:
-    return f"swaps in {text_title(first.text)}" if first.pairs == SWAPS else f"pairs of check, {first.length}s"
+    return (
+        f"swaps in {text_title(first.text)}"
+        if first.pairs == SWAPS
+        else f"pairs of check, {first.length}s"
+    )
 
 
 def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
@@ -411,7 +487,13 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
     if first.n != last.n:
         low, high = change.interval
         size = Estimate(abs(change.mean), change.error, change.draws)
-        how = f"more by {size}" if low > 0 else f"less by {size}" if high < 0 else "no change beyond its scatter"
+        how = (
+            f"more by {size}"
+            if low > 0
+            else f"less by {size}"
+            if high < 0
+            else "no change beyond its scatter"
+        )
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
     known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
     yield finding(str(end), f"{sentence}.", known, end, [*few, *many])
@@ -419,7 +501,13 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
 
 def _beside_a_coin(value: Estimate) -> str:
     low, high = value.interval
-    return "better than a coin" if low > COIN else "worse than a coin" if high < COIN else "not told from a coin"
+    return (
+        "better than a coin"
+        if low > COIN
+        else "worse than a coin"
+        if high < COIN
+        else "not told from a coin"
+    )
 
 
 def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
@@ -429,20 +517,29 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
     groups = {"all features": with_s if random and layers else [], "the random maps": random}
     for name, group in {**groups, "the pooled layers": layers}.items():
         draws = {
-            draw: [(one.sensitivity, one.value) for one in part] for (draw,), part in grouped(group, "draw").items()
+            draw: [(one.sensitivity, one.value) for one in part]
+            for (draw,), part in grouped(group, "draw").items()
         }
         if len(draws) < LEAST or min(map(len, draws.values())) < LEAST:
             continue
         value, low, high = correlation_interval(draws)
         if not math.isfinite(value):
             continue
-        how = "AUC rises with S" if low > 0 else "AUC falls with S" if high < 0 else "AUC does not follow S"
+        how = (
+            "AUC rises with S"
+            if low > 0
+            else "AUC falls with S"
+            if high < 0
+            else "AUC does not follow S"
+        )
         sentence = (
             f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; their rank "
             f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can "
             "move the features, not that another meaning does."
         )
-        known = f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
+        known = (
+            f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
+        )
         yield replace(finding(f"{value:.2f}", sentence, known, value, group), interval=(low, high))
 
 
@@ -457,10 +554,20 @@ def _check(check: Sequence[Record]) -> Iterator[Finding]:
         side = "; every feature finds the flipped pairs more alike than paraphrases"
     elif min(record.auc_low for record in check) > COIN:
         side = "; every feature finds the flipped pairs less alike than paraphrases"
-    synonyms = {title: value.mean for title, group in groups.items() if (value := estimate(group, "auc_synonym"))}
+    synonyms = {
+        title: value.mean
+        for title, group in groups.items()
+        if (value := estimate(group, "auc_synonym"))
+    }
     beside = f" Against one-word synonyms it lies {_between(synonyms)}." if synonyms else ""
-    between = _between(means) if len(set(means.values())) > 1 else f"{next(iter(means.values())):.2f} for every feature"
-    sentence = f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
+    between = (
+        _between(means)
+        if len(set(means.values())) > 1
+        else f"{next(iter(means.values())):.2f} for every feature"
+    )
+    sentence = (
+        f"{_pairs_title(check[0]).capitalize()}, against paraphrases: AUC {between}{side}.{beside}"
+    )
     mean, known = fmean(means.values()), "Means over draws; 95 % intervals over the pairs."
     yield finding(between.partition(" (")[0], sentence, known, mean, check)
 
@@ -491,12 +598,16 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
         first, last = (first / 2, 2 * last) if first == last else (first, last)
         return {"a coin": [(first, 0.5), (last, 0.5)]}
 
-    styles = styles_of({features_title(one): None if learned(one) else one.map for one in (*swaps, *check)})
+    styles = styles_of(
+        {features_title(one): None if learned(one) else one.map for one in (*swaps, *check)}
+    )
     along_n, against_s, of_check = [], [], []
     for (text, layers), group in grouped(swaps, "text", learned).items():
         title = f"{maps(layers).capitalize()}, {text_title(text)}"
         guides = coin(one.n for one in group)
-        along_n.append(Panel(title, curves_of(group, features_title, "n"), guides, limits=whole, label="AUC"))
+        along_n.append(
+            Panel(title, curves_of(group, features_title, "n"), guides, limits=whole, label="AUC")
+        )
         s_of_n = curves_of(group, features_title, "n", "sensitivity")
         along_n.append(Panel(title, s_of_n, label="word sensitivity S"))
     for (text, layers), group in grouped(searched, "text", learned).items():

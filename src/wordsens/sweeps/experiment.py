@@ -29,7 +29,9 @@ def compact(table: Table) -> Table:
     if not table.rows:
         return table
     columns = dict(zip(table.headings, zip(*table.rows, strict=True), strict=True))
-    same = {name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1}
+    same = {
+        name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1
+    }
     left = {name: group for name, group in columns.items() if name not in same}
     constants = (
         value
@@ -41,12 +43,17 @@ def compact(table: Table) -> Table:
         if value is not None
     )
     title = ": ".join(filter(None, (table.title, ", ".join(constants))))
-    return replace(table, title=title, headings=tuple(left), rows=tuple(zip(*left.values(), strict=True)))
+    return replace(
+        table, title=title, headings=tuple(left), rows=tuple(zip(*left.values(), strict=True))
+    )
 
 
 def printed(table: Table) -> Table:
     """The table with its estimates as texts."""
-    rows = tuple(tuple(str(value) if isinstance(value, Estimate) else value for value in row) for row in table.rows)
+    rows = tuple(
+        tuple(str(value) if isinstance(value, Estimate) else value for value in row)
+        for row in table.rows
+    )
     return replace(table, rows=rows)
 
 
@@ -77,7 +84,8 @@ class Summary:
 
         return {
             "tables": [
-                {"title": table.title, "rows": [row(table, values) for values in table.rows]} for table in self.tables
+                {"title": table.title, "rows": [row(table, values) for values in table.rows]}
+                for table in self.tables
             ],
             "note": f"{self.note} {self.details}".strip(),
             "findings": [asdict(finding) for finding in self.findings],
@@ -92,7 +100,9 @@ class Summary:
 
         if not self.tables:
             return pd.DataFrame()
-        return pd.DataFrame(list(printed(self.tables[table]).rows), columns=list(self.tables[table].headings))
+        return pd.DataFrame(
+            list(printed(self.tables[table]).rows), columns=list(self.tables[table].headings)
+        )
 
     def show(self) -> str:
         """The answer, the first table and the note."""
@@ -106,10 +116,15 @@ class Summary:
     def display(self, *, verbose: bool = False) -> Display:
         """The answer, the first table and the note; with `verbose` every sentence and table, and the details."""
         findings = self.findings if verbose else self.findings[: self.leading]
-        tables = [printed(compact(table)) for table in (self.tables if verbose else self.tables[:1])]
+        tables = [
+            printed(compact(table)) for table in (self.tables if verbose else self.tables[:1])
+        ]
         note = f"{self.note} {self.details}".strip() if verbose else self.note
         answer = tuple(finding.sentence for finding in findings) or (_NO_FINDING,)
-        parts = [replace(table, note=note * (table is tables[-1]), most=max(20, len(table.rows))) for table in tables]
+        parts = [
+            replace(table, note=note * (table is tables[-1]), most=max(20, len(table.rows)))
+            for table in tables
+        ]
         return Display(answer, tuple(parts) or (note,))
 
     def _repr_html_(self) -> str:
@@ -165,7 +180,11 @@ def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> d
         for name, value in spec_columns(record.spec).items():
             by_name.setdefault(name, {})[value] = None
     left = REPLICATES | set(besides)
-    return {name: sorted(values, key=rank) for name, values in by_name.items() if len(values) > 1 and name not in left}
+    return {
+        name: sorted(values, key=rank)
+        for name, values in by_name.items()
+        if len(values) > 1 and name not in left
+    }
 
 
 def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
@@ -244,18 +263,25 @@ def paired(
 ) -> Estimate | None:
     """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
     first, second = (
-        {one.draw: value for one in part if (value := value_of(one, column)) is not None} for part in (records, beside)
+        {one.draw: value for one in part if (value := value_of(one, column)) is not None}
+        for part in (records, beside)
     )
     both = [change(first[draw], second[draw]) for draw in first if draw in second]
     return Estimate.of(both) if both else None
 
 
-def ratio(records: Sequence[Any], beside: Sequence[Any], column: Column = "value") -> Estimate | None:
+def ratio(
+    records: Sequence[Any], beside: Sequence[Any], column: Column = "value"
+) -> Estimate | None:
     """`paired`, of value / value, where the latter is not 0."""
-    return paired(records, [one for one in beside if value_of(one, column)], column, operator.truediv)
+    return paired(
+        records, [one for one in beside if value_of(one, column)], column, operator.truediv
+    )
 
 
-def table(title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]) -> Table:
+def table(
+    title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]
+) -> Table:
     """A row for each value of the keys: the means of the columns, and how many draws they are over."""
     rows = (
         (*key, *(estimate(group, column) for column in columns.values()), len(group))

@@ -19,7 +19,14 @@ from wordsens.maps.registry import (
 from wordsens.search.plan import EFFORTS, SearchPlan
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.spec import Cell, ModelName
-from wordsens.sweeps.texts import Embedded, GivenText, TextKey, fingerprint, require_own_rows, text_spec
+from wordsens.sweeps.texts import (
+    Embedded,
+    GivenText,
+    TextKey,
+    fingerprint,
+    require_own_rows,
+    text_spec,
+)
 
 MOST_NUMBERS = 2**27
 """Of one text in a cell: 1 GiB in float64, and a search holds several such."""
@@ -139,13 +146,22 @@ class MapCell(Cell, frozen=True):
         from wordsens.maps.dense import require_answers_fit
 
         chosen = self.map_options | dict(map_entry(self.map).fixed)
-        sizes = (self.n, self.d, chosen["depth"], chosen["width"], chosen["gaussian"], getattr(torch, self.dtype))
+        sizes = (
+            self.n,
+            self.d,
+            chosen["depth"],
+            chosen["width"],
+            chosen["gaussian"],
+            getattr(torch, self.dtype),
+        )
         require_answers_fit(*sizes, words=words, plan=self.search_plan)
 
     def build(self) -> Any:
         """The map."""
         dtype, seed = getattr(torch, self.dtype), self.seed_of("map")
-        return build_map(self.map, self.n, self.d, seed=seed, dtype=dtype, device=self.device, **self.map_options)
+        return build_map(
+            self.map, self.n, self.d, seed=seed, dtype=dtype, device=self.device, **self.map_options
+        )
 
     def spec(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, content in place of files."""

@@ -71,9 +71,13 @@ class SensitivityCell(MapCell, frozen=True):
     def _valid(self) -> "SensitivityCell":
         for word in self.words.indices or ():
             if not -self.n <= word < self.n:
-                raise InputError(f"`words` has {word}, but the text has n = {self.n} words: 0 to {self.n - 1}")
+                raise InputError(
+                    f"`words` has {word}, but the text has n = {self.n} words: 0 to {self.n - 1}"
+                )
         indices = self.words.indices
-        self.require_answers_fit(len(set(indices)) if indices else min(self.n, self.words.sample or self.n))
+        self.require_answers_fit(
+            len(set(indices)) if indices else min(self.n, self.words.sample or self.n)
+        )
         return self
 
     def described(self) -> dict[str, Any]:
@@ -99,7 +103,9 @@ def alike(cell: SensitivityCell) -> Hashable:
     return json_text(cell.model_copy(update={"draw": 0, "seed": 0}).spec())
 
 
-def measure_sensitivities(cells: Sequence[SensitivityCell], *, certificate: bool = True) -> list[dict[str, Any]]:
+def measure_sensitivities(
+    cells: Sequence[SensitivityCell], *, certificate: bool = True
+) -> list[dict[str, Any]]:
     """`measure_sensitivity` of cells with one search plan: what it gives for each, to rounding."""
     problems, averages = [], []
     for cell in cells:
@@ -133,13 +139,19 @@ def _searched_words(cell: SensitivityCell) -> list[int] | None:
     return sorted(torch.randperm(cell.n, generator=stream)[: cell.words.sample].tolist())
 
 
-def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool) -> dict[str, Any]:
+def columns_of_result(
+    phi: FeatureMap, text: TextMatrix, result: Sensitivity, *, usual_radius: bool
+) -> dict[str, Any]:
     """The columns that a measurement gives; predictions are about the usual radius.
 
     tokens, whole_words, swapped_for and moved are lists as JSON; searched, per_word and upper_per_word have an entry a
     searched word, in one order.
     """
-    whole = None if text.whole_words is None else [[word.text, list(word.rows)] for word in text.whole_words]
+    whole = (
+        None
+        if text.whole_words is None
+        else [[word.text, list(word.rows)] for word in text.whole_words]
+    )
     at = int((result.words == result.word).nonzero()[0])
     predicted = predict(phi, text, words=len(result.words)) if usual_radius else None
     return {
@@ -154,7 +166,9 @@ def columns_of_result(phi: FeatureMap, text: TextMatrix, result: Sensitivity, *,
         "words": len(result.words),
         "searched": tuple(result.words.tolist()),
         "per_word": tuple(result.per_word.tolist()),
-        "upper_per_word": None if result.upper_per_word is None else tuple(result.upper_per_word.tolist()),
+        "upper_per_word": None
+        if result.upper_per_word is None
+        else tuple(result.upper_per_word.tolist()),
         "swap": None,
         "swapped_for": None,
         "moved": None,
@@ -202,14 +216,20 @@ def save_measurement(
     `swaps`: for each searched word, the relative change by the best real word in its place, and that word.
     """
     effect = witness_effect(phi, text, result.words, result.perturbations)
-    rows = None if effect is None else [[[m.row, m.change, m.before, m.after] for m in moved] for moved in effect]
+    rows = (
+        None
+        if effect is None
+        else [[[m.row, m.change, m.before, m.after] for m in moved] for moved in effect]
+    )
     columns = {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
         "swap": None if swaps is None else swaps[0],
         "swapped_for": None if swaps is None else json_text(swaps[1]),
         "moved": None if rows is None else json_text(rows),
     }
-    tensors = {name: getattr(result, name) for name in _TENSORS if getattr(result, name) is not None}
+    tensors = {
+        name: getattr(result, name) for name in _TENSORS if getattr(result, name) is not None
+    }
     record = record_of(cell, "done", columns, started=started, seconds=result.seconds)
     store.write(record, {"rows": text.rows, **tensors})
 

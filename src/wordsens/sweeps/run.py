@@ -10,7 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -75,13 +82,19 @@ def run_sweep(
     if isinstance(sweep, str | Path):
         chosen = load_sweep(sweep, overrides)
     else:
-        chosen = overridden(sweep if isinstance(sweep, Sweep) else Sweep.parse(dict(sweep)), overrides)
+        chosen = overridden(
+            sweep if isinstance(sweep, Sweep) else Sweep.parse(dict(sweep)), overrides
+        )
     cells = chosen.cells()
     with Store(out or chosen.name) as store:
         save_sweep(chosen, store.folder)
         for _ in run(cells, store, workers=workers, scheduler=scheduler, witnesses=witnesses):
             pass
-        write_tables(store.records([cell.key() for cell in cells]), store.folder, file_name(chosen.experiment))
+        write_tables(
+            store.records([cell.key() for cell in cells]),
+            store.folder,
+            file_name(chosen.experiment),
+        )
     return read_records(out or chosen.name, chosen.experiment)
 
 
@@ -139,7 +152,11 @@ def run(
         outcomes = (_measured(experiment, group, threads, witnesses) for group in groups)
         yield from _written(chain.from_iterable(outcomes), store)
         return
-    with _processes(workers or 1, threads or 1) if scheduler is None else _cluster(scheduler) as somewhere:
+    with (
+        _processes(workers or 1, threads or 1)
+        if scheduler is None
+        else _cluster(scheduler) as somewhere
+    ):
         yield from _written(_on_workers(somewhere, experiment, left, threads, witnesses), store)
 
 
@@ -167,7 +184,9 @@ def _recorded(
         arrays, value = columns.pop("arrays", {}), columns.get("value")
         if value is None or value != value or abs(value) == float("inf"):
             raise WordsensError(f"the value (={value!r}) is no finite number")
-        outcomes.append((record_of(cell, "done", columns, started=started, seconds=seconds), arrays))
+        outcomes.append(
+            (record_of(cell, "done", columns, started=started, seconds=seconds), arrays)
+        )
     return outcomes
 
 
@@ -178,7 +197,12 @@ def failed(cell: Any, error: str, *, seconds: float = 0.0) -> Record:
 
 
 def _measured(
-    experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool, *, on_worker: bool = False
+    experiment: Experiment,
+    cells: Sequence[Any],
+    threads: int | None,
+    witnesses: bool,
+    *,
+    on_worker: bool = False,
 ) -> Iterator[Outcome]:
     """The outcomes of cells: together where the experiment can, and each alone where one of them fails. Ctrl-C goes
     through, but on a worker, where only the cell itself can raise it."""
@@ -198,7 +222,10 @@ def _measured(
             if goes_through(error):
                 raise
         else:
-            yield from ((record, packed(arrays) if witnesses and arrays else None) for record, arrays in recorded)
+            yield from (
+                (record, packed(arrays) if witnesses and arrays else None)
+                for record, arrays in recorded
+            )
             return
     for cell in cells:
         begin = time.perf_counter()
@@ -227,7 +254,11 @@ def measure_cells(
 
 
 def _on_workers(
-    workers: "_Workers", experiment: Experiment, cells: Sequence[Any], threads: int | None, witnesses: bool
+    workers: "_Workers",
+    experiment: Experiment,
+    cells: Sequence[Any],
+    threads: int | None,
+    witnesses: bool,
 ) -> Iterator[Outcome]:
     """The outcomes of the cells, as they finish. A cell whose worker dies is run again by itself at the end, so that it
     takes no other with it; it becomes a failed record where its worker dies again."""
@@ -254,7 +285,13 @@ def _on_workers(
                     outcomes = future.result()
                 except workers.died:
                     if alone:
-                        yield failed(group[0], "its worker died each time it was run; does it need more memory?"), None
+                        yield (
+                            failed(
+                                group[0],
+                                "its worker died each time it was run; does it need more memory?",
+                            ),
+                            None,
+                        )
                     else:
                         suspects.extend(group)
                     continue
@@ -288,7 +325,9 @@ def _of_cell(cell: Any, record: Record) -> Record:
     """The record; a failed one where what came back is not of this cell."""
     if record.cell == cell.key():
         return record
-    return failed(cell, "what came back is of another cell: the dataset differs where it was measured")
+    return failed(
+        cell, "what came back is of another cell: the dataset differs where it was measured"
+    )
 
 
 @dataclass(frozen=True)
@@ -314,10 +353,15 @@ def _processes(count: int, threads: int) -> Iterator[_Workers]:
     executors: list[ProcessPoolExecutor] = []
 
     def start() -> Executor:
-        executors.append(ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(reader,)))
+        executors.append(
+            ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(reader,))
+        )
         return executors[-1]
 
-    settings = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    settings = {
+        name: str(threads)
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    }
     # The C library hands every freed block back to the system, a third of the CPU time of attention.
     settings |= {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
     before = {name: os.environ.get(name) for name in settings}

@@ -49,7 +49,10 @@ class AxisSeries:
     def label(self) -> str:
         """The values of its keys in a few words; keys without a value are left out."""
         named = [(name, value) for name, value in self.keys if value is not None]
-        return ", ".join(str(value) if name in ("map", "text") else key_text(name, value) for name, value in named)
+        return ", ".join(
+            str(value) if name in ("map", "text") else key_text(name, value)
+            for name, value in named
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`."""
@@ -57,7 +60,9 @@ class AxisSeries:
         return {**asdict(self), "interval": interval, "keys": dict(self.keys), "label": self.label}
 
 
-def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | None = None) -> list[AxisSeries]:
+def series_along(
+    records: Any, x: str, y: str = "value", by: Sequence[str] | None = None
+) -> list[AxisSeries]:
     """The finished records as series of y against x.
 
     Records that share x and the keys of a series are averaged: they may differ in seed, draw and sample only.
@@ -72,7 +77,9 @@ def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | Non
     """
     done = [record for record in as_records(records) if record.done]
     known = [
-        name for name in (done[0].columns if done else ()) if any(one.columns.get(name) is not None for one in done)
+        name
+        for name in (done[0].columns if done else ())
+        if any(one.columns.get(name) is not None for one in done)
     ]
     for name, column in (("x", x), ("y", y), *(("by", one) for one in by or ())):
         require_choice(name, column, known)
@@ -85,16 +92,25 @@ def series_along(records: Any, x: str, y: str = "value", by: Sequence[str] | Non
         if record.columns.get(x) is not None and isinstance(record.columns.get(y), int | float):
             groups[tuple(record.columns.get(name) for name in by)].append(record)
     if not groups:
-        raise InputError(f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first")
+        raise InputError(
+            f"`y` (={y!r}) is no number of any finished record that has {x}; run the sweep first"
+        )
     order = sorted(groups, key=lambda values: [rank(value) for value in values])
     besides = (x, *by, *(of_map if "map" in by else ()))
-    return [_series(tuple(zip(by, values, strict=True)), groups[values], x, y, besides) for values in order]
+    return [
+        _series(tuple(zip(by, values, strict=True)), groups[values], x, y, besides)
+        for values in order
+    ]
 
 
 def column_title(records: Sequence[Record], name: str) -> str:
     """A column as a figure names it: "word sensitivity S" for the value of sensitivity."""
     names = {record.experiment for record in records}
-    return experiment_named(*names).value if name == "value" and len(names) == 1 else name.replace("_", " ")
+    return (
+        experiment_named(*names).value
+        if name == "value" and len(names) == 1
+        else name.replace("_", " ")
+    )
 
 
 def _moves_along(records: Sequence[Record], name: str, x: str) -> bool:
@@ -106,7 +122,11 @@ def _moves_along(records: Sequence[Record], name: str, x: str) -> bool:
 
 
 def _series(
-    keys: tuple[tuple[str, Any], ...], records: Sequence[Record], x: str, y: str, besides: Sequence[str]
+    keys: tuple[tuple[str, Any], ...],
+    records: Sequence[Record],
+    x: str,
+    y: str,
+    besides: Sequence[str],
 ) -> AxisSeries:
     places: dict[Any, list[Record]] = defaultdict(list)
     for record in records:
@@ -119,14 +139,23 @@ def _series(
                 f"averaged; add {name} to it, or choose some with {name}=..."
             )
     texts = [record.columns.get("source") or record.cell for record in records]
-    values = {place: [float(record.columns[y]) for record in group] for place, group in places.items()}
+    values = {
+        place: [float(record.columns[y]) for record in group] for place, group in places.items()
+    }
     fit, interval = power_law_and_interval(
-        [record.columns[x] for record in records], [float(record.columns[y]) for record in records], texts
+        [record.columns[x] for record in records],
+        [float(record.columns[y]) for record in records],
+        texts,
     )
     points = (
         AxisPoint(place, fmean(numbers), stdev(numbers) if len(numbers) > 1 else 0.0, len(numbers))
         for place, numbers in sorted(values.items(), key=lambda item: rank(item[0]))
     )
     return AxisSeries(
-        keys, tuple(points), tuple(varying_columns(records, besides=besides)), len(set(texts)), fit, interval
+        keys,
+        tuple(points),
+        tuple(varying_columns(records, besides=besides)),
+        len(set(texts)),
+        fit,
+        interval,
     )

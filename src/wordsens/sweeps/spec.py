@@ -28,7 +28,9 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 def _device_name(device: str) -> str:
     if not re.fullmatch(r"[a-z]+(:\d+)?", device):
-        raise InputError(f"`device` (={device!r}) must be a name of torch's: cpu, cuda, cuda:1, mps, ...")
+        raise InputError(
+            f"`device` (={device!r}) must be a name of torch's: cpu, cuda, cuda:1, mps, ..."
+        )
     return device
 
 
@@ -64,7 +66,9 @@ class Strict(BaseModel, frozen=True):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise InputError(f"{where}: {_one_line(error)}" if where else _one_line(error)) from error
+            raise InputError(
+                f"{where}: {_one_line(error)}" if where else _one_line(error)
+            ) from error
 
 
 class Cell(Strict, frozen=True):
@@ -94,7 +98,11 @@ class Cell(Strict, frozen=True):
         """The name of the record: a hash of the spec and of the code (None: this one), so that no two versions share a
         record.
         """
-        identity = {"experiment": self.experiment, "code": code or code_version(type(self)), **self.spec()}
+        identity = {
+            "experiment": self.experiment,
+            "code": code or code_version(type(self)),
+            **self.spec(),
+        }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -106,7 +114,9 @@ def spelled_out(value: Any) -> Any:
 def _require_plain(key: str, value: Any) -> None:
     """Refuse what no record can hold: whole numbers of more than 64 bits, halves of surrogate pairs."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
-        raise InputError(f"`{key}` (={shown(value)}) must be a whole number of 64 bits, up to {_MOST:,}")
+        raise InputError(
+            f"`{key}` (={shown(value)}) must be a whole number of 64 bits, up to {_MOST:,}"
+        )
     if isinstance(value, str):
         require_characters(f"`{key}`", value)
     elif isinstance(value, list | tuple):
@@ -125,7 +135,9 @@ def _one_line(error: ValidationError) -> str:
         return f"`{key}` is missing; give it a value"
     rule = first["msg"].removeprefix("Input ").replace("should be", "must be")
     several = (
-        "; several values are a list: [10, 20]" if isinstance(value := first["input"], str) and "," in value else ""
+        "; several values are a list: [10, 20]"
+        if isinstance(value := first["input"], str) and "," in value
+        else ""
     )
     return f"`{key}` (={shown(value)}) {rule[0].lower()}{rule[1:]}{several}"
 
@@ -139,9 +151,14 @@ def code_version(cell: type[Cell]) -> str:
     file of its experiment and what that imports. Equal for equal code, in a wheel, a checkout or one with uncommitted
     changes.
     """
-    modules = {cell.__module__, *([cell.experiment.partition(":")[0]] if ":" in cell.experiment else [])}
+    modules = {
+        cell.__module__,
+        *([cell.experiment.partition(":")[0]] if ":" in cell.experiment else []),
+    }
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in modules}
-    return source_digest({name: Path(file) for name, file in files.items() if file is not None})[:12]
+    return source_digest({name: Path(file) for name, file in files.items() if file is not None})[
+        :12
+    ]
 
 
 def provenance(cell: Cell) -> dict[str, Any]:

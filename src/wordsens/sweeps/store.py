@@ -101,7 +101,9 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
-            names = {"kind": "text"} | {name: f"text_{name}" for name in value if name == "content" or name in spec}
+            names = {"kind": "text"} | {
+                name: f"text_{name}" for name in value if name == "content" or name in spec
+            }
             columns |= {names.get(str(name), str(name)): one for name, one in value.items()}
         elif key in ("words", "word"):
             columns["word_choice"] = value if isinstance(value, str) else json.dumps(value)
@@ -111,17 +113,38 @@ def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_of(
-    cell: Any, status: str, columns: Mapping[str, Any], *, started: str, seconds: float, error: str | None = None
+    cell: Any,
+    status: str,
+    columns: Mapping[str, Any],
+    *,
+    started: str,
+    seconds: float,
+    error: str | None = None,
 ) -> Record:
     """The record of a cell that was measured in this process."""
     from wordsens.sweeps.spec import provenance
 
-    head = {"cell": cell.key(), "experiment": cell.experiment, "status": status, "error": error, "value": None}
+    head = {
+        "cell": cell.key(),
+        "experiment": cell.experiment,
+        "status": status,
+        "error": error,
+        "value": None,
+    }
     spec, origin = cell.spec(), provenance(cell)
     fields = [name for name in type(cell).model_fields if name not in ("words", "word")]
     unused = dict.fromkeys([*fields, *(_OF_TEXTS if "text" in fields else ())])
     result = {**unused, **spec_columns(spec), **cell.described(), **columns}
-    return Record({**head, "seconds": seconds, "started": started, **origin, **_read_back(result), "spec": spec})
+    return Record(
+        {
+            **head,
+            "seconds": seconds,
+            "started": started,
+            **origin,
+            **_read_back(result),
+            "spec": spec,
+        }
+    )
 
 
 class Store:
@@ -140,7 +163,9 @@ class Store:
         path = self.folder / FILE
         if read_only:
             if not path.is_file():
-                raise InputError(f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run")
+                raise InputError(
+                    f"`folder` (={str(folder)!r}) holds no {FILE}; give the --out of a run"
+                )
             self._connection = _open_to_read(path)
             return
         try:
@@ -173,11 +198,22 @@ class Store:
             StoreError: it cannot be written; what was written before is whole.
         """
         columns, spec = record.columns, record.spec
-        origin = ("wordsens_version", "commit", "code", "libraries", "machine", "threads", "peak_memory_mb")
+        origin = (
+            "wordsens_version",
+            "commit",
+            "code",
+            "libraries",
+            "machine",
+            "threads",
+            "peak_memory_mb",
+        )
         apart = {*origin, "cell", "experiment", "status", "error", "seconds", "started", "spec"}
         apart |= {name for name, value in spec_columns(spec).items() if columns.get(name) == value}
         values = (
-            *(columns[name] for name in ("cell", "experiment", "code", "status", "error", "seconds", "started")),
+            *(
+                columns[name]
+                for name in ("cell", "experiment", "code", "status", "error", "seconds", "started")
+            ),
             json.dumps(spec),
             json.dumps({name: columns[name] for name in origin}),
             json.dumps({name: value for name, value in columns.items() if name not in apart}),
@@ -190,7 +226,9 @@ class Store:
                 (*values, columns["status"], columns["cell"]),
             )
 
-    def records(self, keys: Iterable[str] | None = None, experiment: str | None = None) -> list[Record]:
+    def records(
+        self, keys: Iterable[str] | None = None, experiment: str | None = None
+    ) -> list[Record]:
         """The records in the order in which they were written.
 
         Args:
@@ -219,7 +257,9 @@ class Store:
     def arrays(self, key: str) -> "dict[str, Tensor] | None":
         """The tensors of a cell; None where none were kept."""
         with _sqlite(self.folder):
-            row = self._connection.execute("SELECT arrays FROM cells WHERE key = ?", (key,)).fetchone()
+            row = self._connection.execute(
+                "SELECT arrays FROM cells WHERE key = ?", (key,)
+            ).fetchone()
         if row is None or row[0] is None:
             return None
         from safetensors.torch import load
@@ -229,7 +269,12 @@ class Store:
     def with_arrays(self) -> set[str]:
         """The keys of the cells whose tensors were kept."""
         with _sqlite(self.folder):
-            return {key for (key,) in self._connection.execute("SELECT key FROM cells WHERE arrays IS NOT NULL")}
+            return {
+                key
+                for (key,) in self._connection.execute(
+                    "SELECT key FROM cells WHERE arrays IS NOT NULL"
+                )
+            }
 
     def other_versions(self, experiment: str, code: str) -> int:
         """The number of finished cells of the experiment that another version of the code measured."""
@@ -253,13 +298,19 @@ class Store:
             words = json.dumps([without_secrets(one) for one in arguments])
             now = datetime.now(UTC).isoformat(timespec="seconds")
             with _sqlite(self.folder), self._connection:
-                self._connection.execute("INSERT OR IGNORE INTO commands VALUES (?, ?, ?)", (words, now, __version__))
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO commands VALUES (?, ?, ?)", (words, now, __version__)
+                )
 
     def commands(self) -> list[dict[str, Any]]:
         """The commands that wrote here: `arguments`, `started` and `version` of each."""
         with _sqlite(self.folder):
-            rows = self._connection.execute("SELECT arguments, started, version FROM commands ORDER BY rowid")
-            return [{"arguments": json.loads(one), "started": at, "version": by} for one, at, by in rows]
+            rows = self._connection.execute(
+                "SELECT arguments, started, version FROM commands ORDER BY rowid"
+            )
+            return [
+                {"arguments": json.loads(one), "started": at, "version": by} for one, at, by in rows
+            ]
 
 
 def packed(arrays: "Mapping[str, Tensor]") -> bytes:
@@ -301,9 +352,19 @@ def as_records(records: Any, *experiments: str) -> list[Record]:
     Raises:
         InputError: one is not of these experiments; where none is named, any will do.
     """
-    loaded = _of_frame(records) if hasattr(records, "to_dict") and hasattr(records, "columns") else list(records)
-    if others := [record.experiment for record in loaded if experiments and record.experiment not in experiments]:
-        raise InputError(f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}")
+    loaded = (
+        _of_frame(records)
+        if hasattr(records, "to_dict") and hasattr(records, "columns")
+        else list(records)
+    )
+    if others := [
+        record.experiment
+        for record in loaded
+        if experiments and record.experiment not in experiments
+    ]:
+        raise InputError(
+            f"`records` are of {others[0]}; this takes those of {' or '.join(experiments)}"
+        )
     return loaded
 
 
@@ -311,11 +372,14 @@ def _of_frame(frame: "DataFrame") -> list[Record]:
     import pandas as pd
 
     if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
-        raise InputError(f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole")
+        raise InputError(
+            f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole"
+        )
     loaded = []
     for row in frame.to_dict("records"):
         plain = {
-            name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value for name, value in row.items()
+            name: None if pd.api.types.is_scalar(value) and pd.isna(value) else value
+            for name, value in row.items()
         }
         plain["spec"] = json.loads(str(plain["spec"]))
         loaded.append(Record({name: _plain(value) for name, value in plain.items()}))
@@ -347,7 +411,9 @@ def write_tables(records: Iterable[Any], folder: Path, name: str) -> Path:
     whole = io.BytesIO()
     pq.write_table(pa.table({column: _column(frame[column]) for column in frame}), whole)
     write_whole(folder / f"{name}.parquet", whole.getvalue())
-    text = frame.map(lambda value: json.dumps(value) if isinstance(value, tuple) else value).to_csv(index=False)
+    text = frame.map(lambda value: json.dumps(value) if isinstance(value, tuple) else value).to_csv(
+        index=False
+    )
     write_whole(folder / f"{name}.csv", text.encode(errors="replace"))
     return folder / f"{name}.parquet"
 
@@ -361,7 +427,9 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         replace_file(path, content)
     except OSError as error:
-        raise StoreError(f"{path.name} cannot be written to {path.parent} ({error.strerror or error})") from error
+        raise StoreError(
+            f"{path.name} cannot be written to {path.parent} ({error.strerror or error})"
+        ) from error
 
 
 def _column(values: Any) -> Any:
@@ -397,7 +465,9 @@ def _plain(value: Any) -> Any:
 def _require_format(connection: sqlite3.Connection, path: Path) -> None:
     (written,) = connection.execute("PRAGMA user_version").fetchone()
     if written not in (0, _FORMAT):
-        raise InputError(f"{path} has format {written}; this version of wordsens reads format {_FORMAT}")
+        raise InputError(
+            f"{path} has format {written}; this version of wordsens reads format {_FORMAT}"
+        )
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:

@@ -37,10 +37,14 @@ def experiment_named(name: str) -> Experiment:
     if ":" in name:
         experiment = load_named(name, "experiment")
     else:
-        module, _, constant = EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][0].partition(":")
+        module, _, constant = EXPERIMENTS[require_choice("experiment", name, EXPERIMENTS)][
+            0
+        ].partition(":")
         experiment = getattr(import_module(module), constant)
     if not isinstance(experiment, Experiment):
-        raise InputError(f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}")
+        raise InputError(
+            f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}"
+        )
     return experiment
 
 
@@ -91,24 +95,40 @@ class Sweep(Strict, frozen=True):
         grids = [{**self.common, **grid} for grid in self.grids]
         for at, grid in enumerate(grids):
             for key, value in grid.items():
-                _within(f"{self.name}, grid {at}", require_choice, "key", key, self.cell_type.model_fields)
+                _within(
+                    f"{self.name}, grid {at}",
+                    require_choice,
+                    "key",
+                    key,
+                    self.cell_type.model_fields,
+                )
                 if value == []:
-                    raise InputError(f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one value")
+                    raise InputError(
+                        f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one value"
+                    )
         count = sum(math.prod(len(_axis(value)) for value in grid.values()) for grid in grids)
         if count > MOST_CELLS:
             many = f"{count:,}" if count < 10**30 else "more than 10^30"
-            raise InputError(f"{self.name}: {many} cells, at most {MOST_CELLS:,}; take fewer values an axis")
-        cells = dict.fromkeys(cell for at, grid in enumerate(grids) for cell in self._cells_of(at, grid))
+            raise InputError(
+                f"{self.name}: {many} cells, at most {MOST_CELLS:,}; take fewer values an axis"
+            )
+        cells = dict.fromkeys(
+            cell for at, grid in enumerate(grids) for cell in self._cells_of(at, grid)
+        )
         return sorted(cells, key=lambda cell: getattr(cell, "draw", 0))
 
     def _cells_of(self, at: int, grid: Mapping[str, Any]) -> Iterator[Cell]:
         for values in itertools.product(*map(_axis, grid.values())):
-            yield self.cell_type.parse(dict(zip(grid, values, strict=True)), where=f"{self.name}, grid {at}")
+            yield self.cell_type.parse(
+                dict(zip(grid, values, strict=True)), where=f"{self.name}, grid {at}"
+            )
 
     def to_yaml(self) -> str:
         """The sweep as YAML, which `load_sweep` reads back."""
         data = self.model_dump(mode="json")
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+        return yaml.safe_dump(
+            data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
+        )
 
 
 def _axis(value: Any) -> Sequence[Any]:
@@ -134,7 +154,9 @@ def parse_sweep(text: str, overrides: Iterable[str] = (), *, where: str = "the s
     """
     data = _read_yaml(text, where)
     if not isinstance(data, dict):
-        raise InputError(f"{where}: a sweep is a mapping with the keys {', '.join(Sweep.model_fields)}")
+        raise InputError(
+            f"{where}: a sweep is a mapping with the keys {', '.join(Sweep.model_fields)}"
+        )
     return overridden(Sweep.parse(data, where=where), overrides)
 
 
@@ -149,7 +171,9 @@ def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
         key, equals, text = one.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise InputError(f"`override` (={shown(one)}) must be key=value, for example n=[10, 20]")
+            raise InputError(
+                f"`override` (={shown(one)}) must be key=value, for example n=[10, 20]"
+            )
         sweep = _with_value(sweep, key, _read_yaml(text, f"override {shown(one)}"), one)
     return sweep
 
@@ -158,7 +182,13 @@ def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
     if key == "name":
         return Sweep.parse({**sweep.model_dump(), "name": value})
     key, _, part = key.partition(".")
-    _within(f"override {shown(override)}", require_choice, "key", key, ["name", *sweep.cell_type.model_fields])
+    _within(
+        f"override {shown(override)}",
+        require_choice,
+        "key",
+        key,
+        ["name", *sweep.cell_type.model_fields],
+    )
     grids = [{**sweep.common, **grid} for grid in sweep.grids]
     if key == "map" and (with_maps := _with_maps(grids, _axis(value))):
         return sweep.model_copy(update={"common": {}, "grids": tuple(with_maps)})
@@ -166,7 +196,9 @@ def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
     for grid in having:
         parts = [spelled_out(one) for one in _axis(grid.get(key))]
         if part and not all(isinstance(one, dict) for one in parts):
-            raise InputError(f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a whole")
+            raise InputError(
+                f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a whole"
+            )
         grid[key] = [{**one, part: value} for one in parts] if part else value
     return sweep.model_copy(update={"common": {}, "grids": tuple(grids)})
 
@@ -184,9 +216,13 @@ def _read_yaml(text: str, where: str) -> Any:
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if isinstance(event, yaml.AliasEvent):
-                raise InputError(f"{where}: aliases (*name) are not read; write the value out, or use `common`")
+                raise InputError(
+                    f"{where}: aliases (*name) are not read; write the value out, or use `common`"
+                )
             if depth > _DEEPEST:
                 raise InputError(f"{where}: nested too deeply")
         return yaml.safe_load(text)
@@ -194,9 +230,13 @@ def _read_yaml(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise InputError(f"{where}{line}: not valid YAML: {' '.join(str(problem).split())}") from error
+        raise InputError(
+            f"{where}{line}: not valid YAML: {' '.join(str(problem).split())}"
+        ) from error
     except ValueError as error:  # a date or a number that is none
-        raise InputError(f"{where}: {' '.join(str(error).split())}; put strings into quotes") from error
+        raise InputError(
+            f"{where}: {' '.join(str(error).split())}; put strings into quotes"
+        ) from error
 
 
 def _within(where: str, check: Any, *arguments: Any) -> None:
@@ -237,7 +277,10 @@ def paper_sweep(
     grids, notices = experiment.preset(scale, source or ReviewsText(), seed, labels, **choices)
     if search is not None:
         counts = getattr(experiment.Cell, "COUNTS", ())
-        grids = [{**{key: one for key, one in grid.items() if key not in counts}, "search": search} for grid in grids]
+        grids = [
+            {**{key: one for key, one in grid.items() if key not in counts}, "search": search}
+            for grid in grids
+        ]
     common = {"seed": seed} if "seed" in experiment.Cell.model_fields else {}
     data = {"name": f"paper-{name}-{scale}", "experiment": name, "common": common, "grids": grids}
     return Sweep.parse(data), list(dict.fromkeys(notices))
@@ -269,5 +312,7 @@ def finished_of_one(records: Any) -> tuple[Experiment, list[Record]]:
     done = [record for record in as_records(records) if record.done]
     names = list(dict.fromkeys(record.experiment for record in done))
     if len(names) != 1:
-        raise InputError(f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}")
+        raise InputError(
+            f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}"
+        )
     return experiment_named(names[0]), done

@@ -165,7 +165,9 @@ def _known_kind(value: Any) -> Any:
     described = spelled_out(value)
     if isinstance(described, dict):
         if "kind" not in described:
-            raise InputError(f"`text` (={described!r}) has no kind; give one of {', '.join(TEXT_KINDS)}")
+            raise InputError(
+                f"`text` (={described!r}) has no kind; give one of {', '.join(TEXT_KINDS)}"
+            )
         require_choice("kind", described["kind"], TEXT_KINDS)
     return described
 
@@ -203,7 +205,9 @@ def require_own_rows(text: Any) -> None:
     """InputError where a text says how it becomes rows, and the map makes them itself."""
     for name in _ROWS:
         if name in text.model_fields_set:
-            raise InputError(f"`{name}` is not for the map 'model', which makes the rows of its texts itself; drop it")
+            raise InputError(
+                f"`{name}` is not for the map 'model', which makes the rows of its texts itself; drop it"
+            )
 
 
 def documents(source: Embedded, *, labelled: bool = False) -> tuple[Document, ...]:
@@ -231,7 +235,9 @@ def reads_labels(source: Embedded, labels: str) -> bool:
         documents(source, labelled=True)
     except InputError as error:
         if labels == SENTIMENT:
-            raise InputError(str(error).replace("labels=False", "labels='linear' or 'random'")) from error
+            raise InputError(
+                str(error).replace("labels=False", "labels='linear' or 'random'")
+            ) from error
         return False
     return True
 
@@ -273,7 +279,9 @@ def long_documents(
 def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
     """The number of texts of at least n words that the source has."""
     place = _place(source, labelled)
-    return sum(source.takes(_length(place, source, None, index), n) for index in range(len(_read(place))))
+    return sum(
+        source.takes(_length(place, source, None, index), n) for index in range(len(_read(place)))
+    )
 
 
 def text_rows(
@@ -301,7 +309,9 @@ def text_rows(
         return [text.truncated(n, d) for text in rows]
     around = 0 if model.reader is None else model.reader.own_tokens
     if n - around < 1:
-        raise InputError(f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a larger n")
+        raise InputError(
+            f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a larger n"
+        )
     rows = model.embed(texts, max_words=n - around)
     for text in rows:
         if text.rows.shape != (n, d):
@@ -326,8 +336,14 @@ def load_text(
         return synthetic_text(source, n, d, derive_seed(seed, "text", n, d, draw))
     texts = texts_at_least(source, n, seed=seed, most=draw + 1, model=model)
     if not texts:
-        wanted = f"`n` (={n}) words" if source.padded_below is None else f"fewer than {source.padded_below} words"
-        raise InputError(f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or longer texts")
+        wanted = (
+            f"`n` (={n}) words"
+            if source.padded_below is None
+            else f"fewer than {source.padded_below} words"
+        )
+        raise InputError(
+            f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or longer texts"
+        )
     return text_rows([texts[draw % len(texts)]], source, n, d, model=model)[0]
 
 
@@ -386,7 +402,9 @@ def labelled_texts(
     stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
         labelled = reads_labels(source, labels)
-        chosen = long_documents(source, n, generator(stream_seed, "order"), most=wanted, labelled=labelled, model=model)
+        chosen = long_documents(
+            source, n, generator(stream_seed, "order"), most=wanted, labelled=labelled, model=model
+        )
         if len(chosen) < wanted:
             raise InputError(
                 f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} words, but "
@@ -395,7 +413,8 @@ def labelled_texts(
         texts = tuple(text_rows(chosen, source, n, d, dtype=dtype, model=model))
     else:
         texts = tuple(
-            synthetic_text(source, n, d, derive_seed(stream_seed, index)).to(dtype) for index in range(wanted)
+            synthetic_text(source, n, d, derive_seed(stream_seed, index)).to(dtype)
+            for index in range(wanted)
         )
     if labels == "linear":
         values = linear_labels(list(texts), stream_seed)
@@ -432,14 +451,19 @@ def _read(place: _Read) -> tuple[Document, ...]:
         return (Document(source.content, source.label, source.source),)
     if isinstance(source, QuestionsText | PassagesText):
         lengths = ("question",) if isinstance(source, QuestionsText) else ("paragraph", "page")
-        return tuple(Document(text) for text in dict.fromkeys(p.first for p in meaning_pairs() if p.length in lengths))
+        return tuple(
+            Document(text)
+            for text in dict.fromkeys(p.first for p in meaning_pairs() if p.length in lengths)
+        )
     if not isinstance(source, DatasetText):
         return tuple(shipped_reviews())
     if source.where is not None:
         column, _, value = source.where.partition("=")
         rows = kinds_of_table(source, column).get(value, [])
         return tuple(Document(row[source.text_column]) for row in rows[: source.limit])
-    keys = {name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")}
+    keys = {
+        name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")
+    }
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from wordsens.errors import InputError, require_characters
 
 _LABELS = {"pos": 1, "positive": 1, "neg": -1, "negative": -1}
-_UNDERSTOOD = "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
+_UNDERSTOOD = (
+    "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class LabelReader:
         names = self._class_names
         if names is not None and isinstance(value, int):
             if not -1 <= value < len(names):
-                raise InputError(f"{where}: the label {value} is not one of the {len(names)} classes of the data set")
+                raise InputError(
+                    f"{where}: the label {value} is not one of the {len(names)} classes of the data set"
+                )
             return None if value == -1 else _sign(names[value], where)
         number = _sign(value, where)
         if number is None or number == 1:
@@ -71,7 +75,11 @@ class LabelReader:
 
 def _sign(value: object, where: str) -> int | None:
     """1, 0, -1 or None for a label as it is stored."""
-    unknown = not value.strip() if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+    unknown = (
+        not value.strip()
+        if isinstance(value, str)
+        else isinstance(value, float) and math.isnan(value)
+    )
     if value is None or unknown:
         return None
     number = value

@@ -69,7 +69,8 @@ def embed(
     if max_words is not None and pad_to is not None and pad_to > max_words:
         raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
     plans = [
-        _plan(document, index, chosen, max_words, special_tokens, pad_to) for index, document in enumerate(documents)
+        _plan(document, index, chosen, max_words, special_tokens, pad_to)
+        for index, document in enumerate(documents)
     ]
     # Texts of like length go together, so that little of a batch is filling.
     order = sorted(range(len(plans)), key=lambda index: len(plans[index].input.ids))
@@ -77,13 +78,18 @@ def embed(
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         outputs = chosen.encode([plans[index].input for index in batch], layer=layer)
-        parts = [output[list(plans[index].positions)] for index, output in zip(batch, outputs, strict=True)]
+        parts = [
+            output[list(plans[index].positions)]
+            for index, output in zip(batch, outputs, strict=True)
+        ]
         rows = torch.cat(parts).to(dtype)
         rows = rescale_rows(rows) if rescale else rows
         for index, text_rows in zip(batch, rows.split([len(part) for part in parts]), strict=True):
             plan, document = plans[index], documents[index]
             source = document.source or f"text {index}"
-            matrices[index] = TextMatrix(text_rows, plan.tokens, document.label, source, plan.whole_words)
+            matrices[index] = TextMatrix(
+                text_rows, plan.tokens, document.label, source, plan.whole_words
+            )
         if progress is not None:
             progress(len(matrices), len(plans))
     return [matrices[index] for index in range(len(plans))]
@@ -162,7 +168,9 @@ def vocabulary_rows(
     require_count("position", position, least=0)
     entries = [(number, token) for number, token in chosen.vocabulary().items() if keep(token)]
     if not entries:
-        raise InputError(f"`keep` leaves no word of {chosen.name}'s vocabulary; let some tokens through")
+        raise InputError(
+            f"`keep` leaves no word of {chosen.name}'s vocabulary; let some tokens through"
+        )
     frame = chosen.tokenize("a")
     at = position if special_tokens else position + frame.leading
     if chosen.context is not None and at >= chosen.context:
@@ -173,7 +181,9 @@ def vocabulary_rows(
     before = (frame.ids[: frame.leading] + (frame.ids[frame.leading],) * at)[:at]
     rows = []
     for start in range(0, len(entries), batch_size):
-        batch = [EncoderInput((*before, number)) for number, _ in entries[start : start + batch_size]]
+        batch = [
+            EncoderInput((*before, number)) for number, _ in entries[start : start + batch_size]
+        ]
         rows.append(torch.stack([output[at] for output in chosen.encode(batch, layer=0)]).to(dtype))
     stacked = torch.cat(rows)
     return tuple(token for _, token in entries), rescale_rows(stacked) if rescale else stacked
@@ -218,7 +228,12 @@ class _Plan:
 
 
 def _plan(
-    document: Document, index: int, encoder: Encoder, max_words: int | None, special_tokens: bool, pad_to: int | None
+    document: Document,
+    index: int,
+    encoder: Encoder,
+    max_words: int | None,
+    special_tokens: bool,
+    pad_to: int | None,
 ) -> _Plan:
     where = f"text {index}" + (f" ({document.source})" if document.source else "")
     whole = encoder.tokenize(document.text)
@@ -228,7 +243,9 @@ def _plan(
     if max_words is not None:
         # The leading special tokens count as words where they are kept; at least one word of the text stays.
         taken = whole.first_words(max(1, max_words - (whole.leading if special_tokens else 0)))
-    start, stop = (0, len(taken.ids)) if special_tokens else (taken.leading, taken.leading + taken.words)
+    start, stop = (
+        (0, len(taken.ids)) if special_tokens else (taken.leading, taken.leading + taken.words)
+    )
     if max_words is not None:
         stop = min(stop, start + max_words)
     missing = 0 if pad_to is None else max(0, pad_to - (stop - start))
@@ -255,4 +272,6 @@ def _plan(
         for word in taken.whole_words
         if max(word.rows) < stop
     )
-    return _Plan(EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing, words)
+    return _Plan(
+        EncoderInput(ids, missing), positions, taken.tokens[start:stop] + (token,) * missing, words
+    )

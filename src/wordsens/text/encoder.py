@@ -44,7 +44,9 @@ class Tokenization:
             self.tokens[: stop - cut] + self.tokens[stop:],
             self.leading,
             self.trailing,
-            None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < stop - cut),
+            None
+            if self.whole_words is None
+            else tuple(w for w in self.whole_words if max(w.rows) < stop - cut),
         )
 
     def without_front(self, count: int, special: int) -> "Tokenization":
@@ -97,12 +99,16 @@ class Encoder(ABC):
         """The whole text as tokens, however long it is."""
 
     @abstractmethod
-    def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
+    def encode(
+        self, batch: Sequence[EncoderInput], *, layer: int
+    ) -> list[Float[Tensor, "tokens d"]]:
         """The rows of every input at `layer` (0 to L), one row for each of its token numbers."""
 
     def vocabulary(self) -> dict[int, str]:
         """Number and string of every token that is not special; InputError where the encoder does not list them."""
-        raise InputError(f"the encoder {self.name} does not list its vocabulary; use one that does, such as 'minilm'")
+        raise InputError(
+            f"the encoder {self.name} does not list its vocabulary; use one that does, such as 'minilm'"
+        )
 
     def layer_index(self, layer: int) -> int:
         """The layer as a number from 0 to L; negative ones count from the last, -1."""

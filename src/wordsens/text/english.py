@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from wordsens.errors import InputError
 from wordsens.text.whole_words import reading_words
 
-_NEGATIONS = "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
+_NEGATIONS = (
+    "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
+)
 
 NEGATIONS = frozenset(_NEGATIONS.split())
 """English words that negate. Words that end in n't count too."""
@@ -68,9 +70,12 @@ class SameKind:
 
     def __init__(self, texts: Iterable[str]):
         words = sorted({word.lower() for text in texts for word in reading_words(text)})
-        self._plain = {kind: tuple(word for word in words if kind_of(word) == kind) for kind in KINDS}
+        self._plain = {
+            kind: tuple(word for word in words if kind_of(word) == kind) for kind in KINDS
+        }
         self._capital = {
-            kind: tuple(word[0].upper() + word[1:] for word in members) for kind, members in self._plain.items()
+            kind: tuple(word[0].upper() + word[1:] for word in members)
+            for kind, members in self._plain.items()
         }
         if not words:
             raise InputError("`texts` holds no word; give texts of two words or more")

@@ -39,7 +39,9 @@ def tensor_at(
     """
     calls = 0
 
-    def stop(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any], *result: Any) -> None:
+    def stop(
+        _: nn.Module, positional: tuple[Any, ...], named: dict[str, Any], *result: Any
+    ) -> None:
         nonlocal calls
         calls += 1
         if calls == number:
@@ -62,7 +64,9 @@ def tensor_at(
 
 
 @contextmanager
-def rows_entering(layer: nn.Module | None, embeddings: nn.Module, rows: Float[Tensor, "b n d"]) -> Iterator[None]:
+def rows_entering(
+    layer: nn.Module | None, embeddings: nn.Module, rows: Float[Tensor, "b n d"]
+) -> Iterator[None]:
     """Inside, a forward pass has these rows in the place of what enters its first layer.
 
     Args:
@@ -114,7 +118,9 @@ def layers_and_states(
         return hook
 
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part)]
-    handles = [layers[0].register_forward_pre_hook(note(layers), with_kwargs=True) for layers in lists]
+    handles = [
+        layers[0].register_forward_pre_hook(note(layers), with_kwargs=True) for layers in lists
+    ]
     try:
         states = call(model, ids, output_hidden_states=True).hidden_states
     finally:

@@ -31,10 +31,14 @@ def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
     try:
         (hub.model_info if kind == "model" else hub.dataset_info)(name, timeout=_ANSWER_SECONDS)
     except HFValidationError as error:
-        raise InputError(f"{name!r} cannot be the name of a {kind} on the hub: {first_line(error)}") from error
+        raise InputError(
+            f"{name!r} cannot be the name of a {kind} on the hub: {first_line(error)}"
+        ) from error
     except RepositoryNotFoundError:
         return HubAnswer.MISSING
-    except Exception:  # errors of the network come from several libraries, which have changed before
+    except (
+        Exception
+    ):  # errors of the network come from several libraries, which have changed before
         return HubAnswer.UNREACHABLE
     return HubAnswer.FOUND
 
@@ -52,12 +56,18 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
     try:
         if answer is HubAnswer.MISSING:
             raise LookupError(answer.value)
-        return datasets.load_dataset(repository, configuration or None, split=split), f"hub:{name}/{split}"
+        return datasets.load_dataset(
+            repository, configuration or None, split=split
+        ), f"hub:{name}/{split}"
     except MemoryError:
         raise
-    except Exception as error:  # datasets raises OSError, ValueError, errors of its own and of the network
+    except (
+        Exception
+    ) as error:  # datasets raises OSError, ValueError, errors of its own and of the network
         unreachable = answer is HubAnswer.UNREACHABLE
-        reason = f"it is not on this machine, and {answer.value}" if unreachable else first_line(error)
+        reason = (
+            f"it is not on this machine, and {answer.value}" if unreachable else first_line(error)
+        )
         raise InputError(
             f"no data set {name!r} with split {split!r}: {reason}; check name and network, or give a file "
             "or folder on this machine"
@@ -95,11 +105,15 @@ def choose_split(split: str | None, splits: Collection[str], where: str) -> str:
     """The split asked for, `train` where none is asked for; InputError when it is not there."""
     wanted = DEFAULT_SPLIT if split is None else split
     if wanted not in splits:
-        raise InputError(f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split")
+        raise InputError(
+            f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split"
+        )
     return wanted
 
 
 def require_no_split(split: str | None, where: str) -> None:
     """Refuse a split where there are none to choose from."""
     if split is not None:
-        raise InputError(f"`split` (={split!r}) cannot be chosen: {where} has no splits; leave split out")
+        raise InputError(
+            f"`split` (={split!r}) cannot be chosen: {where} has no splits; leave split out"
+        )

@@ -19,7 +19,11 @@ from wordsens.text.transformer_encoder import TransformerEncoder, require_known,
 
 
 def load_encoder(
-    name: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+    name: Any = MINILM,
+    *,
+    device: str = "cpu",
+    local_files_only: bool = False,
+    revision: str | None = None,
 ) -> Encoder:
     """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
 
@@ -44,7 +48,9 @@ def load_encoder(
 def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
     if name == MINILM and revision is None:
         return MiniLM(device)
-    return TransformerEncoder(name, device=device, local_files_only=local_files_only, revision=revision)
+    return TransformerEncoder(
+        name, device=device, local_files_only=local_files_only, revision=revision
+    )
 
 
 class MiniLM(Encoder):
@@ -72,7 +78,9 @@ class MiniLM(Encoder):
             tables = ("word_embeddings", "position_embeddings", "token_type_embeddings")
             names = [*(f"{table}.weight" for table in tables), "LayerNorm.weight", "LayerNorm.bias"]
             with safe_open(folder / "model.safetensors", framework="pt") as weights:
-                tensors = [weights.get_tensor(f"embeddings.{name}").to(self.device) for name in names]
+                tensors = [
+                    weights.get_tensor(f"embeddings.{name}").to(self.device) for name in names
+                ]
             return config, Tokenizer.from_file(str(folder / "tokenizer.json")), tensors
 
         config, self._tokenizer, tensors = attempt(MINILM, True, read)
@@ -102,8 +110,14 @@ class MiniLM(Encoder):
         tokens = sorted((number, token) for token, number in self._tokenizer.get_vocab().items())
         return {number: token for number, token in tokens if number not in special}
 
-    def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
-        return [self._rows(text.ids) for text in batch] if layer == 0 else self._whole.encode(batch, layer=layer)
+    def encode(
+        self, batch: Sequence[EncoderInput], *, layer: int
+    ) -> list[Float[Tensor, "tokens d"]]:
+        return (
+            [self._rows(text.ids) for text in batch]
+            if layer == 0
+            else self._whole.encode(batch, layer=layer)
+        )
 
     def _rows(self, ids: tuple[int, ...]) -> Float[Tensor, "tokens d"]:
         rows = self._words[list(ids)] + self._types[0] + self._places[: len(ids)]

@@ -31,7 +31,10 @@ def model_parts(given: Any) -> ModelParts:
         InputError: anything else, a tokenizer that knows no word, or weights without numbers.
     """
     if is_sentence_transformer(given):
-        model, tokenizer = getattr(given[0], "auto_model", None), getattr(given[0], "tokenizer", None)
+        model, tokenizer = (
+            getattr(given[0], "auto_model", None),
+            getattr(given[0], "tokenizer", None),
+        )
     elif is_instance(given, "transformers", "Pipeline"):
         model, tokenizer = given.model, given.tokenizer
     elif is_pair(given):
@@ -45,9 +48,13 @@ def model_parts(given: Any) -> ModelParts:
     kind = type(model if hasattr(model, "config") else given).__name__
     name = Path(path).name if Path(path).is_absolute() else path or kind
     if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
-        raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
+        raise InputError(
+            f"{name} does not run a transformer with a tokenizer, so that it has no rows to move"
+        )
     if any(weight.is_meta for weight in model.parameters()):
-        raise InputError(f"the weights of {name} are on the meta device, where they have no numbers; load them")
+        raise InputError(
+            f"the weights of {name} are on the meta device, where they have no numbers; load them"
+        )
     require_usable_tokenizer(tokenizer, name)
     if is_sentence_transformer(given):
         modules = _frozen_views(list(given), tokenizer, getattr(given[0], "processor", None))
@@ -57,7 +64,11 @@ def model_parts(given: Any) -> ModelParts:
 
 def is_loaded_model(given: Any) -> bool:
     """True where `model_parts` is the call for it."""
-    return is_pair(given) or is_sentence_transformer(given) or is_instance(given, "transformers", "Pipeline")
+    return (
+        is_pair(given)
+        or is_sentence_transformer(given)
+        or is_instance(given, "transformers", "Pipeline")
+    )
 
 
 def is_pair(given: Any) -> bool:
@@ -93,7 +104,10 @@ def most_tokens(module: Any, task: str | None) -> int | None:
 
 def is_instance(given: Any, package: str, name: str) -> bool:
     """True for an object of that class of the package, which is not imported for the question."""
-    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__)
+    return any(
+        kind.__name__ == name and kind.__module__.partition(".")[0] == package
+        for kind in type(given).__mro__
+    )
 
 
 def _frozen_views(modules: list[Any], *shared: Any) -> list[Any]:
@@ -103,6 +117,9 @@ def _frozen_views(modules: list[Any], *shared: Any) -> list[Any]:
     """
     known: dict[int, Any] = {id(each): each for each in shared}
     for module in modules:
-        known |= {id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in module.parameters()}
+        known |= {
+            id(weight): nn.Parameter(weight.detach(), requires_grad=False)
+            for weight in module.parameters()
+        }
         known |= {id(buffer): buffer for buffer in module.buffers()}
     return [module.eval() for module in copy.deepcopy(modules, known)]

@@ -62,7 +62,9 @@ class TextMatrix(Result):
         """The name of word `index`: its token, or `#index` where there are no tokens."""
         return self.tokens[index] if self.tokens is not None else f"#{index}"
 
-    def truncated(self, words: int, dimension: int | None = None, *, rescale: bool = True) -> "TextMatrix":
+    def truncated(
+        self, words: int, dimension: int | None = None, *, rescale: bool = True
+    ) -> "TextMatrix":
         """The first `words` words and the first `dimension` coordinates.
 
         Rows are rescaled to length sqrt(dimension), unless `rescale` is False.
@@ -78,10 +80,16 @@ class TextMatrix(Result):
         rows = self.rows[:words, :dimension]
         rows = rescale_rows(rows) if rescale else rows.clone()
         tokens = None if self.tokens is None else self.tokens[:words]
-        whole = None if self.whole_words is None else tuple(w for w in self.whole_words if max(w.rows) < words)
+        whole = (
+            None
+            if self.whole_words is None
+            else tuple(w for w in self.whole_words if max(w.rows) < words)
+        )
         return replace(self, rows=rows, tokens=tokens, whole_words=whole)
 
-    def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> "TextMatrix":
+    def to(
+        self, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> "TextMatrix":
         """The same text with its rows in another dtype or on another device."""
         return replace(self, rows=self.rows.to(dtype=dtype, device=device))
 
@@ -99,7 +107,9 @@ def require_rows(rows: Tensor, name: str) -> None:
         raise InputError(f"`{name}` has NaN or infinity in row {bad}; every entry must be finite")
     if not bool(nonzero.all()):
         bad = int((~nonzero).nonzero()[0])
-        raise InputError(f"`{name}` has only zeros in row {bad}; drop that word or give it an embedding")
+        raise InputError(
+            f"`{name}` has only zeros in row {bad}; drop that word or give it an embedding"
+        )
 
 
 def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
@@ -111,7 +121,9 @@ def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
     require_rows(rows, "rows")
     largest = rows.abs().amax(dim=1, keepdim=True)
     bounded = rows / largest
-    return bounded * (math.sqrt(rows.shape[1]) / torch.linalg.vector_norm(bounded, dim=1, keepdim=True))
+    return bounded * (
+        math.sqrt(rows.shape[1]) / torch.linalg.vector_norm(bounded, dim=1, keepdim=True)
+    )
 
 
 def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") -> TextMatrix:

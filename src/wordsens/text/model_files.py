@@ -35,9 +35,13 @@ def model_digest(name: str, revision: str | None = None) -> str:
     for path in _deciding(folder):
         try:
             file = path.stat()
-            content = _content(path, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
+            content = _content(
+                path, file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns
+            )
         except OSError as error:
-            raise InputError(f"the model's file {str(path)!r} cannot be read ({error.strerror})") from error
+            raise InputError(
+                f"the model's file {str(path)!r} cannot be read ({error.strerror})"
+            ) from error
         digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()
 
@@ -57,7 +61,9 @@ def model_folder(name: str, revision: str | None = None) -> Path:
     except HFValidationError:
         config = None
     if not isinstance(config, str):
-        raise InputError(f"the model {name!r} is not on this machine; load it once with TransformerFeatures")
+        raise InputError(
+            f"the model {name!r} is not on this machine; load it once with TransformerFeatures"
+        )
     return Path(config).parent
 
 
@@ -71,9 +77,14 @@ def _deciding(folder: Path) -> list[Path]:
             places |= {folder / str(module["path"]) for module in listed}
             routers = [path for place in places if (path := place / "router_config.json").is_file()]
             for router in routers:
-                places |= {router.parent / part for part in json.loads(router.read_text(encoding="utf-8"))["types"]}
+                places |= {
+                    router.parent / part
+                    for part in json.loads(router.read_text(encoding="utf-8"))["types"]
+                }
         except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"the model's file {str(modules)!r} lists no modules; mend or remove it") from error
+            raise InputError(
+                f"the model's file {str(modules)!r} lists no modules; mend or remove it"
+            ) from error
     files = {
         path
         for place in places

@@ -67,16 +67,26 @@ class Pair:
             word.strip(".,;:?!").lower() for word in second
         ):
             pairs = enumerate(zip(first, second, strict=True))
-            steps = [("replace", at, at + 1, at, at + 1) for at, (word, other) in pairs if word != other]
+            steps = [
+                ("replace", at, at + 1, at, at + 1) for at, (word, other) in pairs if word != other
+            ]
         else:
             steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
         shown = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
-        here, there = (" ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1))
+        here, there = (
+            " ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1)
+        )
         return here.strip(".,;:?!"), there.strip(".,;:?!")
 
     def row(self) -> dict[str, Any]:
         """The pair as a row of a table, its further columns last."""
-        return {"kind": self.kind, "first": self.first, "second": self.second, "same": self.same, **self.columns}
+        return {
+            "kind": self.kind,
+            "first": self.first,
+            "second": self.second,
+            "same": self.same,
+            **self.columns,
+        }
 
 
 Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | Sequence[Any]]
@@ -155,7 +165,9 @@ def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, An
         row = dict(zip(columns, row, strict=True))
     missing = [name for name in columns if name not in row]
     if missing:
-        raise InputError(f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(columns)}")
+        raise InputError(
+            f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(columns)}"
+        )
     return row
 
 
@@ -165,8 +177,16 @@ def _pair(row: Mapping[str, Any], where: str) -> Pair:
         raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
     same = _TRUTH.get(str(row["same"]).strip().lower())
     if same is None:
-        raise InputError(f"{where}: `same` (={row['same']!r}) must be true (a paraphrase) or false (an opposite)")
-    return Pair(kind, first, second, same, {name: value for name, value in row.items() if name not in COLUMNS})
+        raise InputError(
+            f"{where}: `same` (={row['same']!r}) must be true (a paraphrase) or false (an opposite)"
+        )
+    return Pair(
+        kind,
+        first,
+        second,
+        same,
+        {name: value for name, value in row.items() if name not in COLUMNS},
+    )
 
 
 def _text(value: object, name: str, where: str) -> str:

@@ -87,7 +87,9 @@ def load_model(
     place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
     import transformers
 
-    files = {"local_files_only": local} | ({} if access.revision is None else {"revision": access.revision})
+    files = {"local_files_only": local} | (
+        {} if access.revision is None else {"revision": access.revision}
+    )
     requested: dict[str, Any] = {**files, "trust_remote_code": access.remote_code}
     weights: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
     weights["use_safetensors"] = None if access.pickled_weights else True
@@ -101,7 +103,9 @@ def load_model(
     with quiet_transformers():
         read = transformers.PretrainedConfig.get_config_dict
         _require_depth(name, attempt(name, local, lambda: read(place, **files)[0]))
-        tokenizer = attempt(name, local, lambda: transformers.AutoTokenizer.from_pretrained(place, **requested))
+        tokenizer = attempt(
+            name, local, lambda: transformers.AutoTokenizer.from_pretrained(place, **requested)
+        )
         require_usable_tokenizer(tokenizer, name)
         if not access.pickled_weights:
             _require_safetensors(name, place, files)
@@ -114,14 +118,24 @@ def load_model(
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
     library = task == "base" and _sentence_folder(place, access.revision, local=local) is not None
-    return tokenizer, model, partial(sentence_transformer, name, place, local, access) if library else None
+    return (
+        tokenizer,
+        model,
+        partial(sentence_transformer, name, place, local, access) if library else None,
+    )
 
 
 def encoder_kind(folder: Path) -> str:
     """The class of sentence-transformers that loads a folder, by its configuration; of the ColBERT models of other
     libraries (PyLate, Stanford) MultiVectorEncoder."""
-    kind = str(read_object(folder / "config_sentence_transformers.json").get("model_type", "SentenceTransformer"))
-    colbert = kind == "ColBERT" or "HF_ColBERT" in str(read_object(folder / "config.json").get("architectures"))
+    kind = str(
+        read_object(folder / "config_sentence_transformers.json").get(
+            "model_type", "SentenceTransformer"
+        )
+    )
+    colbert = kind == "ColBERT" or "HF_ColBERT" in str(
+        read_object(folder / "config.json").get("architectures")
+    )
     return "MultiVectorEncoder" if colbert else kind
 
 
@@ -175,7 +189,9 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
 def require_fast_tokenizer(tokenizer: Any, name: str) -> None:
     """Refuse a tokenizer that does not tell the characters of its tokens."""
     if not getattr(tokenizer, "is_fast", False):
-        raise InputError(f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has")
+        raise InputError(
+            f"the model {name!r} has no fast tokenizer (tokenizer.json); choose one that has"
+        )
 
 
 def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
@@ -192,7 +208,9 @@ def _require_depth(name: str, config: Any) -> None:
     for key, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
             _require_depth(name, value)
-        elif ("layers" in key or key == "n_layer") and isinstance(value, int) and value > MOST_LAYERS:
+        elif (
+            ("layers" in key or key == "n_layer") and isinstance(value, int) and value > MOST_LAYERS
+        ):
             raise InputError(
                 f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most {MOST_LAYERS:,} "
                 "layers are built: mend its config.json"
@@ -227,7 +245,10 @@ def _sentence_folder(place: str, revision: str | None, *, local: bool) -> Path |
 
         try:
             folder = snapshot_download(
-                place, revision=revision, local_files_only=local, allow_patterns=list(_SENTENCE_FILES)
+                place,
+                revision=revision,
+                local_files_only=local,
+                allow_patterns=list(_SENTENCE_FILES),
             )
         except Exception:  # no network: the model has no pooling of its own that we can know
             return None
@@ -240,15 +261,22 @@ def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
 
     quiet = dict.fromkeys(("missing_entries", "connection_errors"), False)
     index = cached_file(
-        place, _WEIGHTS_INDEX, **where, **{f"_raise_exceptions_for_{what}": value for what, value in quiet.items()}
+        place,
+        _WEIGHTS_INDEX,
+        **where,
+        **{f"_raise_exceptions_for_{what}": value for what, value in quiet.items()},
     )
     if index is None:
         return
     try:
         files = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _missing_model(name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}") from error
-    odd = sorted(str(file) for file in files if not re.fullmatch(r"[^/\\]*\.safetensors", str(file)))
+        raise _missing_model(
+            name, f"{_WEIGHTS_INDEX} cannot be read: {first_line(error)}"
+        ) from error
+    odd = sorted(
+        str(file) for file in files if not re.fullmatch(r"[^/\\]*\.safetensors", str(file))
+    )
     if odd:
         raise InputError(
             f"{_WEIGHTS_INDEX} of the model {name!r} names {odd[0]!r}, not a safetensors file of its folder, and "
@@ -264,7 +292,9 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
     """
     folder = named_path("model", name)
     if revision is not None and (name == MINILM or folder.is_dir()):
-        raise InputError(f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}")
+        raise InputError(
+            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}"
+        )
     if name == MINILM:
         return str(minilm_folder()), True
     if folder.is_dir():
@@ -275,8 +305,15 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
                 f"the folder {name!r} holds an adapter alone (adapter_config.json); merge it into its base model "
                 "(peft's merge_and_unload, then save_pretrained), and give that folder"
             )
-        raise InputError(f"the folder {name!r} holds no model: config.json is missing; give a model's own folder")
-    if folder.is_file() or folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise InputError(
+            f"the folder {name!r} holds no model: config.json is missing; give a model's own folder"
+        )
+    if (
+        folder.is_file()
+        or folder.is_absolute()
+        or name.startswith((".", "~"))
+        or name.count("/") > 1
+    ):
         raise InputError(
             f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "
             f"or {MINILM!r}"
@@ -303,7 +340,10 @@ def _is_cached(name: str, revision: str | None) -> bool:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        files = [try_to_load_from_cache(name, file, revision=revision) for file in ("config.json", "model.safetensors")]
+        files = [
+            try_to_load_from_cache(name, file, revision=revision)
+            for file in ("config.json", "model.safetensors")
+        ]
     except HFValidationError as error:
         raise _missing_model(name, first_line(error)) from error
     return all(isinstance(file, str) for file in files)
@@ -319,9 +359,13 @@ def attempt(name: str, local: bool, load: Callable[[], Any]) -> Any:
         return load()
     except (MemoryError, MissingExtraError):
         raise
-    except Exception as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
+    except (
+        Exception
+    ) as error:  # transformers raises OSError, ValueError, ImportError, RuntimeError and others
         if "trust_remote_code" in str(error):
-            raise InputError(f"no model {name!r}: it cannot be loaded without code of its own, {OWN_CODE}") from error
+            raise InputError(
+                f"no model {name!r}: it cannot be loaded without code of its own, {OWN_CODE}"
+            ) from error
         where = "on this machine" if local else "on the Hugging Face hub"
         raise _missing_model(name, f"it cannot be loaded {where}: {first_line(error)}") from error
 

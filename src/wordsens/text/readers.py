@@ -14,9 +14,22 @@ from wordsens.errors import InputError, require_count
 from wordsens.files import named_path, require_file
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document, LabelReader
-from wordsens.text.hub import choose_split, is_saved_dataset, load_from_hub, load_saved, require_no_split
+from wordsens.text.hub import (
+    choose_split,
+    is_saved_dataset,
+    load_from_hub,
+    load_saved,
+    require_no_split,
+)
 from wordsens.text.shipped_data import SHIPPED, shipped_reviews
-from wordsens.text.tables import TABLES, TEXT_COLUMN, file_text, parquet_class_names, require_names, table_rows
+from wordsens.text.tables import (
+    TABLES,
+    TEXT_COLUMN,
+    file_text,
+    parquet_class_names,
+    require_names,
+    table_rows,
+)
 
 IMDB = "imdb"
 """The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
@@ -87,7 +100,11 @@ def read_documents(
         html_breaks_to_spaces=html_breaks_to_spaces, skip_empty=skip_empty,
     )  # fmt: skip
     with closing(stream):
-        return list(islice(stream, limit)) if sample_seed is None else _sample(stream, limit, sample_seed)
+        return (
+            list(islice(stream, limit))
+            if sample_seed is None
+            else _sample(stream, limit, sample_seed)
+        )
 
 
 def stream_documents(
@@ -127,7 +144,9 @@ def stream_documents(
             elif skip_empty:
                 on_empty(where)
             else:
-                raise InputError(f"{where}: the text is empty; pass skip_empty=True to pass over empty texts")
+                raise InputError(
+                    f"{where}: the text is empty; pass skip_empty=True to pass over empty texts"
+                )
         if empty:
             raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
 
@@ -148,22 +167,30 @@ class _Columns:
         for name, argument in ((self.text, "text_column"), (label, "label_column")):
             if name is not None and name not in names:
                 columns = ", ".join(map(repr, names)) or "none"
-                raise InputError(f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}")
+                raise InputError(
+                    f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}"
+                )
         if self.read_labels and label is None and _LABEL_COLUMN in names:
             label = _LABEL_COLUMN
         return list(dict.fromkeys([self.text, *([label] if label else [])]))
 
-    def stored(self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str) -> Iterator[_StoredText]:
+    def stored(
+        self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str
+    ) -> Iterator[_StoredText]:
         """Text, label and place of every row."""
         label = (self.label or _LABEL_COLUMN) if self.read_labels else None
         for number, fields in rows:
             yield fields[self.text], fields.get(label) if label else None, f"{prefix}:{number}"
 
 
-def _open(source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None) -> _TextsAndClasses:
+def _open(
+    source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None
+) -> _TextsAndClasses:
     if source == SHIPPED:
         require_no_split(split, "the package's own review collection")
-        return ((document.text, document.label, document.source) for document in shipped_reviews()), None
+        return (
+            (document.text, document.label, document.source) for document in shipped_reviews()
+        ), None
     if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
         name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
         return _of_dataset(*load_from_hub(name, split), columns)
@@ -186,10 +213,16 @@ def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _TextsAndClasse
     return columns.stored(enumerate(dataset.select_columns(needed), start=1), prefix), names
 
 
-def _open_folder(path: Path, columns: _Columns, encoding: str, split: str | None) -> _TextsAndClasses:
+def _open_folder(
+    path: Path, columns: _Columns, encoding: str, split: str | None
+) -> _TextsAndClasses:
     if is_saved_dataset(path):
         return _of_dataset(*load_saved(path, split), columns)
-    splits = [] if _has_classes(path) else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
+    splits = (
+        []
+        if _has_classes(path)
+        else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
+    )
     if splits:
         chosen = choose_split(split, splits, f"the folder {str(path)!r}")
         return _of_class_folders(path / chosen, encoding, f"{path.name}/{chosen}"), None
@@ -220,7 +253,11 @@ def _of_class_folders(folder: Path, encoding: str, prefix: str) -> Iterator[_Sto
 
 def _files_of_one_kind(folder: Path) -> list[Path]:
     """The folder's files with a known extension, by name; refuses none, and more than one kind."""
-    files = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in _EXTENSIONS and entry.is_file())
+    files = sorted(
+        entry
+        for entry in folder.iterdir()
+        if entry.suffix.lower() in _EXTENSIONS and entry.is_file()
+    )
     kinds = sorted({path.suffix.lower() for path in files})
     if not files:
         raise InputError(
@@ -237,7 +274,9 @@ def _files_of_one_kind(folder: Path) -> list[Path]:
 def _open_files(paths: list[Path], columns: _Columns, encoding: str) -> _TextsAndClasses:
     for path in paths:
         if path.suffix.lower() not in _EXTENSIONS:
-            raise InputError(f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}")
+            raise InputError(
+                f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
+            )
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
             raise InputError(f"the file {str(path)!r} is empty; give one with text")

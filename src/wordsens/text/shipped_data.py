@@ -85,7 +85,12 @@ def minimal_pairs() -> list[MinimalPair]:
     ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
     """
     return [
-        MinimalPair(pair["id"], pair["kind"], pair["first"], _changed(pair["first"], *pair["changed"], both=False))
+        MinimalPair(
+            pair["id"],
+            pair["kind"],
+            pair["first"],
+            _changed(pair["first"], *pair["changed"], both=False),
+        )
         for pair in _records("minimal_pairs.jsonl")
     ]
 
@@ -119,7 +124,11 @@ def near_duplicates() -> list[MeaningPair]:
         counts[row["kind"]] += 1
         identity = f"{row['kind'].replace(' ', '-')}-{counts[row['kind']]:03}"
         length = _length(row["first"], row["second"])
-        pairs.append(MeaningPair(**row, id=identity, same=True, changed=(), length=length, note="a near-duplicate"))
+        pairs.append(
+            MeaningPair(
+                **row, id=identity, same=True, changed=(), length=length, note="a near-duplicate"
+            )
+        )
     return pairs
 
 
@@ -127,7 +136,12 @@ def _of_pair(record: dict[str, Any]) -> MeaningPair:
     """The pair of a record, which has no `second` where the first text with its changed words is the second."""
     first, kind, changed = record["first"], record["kind"], tuple(record.get("changed", ()))
     second = record.get("second") or _changed(first, *changed, both=kind == "role")
-    changes = {"second": second, "same": kind in _SAME, "changed": changed, "length": _length(first, second)}
+    changes = {
+        "second": second,
+        "same": kind in _SAME,
+        "changed": changed,
+        "length": _length(first, second),
+    }
     return MeaningPair(**{**record, **changes})
 
 
@@ -141,7 +155,10 @@ def _length(first: str, second: str) -> str:
 def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
     """The pairs that one page stands in: with one change of each kind, and with its paraphrase."""
     text, paraphrase = page["text"], page["paraphrase"]
-    seconds = {kind: _changed(text, old, new, both=kind == "role") for kind, (old, new) in page["changes"].items()}
+    seconds = {
+        kind: _changed(text, old, new, both=kind == "role")
+        for kind, (old, new) in page["changes"].items()
+    }
     for kind, second in {**seconds, "paraphrase": paraphrase}.items():
         yield MeaningPair(
             id=f"{kind}-{page['id']}", kind=kind, domain=page["domain"], first=text, second=second,

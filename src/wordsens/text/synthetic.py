@@ -14,7 +14,9 @@ from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.text.matrix import TextMatrix, rescale_rows
 
 
-def gaussian_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+def gaussian_text(
+    n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
+) -> TextMatrix:
     """n independent rows, each uniform on the sphere of radius sqrt(d): standard Gaussian rows, rescaled.
 
     >>> gaussian_text(3, 5).rows.square().sum(dim=1)
@@ -24,7 +26,9 @@ def gaussian_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.
     return TextMatrix(rows.to(dtype), source=f"gaussian(seed={seed})")
 
 
-def orthogonal_text(n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+def orthogonal_text(
+    n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
+) -> TextMatrix:
     """n rows that are orthogonal to each other, in a uniformly random (Haar) position: X X^T = d I.
 
     Raises InputError when n > d: no more than d rows can be orthogonal.
@@ -74,12 +78,20 @@ def correlated_text(
     apart = _gaussian(n, d, seed, "correlated text", "own")
     apart = apart - (apart @ common).unsqueeze(1) * common
     # Appended first, `common` is the vector that all the others are made orthogonal to.
-    apart = _orthonormal(torch.cat([common.unsqueeze(0), apart]))[1:] if n < d else rescale_rows(apart) / math.sqrt(d)
+    apart = (
+        _orthonormal(torch.cat([common.unsqueeze(0), apart]))[1:]
+        if n < d
+        else rescale_rows(apart) / math.sqrt(d)
+    )
     rows = rescale_rows(math.sqrt(mean_cosine) * common + math.sqrt(1 - mean_cosine) * apart)
-    return TextMatrix(rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})")
+    return TextMatrix(
+        rows.to(dtype), source=f"correlated(mean_cosine={mean_cosine:g}, seed={seed})"
+    )
 
 
-def repeated_text(n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64) -> TextMatrix:
+def repeated_text(
+    n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
+) -> TextMatrix:
     """n rows of which `distinct` are different: Gaussian rows, each as often as the others, or once more (ours).
 
     Two rows drawn at random are equal with a chance of about 1 / distinct, which is then the mean cosine.
@@ -91,7 +103,9 @@ def repeated_text(n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch
     (True, False)
     """
     if require_count("distinct", distinct) > n:
-        raise InputError(f"`distinct` (={distinct}) must be at most `n` (={n}), the number of words; lower it")
+        raise InputError(
+            f"`distinct` (={distinct}) must be at most `n` (={n}), the number of words; lower it"
+        )
     words = rescale_rows(_gaussian(distinct, d, seed, "repeated text"))
     rows = words[torch.arange(n) % distinct]
     return TextMatrix(rows.to(dtype), source=f"repeated(distinct={distinct}, seed={seed})")

@@ -60,7 +60,9 @@ def table_rows(
 def require_table(path: Path, name: str) -> None:
     """InputError where a file's extension is none of TABLES; `name` is the argument's."""
     if path.suffix.lower() not in TABLES:
-        raise InputError(f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}")
+        raise InputError(
+            f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}"
+        )
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None:
@@ -78,9 +80,13 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
             content = _parquet(rows, columns, path, name)
         case ".csv" | ".tsv" as extension:
             text = io.StringIO(newline="")
-            writer = csv.DictWriter(text, columns, restval="", delimiter="\t" if extension == ".tsv" else ",")
+            writer = csv.DictWriter(
+                text, columns, restval="", delimiter="\t" if extension == ".tsv" else ","
+            )
             writer.writeheader()
-            writer.writerows({column: _field(value) for column, value in row.items()} for row in rows)
+            writer.writerows(
+                {column: _field(value) for column, value in row.items()} for row in rows
+            )
             content = text.getvalue().encode("utf-8", "backslashreplace")
         case _:
             lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
@@ -91,21 +97,31 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
 
 def _field(value: Any) -> Any:
     """A value as CSV has it: true, false, and lists and objects as JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
+    return (
+        json.dumps(value, ensure_ascii=False, default=str)
+        if isinstance(value, bool | list | dict)
+        else value
+    )
 
 
-def _parquet(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], path: Path, name: str) -> bytes:
+def _parquet(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], path: Path, name: str
+) -> bytes:
     require_extra("records", "writing Parquet", "pyarrow")
     import pyarrow
     import pyarrow.parquet
 
     content = io.BytesIO()
     try:
-        table = pyarrow.Table.from_pylist([{column: row.get(column) for column in columns} for row in rows])
+        table = pyarrow.Table.from_pylist(
+            [{column: row.get(column) for column in columns} for row in rows]
+        )
         pyarrow.parquet.write_table(table, content)
     except (pyarrow.ArrowException, UnicodeError) as error:
         reason = f"`{name}` (={str(path)!r}) cannot be written as Parquet: {first_line(error)}"
-        raise InputError(f"{reason}; give the values of a column one type, or write JSON lines") from error
+        raise InputError(
+            f"{reason}; give the values of a column one type, or write JSON lines"
+        ) from error
     return content.getvalue()
 
 
@@ -156,7 +172,9 @@ def delimiter_of(path: Path, encoding: str) -> str:
             rows = [row for row in csv.reader(head, delimiter=sign) if row]
         except csv.Error:
             return False
-        rows = rows[:-1] if len(head) == _SNIFFED_LINES else rows  # the last row of a head may be cut
+        rows = (
+            rows[:-1] if len(head) == _SNIFFED_LINES else rows
+        )  # the last row of a head may be cut
         return bool(rows) and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
 
     return next(filter(separates, (usual, *_DELIMITERS)), usual)
@@ -164,7 +182,14 @@ def delimiter_of(path: Path, encoding: str) -> str:
 
 def require_names(header: Iterable[str], path: Path) -> None:
     """Refuse a first line that reads as data: a number, or a whole sentence, where the name of a column should be."""
-    odd = next((name for name in header if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS), None)
+    odd = next(
+        (
+            name
+            for name in header
+            if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS
+        ),
+        None,
+    )
     if odd is not None:
         raise InputError(
             f"the first line of the file {str(path)!r} holds {odd[:60]!r}, which reads as data, not as the name of a "
@@ -207,9 +232,13 @@ def _json_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise InputError(f"{where} is not valid JSON: {error}; write one object a line") from error
+                raise InputError(
+                    f"{where} is not valid JSON: {error}; write one object a line"
+                ) from error
             if not isinstance(record, dict):
-                raise InputError(f'{where} is not a JSON object; write one object a line, like {{"text": ...}}')
+                raise InputError(
+                    f'{where} is not a JSON object; write one object a line, like {{"text": ...}}'
+                )
             choose(list(record), where)
             yield number, record
 
@@ -251,7 +280,9 @@ def _require_different(names: Sequence[str], path: Path) -> None:
     """Two columns of one name: a dictionary would keep the last without a word."""
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
-        raise InputError(f"the file {str(path)!r} has two columns of the name {twice!r}; rename one")
+        raise InputError(
+            f"the file {str(path)!r} has two columns of the name {twice!r}; rename one"
+        )
 
 
 def _lines(path: Path, encoding: str, *, newline: str | None) -> Generator[str, None, None]:

@@ -42,7 +42,12 @@ class TransformerEncoder(Encoder):
     """
 
     def __init__(
-        self, model: Any = MINILM, *, device: str = "cpu", local_files_only: bool = False, revision: str | None = None
+        self,
+        model: Any = MINILM,
+        *,
+        device: str = "cpu",
+        local_files_only: bool = False,
+        revision: str | None = None,
     ):
         if isinstance(model, str):
             access = Access(local_files_only=local_files_only, revision=revision)
@@ -63,7 +68,9 @@ class TransformerEncoder(Encoder):
         self.padding = None if token is None else (number, token)
 
     def tokenize(self, text: str) -> Tokenization:
-        return tokenized(text, self._tokenizer, self._rows, where=f"the text {text[:40]!r}", name=self.name)
+        return tokenized(
+            text, self._tokenizer, self._rows, where=f"the text {text[:40]!r}", name=self.name
+        )
 
     def vocabulary(self) -> dict[int, str]:
         special = set(self._tokenizer.all_special_ids)
@@ -73,7 +80,9 @@ class TransformerEncoder(Encoder):
         return dict(zip(numbers, spelled(self._tokenizer, numbers), strict=True))
 
     @torch.no_grad()
-    def encode(self, batch: Sequence[EncoderInput], *, layer: int) -> list[Float[Tensor, "tokens d"]]:
+    def encode(
+        self, batch: Sequence[EncoderInput], *, layer: int
+    ) -> list[Float[Tensor, "tokens d"]]:
         longest = max(len(text.ids) for text in batch)
         # Filling up to the longest text is hidden from attention and cut off again below.
         fill = 0 if self.padding is None else self.padding[0]
@@ -86,11 +95,15 @@ class TransformerEncoder(Encoder):
         if layer == 0 and self._first is not None:
             hidden = tensor_at([self._first], lambda: call(self._model, ids, attention_mask=mask))
         else:
-            hidden = call(self._model, ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
+            hidden = call(
+                self._model, ids, attention_mask=mask, output_hidden_states=True
+            ).hidden_states[layer]
         return [hidden[row, : len(text.ids)] for row, text in enumerate(batch)]
 
 
-def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = "") -> Tokenization:
+def tokenized(
+    text: str, tokenizer: Any, table: int | None, *, where: str, name: str, prompt: str = ""
+) -> Tokenization:
     """The tokens of a text behind a prompt, which counts among the leading tokens.
 
     Args:
@@ -104,10 +117,21 @@ def tokenized(text: str, tokenizer: Any, table: int | None, *, where: str, name:
     require_characters(where, text)
     offsets = {"return_offsets_mapping": True} if tokenizer.is_fast else {}
     encoded = tokenizer(
-        prompt + text, truncation=False, padding=False, return_special_tokens_mask=True, verbose=False, **offsets
+        prompt + text,
+        truncation=False,
+        padding=False,
+        return_special_tokens_mask=True,
+        verbose=False,
+        **offsets,
     )
-    ids, special, places = encoded["input_ids"], encoded["special_tokens_mask"], encoded.get("offset_mapping")
-    tokenization = tokenization_of(text, ids, spelled(tokenizer, ids), special, places, prompt=prompt)
+    ids, special, places = (
+        encoded["input_ids"],
+        encoded["special_tokens_mask"],
+        encoded.get("offset_mapping"),
+    )
+    tokenization = tokenization_of(
+        text, ids, spelled(tokenizer, ids), special, places, prompt=prompt
+    )
     require_known(tokenization, tokenizer.unk_token_id, where=where, name=name)
     require_rows(ids, table, tokenizer, f"{where} in {name}")
     return tokenization
@@ -141,7 +165,9 @@ def tokenization_of(
     return Tokenization(tuple(ids), tokens, leading, trailing, whole_words(text, spans, leading))
 
 
-def require_known(tokenization: Tokenization, unknown: int | None, *, where: str, name: str) -> None:
+def require_known(
+    tokenization: Tokenization, unknown: int | None, *, where: str, name: str
+) -> None:
     """Refuse a text hardly a token of which the vocabulary knows.
 
     Args:
@@ -182,7 +208,10 @@ def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str =
 
     Of a tokenizer that tells no offsets, the longest beginning, or end, that has so few tokens.
     """
-    if context is None or len(text.encode(errors="replace")) + len(prompt.encode()) + _AROUND <= context:
+    if (
+        context is None
+        or len(text.encode(errors="replace")) + len(prompt.encode()) + _AROUND <= context
+    ):
         return 0, len(text)
 
     def count(part: str) -> int:
@@ -194,14 +223,25 @@ def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str =
     encoded = None
     if getattr(tokenizer, "is_fast", False):
         encoded = tokenizer(
-            prompt + text, return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+            prompt + text,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            truncation=False,
+            verbose=False,
         )
     if encoded is None or not any(start for start, _ in encoded["offset_mapping"]):
         if left:
-            fits = bisect_left(range(len(text)), True, key=lambda start: count(text[start:]) <= context)
+            fits = bisect_left(
+                range(len(text)), True, key=lambda start: count(text[start:]) <= context
+            )
             return fits, len(text)
-        return 0, bisect_right(range(len(text)), context, key=lambda stop: count(prompt + text[:stop])) - 1
-    special, offsets = encoded["special_tokens_mask"], wide_offsets(encoded["offset_mapping"], len(prompt + text))
+        return 0, bisect_right(
+            range(len(text)), context, key=lambda stop: count(prompt + text[:stop])
+        ) - 1
+    special, offsets = (
+        encoded["special_tokens_mask"],
+        wide_offsets(encoded["offset_mapping"], len(prompt + text)),
+    )
     leading, trailing = _leading_ones(special), _leading_ones(special[::-1])
     room = max(0, context - leading - trailing)
     if left:
@@ -244,10 +284,16 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from the number after their padding's.
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+        if (
+            name.endswith("position_embeddings")
+            and isinstance(module, nn.Embedding)
+            and module.padding_idx is not None
+        ):
             limits.append(module.num_embeddings - module.padding_idx - 1)
     # Tokenizers without a limit say 1e30.
-    return min((int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None)
+    return min(
+        (int(limit) for limit in limits if limit is not None and 0 < limit < 1e9), default=None
+    )
 
 
 def embedding_rows(model: Any) -> int | None:
@@ -259,7 +305,13 @@ def embedding_rows(model: Any) -> int | None:
 
 
 def require_rows_of(
-    texts: Sequence[str], tokenizer: Any, model: Any, name: str, *, most_tokens: int | None, prompt: str = ""
+    texts: Sequence[str],
+    tokenizer: Any,
+    model: Any,
+    name: str,
+    *,
+    most_tokens: int | None,
+    prompt: str = "",
 ) -> None:
     """`require_rows` of every text behind its prompt, cut to so many tokens; nothing where there is no such table."""
     rows = embedding_rows(model)
@@ -267,7 +319,12 @@ def require_rows_of(
         return
     cut = {"truncation": most_tokens is not None, "max_length": most_tokens, "verbose": False}
     for text in texts:
-        require_rows(tokenizer(prompt + text, **cut)["input_ids"], rows, tokenizer, f"the text {text[:40]!r} in {name}")
+        require_rows(
+            tokenizer(prompt + text, **cut)["input_ids"],
+            rows,
+            tokenizer,
+            f"the text {text[:40]!r} in {name}",
+        )
 
 
 def require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:

@@ -39,7 +39,9 @@ class Vocabulary:
             raise InputError("the vocabulary is empty; let more entries through")
         wrong = [entry for entry in self.outliers if not 0 <= entry < len(self)]
         if wrong:
-            raise InputError(f"`outliers` has {wrong[0]}, which is no entry; choose from 0 to {len(self) - 1}")
+            raise InputError(
+                f"`outliers` has {wrong[0]}, which is no entry; choose from 0 to {len(self) - 1}"
+            )
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -68,7 +70,9 @@ class Vocabulary:
         return f"Vocabulary({self.name!r}, {len(self)} entries)"
 
     @classmethod
-    def of_rows(cls, tokens: Sequence[str], rows: Float[Tensor, "v d"], *, name: str = "vocabulary") -> "Vocabulary":
+    def of_rows(
+        cls, tokens: Sequence[str], rows: Float[Tensor, "v d"], *, name: str = "vocabulary"
+    ) -> "Vocabulary":
         """Entries whose rows are the same everywhere.
 
         >>> import torch
@@ -76,5 +80,11 @@ class Vocabulary:
         torch.Size([1, 2, 2])
         """
         if len(rows) != len(tokens):
-            raise InputError(f"`rows` has {len(rows)} rows for {len(tokens)} tokens; give one row a token")
-        return cls(tokens, lambda entries, at: rows[entries].unsqueeze(1).expand(-1, len(at), -1), name=name)
+            raise InputError(
+                f"`rows` has {len(rows)} rows for {len(tokens)} tokens; give one row a token"
+            )
+        return cls(
+            tokens,
+            lambda entries, at: rows[entries].unsqueeze(1).expand(-1, len(at), -1),
+            name=name,
+        )

@@ -11,7 +11,8 @@ from wordsens.text.matrix import Word
 Span = tuple[int, int]
 
 _PIECE = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]\p{M}*|(\p{P})\1+|(?:\X(?!\b))*\X", regex.WORD | regex.V1
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]\p{M}*|(\p{P})\1+|(?:\X(?!\b))*\X",
+    regex.WORD | regex.V1,
 )
 """An ideograph or kana with its marks; a repeated sign; or what stands between two of Unicode's word boundaries."""
 
@@ -55,7 +56,10 @@ def lettered_spans(text: str) -> list[Span]:
 
 
 def _visible(piece: str) -> bool:
-    return any(unicodedata.category(sign)[0] not in "ZC" or unicodedata.category(sign) == "Co" for sign in piece)
+    return any(
+        unicodedata.category(sign)[0] not in "ZC" or unicodedata.category(sign) == "Co"
+        for sign in piece
+    )
 
 
 def _hyphenated(text: str, word: Span, hyphen: Span, next_start: int) -> bool:
@@ -76,7 +80,11 @@ def without(text: str, span: Span) -> str:
     ('It is good.', 'good.')
     """
     before, after = text[: span[0]], text[span[1] :]
-    return (before.rstrip() + after).lstrip() if not after or after[0].isspace() or not before else before + after
+    return (
+        (before.rstrip() + after).lstrip()
+        if not after or after[0].isspace() or not before
+        else before + after
+    )
 
 
 def first_words(text: str, most: int) -> str:
@@ -117,7 +125,10 @@ def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Wor
             rows.setdefault(word, []).append(row)
         if len(covered) > 1:
             shared.update(covered)
-    return tuple(Word(text[slice(*spans[at])], tuple(rows[at]), *spans[at], shared=at in shared) for at in sorted(rows))
+    return tuple(
+        Word(text[slice(*spans[at])], tuple(rows[at]), *spans[at], shared=at in shared)
+        for at in sorted(rows)
+    )
 
 
 def words_at(words: Iterable[Word] | None, spans: Sequence[Span]) -> list[Word | None]:

@@ -11,4 +11,6 @@ from wordsens.theory.lipschitz import lipschitz_bounds as lipschitz_bounds
 from wordsens.theory.prediction import Prediction as Prediction
 from wordsens.theory.prediction import predict as predict
 from wordsens.theory.random_features import rf_sensitivity as rf_sensitivity
-from wordsens.theory.random_features import rf_sensitivity_infinite_width as rf_sensitivity_infinite_width
+from wordsens.theory.random_features import (
+    rf_sensitivity_infinite_width as rf_sensitivity_infinite_width,
+)

@@ -73,7 +73,9 @@ def raf_sensitivity(
     if not 0 <= mean_cosine < 1:
         raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
     if spread is not None and not 0 <= spread < math.inf:
-        raise InputError(f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows")
+        raise InputError(
+            f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows"
+        )
     cosine, spread = float(mean_cosine), 1.0 if spread is None else float(spread)
     value = exchangeable_sensitivity(n, d, score, cosine, spread, words)
     warn_of(outside_of_attention(n, d, score, cosine, spread))
@@ -81,7 +83,9 @@ def raf_sensitivity(
 
 
 @lru_cache(maxsize=256)
-def exchangeable_sensitivity(n: int, d: int, score: str, cosine: float, spread: float, words: int) -> float:
+def exchangeable_sensitivity(
+    n: int, d: int, score: str, cosine: float, spread: float, words: int
+) -> float:
     """`raf_sensitivity`, whatever the sizes."""
     layer = _LAYERS[score]
     rows = layer.rows(n, d, cosine, spread)
@@ -109,7 +113,9 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
     n, d = rows.shape
     words = n if words is None else require_count("words", words)
     if not rows_are_scaled(rows):
-        raise InputError("`X` must have rows of length sqrt(d), which the prediction is about; rescale them")
+        raise InputError(
+            "`X` must have rows of length sqrt(d), which the prediction is about; rescale them"
+        )
     gram = rows @ rows.T / d
     moments = gram_moments(gram, d)
     value = sensitivity_of_gram(gram, d, moments, words)
@@ -117,14 +123,18 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
     return value
 
 
-def sensitivity_of_gram(gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int) -> float:
+def sensitivity_of_gram(
+    gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int
+) -> float:
     """The prediction for a text with this Gram matrix X X^T / d, whose `gram_moments` are these."""
     n, (cosine, spread) = len(gram), moments
     if cosine == 0:
         return exchangeable_sensitivity(n, d, "softmax", 0.0, spread, words)
     typical, *others = text_rows(gram, d)
     law = _over_words(_SOFTMAX, typical)
-    values = torch.tensor([_SOFTMAX.problem(word, 0.0).least(law.direction, law.price)[0] for word in others])
+    values = torch.tensor(
+        [_SOFTMAX.problem(word, 0.0).least(law.direction, law.price)[0] for word in others]
+    )
     law = replace(law, variance=law.variance + float(values.var()))
     return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
@@ -154,7 +164,8 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
     """
     typical = layer.problem(rows, 0.0).solve()
     short, long = (
-        layer.problem(rows, 0.0, 1 + sign * _STRETCH).least(typical.direction, typical.price)[0] for sign in (-1, 1)
+        layer.problem(rows, 0.0, 1 + sign * _STRETCH).least(typical.direction, typical.price)[0]
+        for sign in (-1, 1)
     )
     # Scores of words with rows of spread 1 are a key's products with them: its squared length scatters by sqrt(2 / d).
     typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
@@ -164,7 +175,10 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
         typical = replace(typical, variance=typical.variance + by_cost**2)
     if not rows.common:
         return typical
-    low, high = (layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0] for sign in (-1, 1))
+    low, high = (
+        layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0]
+        for sign in (-1, 1)
+    )
     slope = (high - low) / (2 * _SHIFT)
     bend = (high + low - 2 * typical.value) / (2 * _SHIFT**2)
     return Solution(
@@ -177,16 +191,24 @@ def _over_words(layer: _Layer, rows: Rows) -> Solution:
 
 
 def _softmax_problem(rows: Rows, shift: float, scale: float = 1.0) -> Problem:
-    return Problem(rows, softmax_others(rows, shift, scale), lambda at: softmax_self_row(rows, at.c))
+    return Problem(
+        rows, softmax_others(rows, shift, scale), lambda at: softmax_self_row(rows, at.c)
+    )
 
 
 def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, deviations: float = 0.0) -> Problem:
     return Problem(
-        rows, relu_others(rows, shift, scale), lambda at: relu_self_row(rows, at.c, at.lowered, deviations), lowers=True
+        rows,
+        relu_others(rows, shift, scale),
+        lambda at: relu_self_row(rows, at.c, at.lowered, deviations),
+        lowers=True,
     )
 
 
-_SOFTMAX, _RELU = _Layer(exchangeable_rows, _softmax_problem), _Layer(relu_rows, _relu_problem, lowers=True)
+_SOFTMAX, _RELU = (
+    _Layer(exchangeable_rows, _softmax_problem),
+    _Layer(relu_rows, _relu_problem, lowers=True),
+)
 _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
 
 
@@ -195,7 +217,9 @@ def _quantile(law: Solution, words: int) -> float:
     deviation = math.sqrt(law.variance)
     skewness = law.third / deviation**3 if deviation else 0.0
     deviations = _deviations(words)
-    return law.value + deviation * (deviations + (deviations**2 - 1) * skewness / 6 if words > 1 else -skewness / 6)
+    return law.value + deviation * (
+        deviations + (deviations**2 - 1) * skewness / 6 if words > 1 else -skewness / 6
+    )
 
 
 def _deviations(words: int) -> float:

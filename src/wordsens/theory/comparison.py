@@ -16,13 +16,25 @@ from torch import Tensor
 
 from wordsens.theory.rows import Others, PredictedSelfRow, Rows, gaussian_nodes
 
-_FINE, _COARSE = (33, 96), (17, 96)  # nodes of g and values of t: where all rows are alike, and of several kinds
+_FINE, _COARSE = (
+    (33, 96),
+    (17, 96),
+)  # nodes of g and values of t: where all rows are alike, and of several kinds
 _STEPPED = 2000  # values of t for a row i whose other scores may all be lowered to zero: its weight is then a step
 _PRICED = 1e-5  # what is still to be had over the price, relative to the value, which is of S²
-_OPTIONS = {"ftol": 1e-6, "gtol": 1e-4}  # of SciPy's L-BFGS-B, for the shares, in units of the value at the start
+_OPTIONS = {
+    "ftol": 1e-6,
+    "gtol": 1e-4,
+}  # of SciPy's L-BFGS-B, for the shares, in units of the value at the start
 _MOST = 0.999  # of c: at 1 nothing is left to pay with
 # Of the shares; c is negative as well where the scores of row i may be lowered.
-_LIMITS = {"c": (0.0, _MOST), "b": (-1.0, 1.0), "w": (-1.0, 1.0), "alpha": (0.0, 2.0), "lowered": (0.0, None)}
+_LIMITS = {
+    "c": (0.0, _MOST),
+    "b": (-1.0, 1.0),
+    "w": (-1.0, 1.0),
+    "alpha": (0.0, 2.0),
+    "lowered": (0.0, None),
+}
 _LOWERED = (0.0, 0.7, 1.5, 3.0)  # starts, of how far the other scores of row i are lowered
 _CLIMBS = 2  # of the starts: there are maxima with much and with little of what rows share
 _STEPS, _ITERATIONS, _CONVERGED = 48, 300, 1e-9
@@ -147,7 +159,11 @@ class Problem:
         count, reaches = _FINE if len(rows.loadings) == 1 else _COARSE
         nodes, weights = gaussian_nodes(count)
         alone = (1 - others.loadings**2).unsqueeze(1)
-        parts = (math.sqrt(rows.d) * others.loadings.unsqueeze(1), others.along.unsqueeze(1), alone.sqrt() * nodes)
+        parts = (
+            math.sqrt(rows.d) * others.loadings.unsqueeze(1),
+            others.along.unsqueeze(1),
+            alone.sqrt() * nodes,
+        )
         common, word, noise = at.spent(rows)
         z = common * parts[0] + word * parts[1] + noise * parts[2]
         top = float(z.max()) + min(2 / math.sqrt(y), others.reach)
@@ -155,10 +171,19 @@ class Problem:
         after = others.drawn(t)
         gained = after - others.before.unsqueeze(1)
         turned = 2 * after * gained
-        psi = after**2 + gained**2 * others.apart + turned * (at.c * rows.unshared - others.pull * t / rows.d)
+        psi = (
+            after**2
+            + gained**2 * others.apart
+            + turned * (at.c * rows.unshared - others.pull * t / rows.d)
+        )
         best = largest(psi, t, z, y / alone)
         return Drawn(
-            best, best.value @ weights, torch.outer(others.weights, weights), parts, alone, turned * rows.unshared
+            best,
+            best.value @ weights,
+            torch.outer(others.weights, weights),
+            parts,
+            alone,
+            turned * rows.unshared,
         )
 
     def self_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
@@ -170,9 +195,13 @@ class Problem:
         self_row = self.self_row(at)
         z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + self_row.scatter * nodes
         top = float(z.max()) + math.sqrt(self_row.ease * min(4 / y, 4.0 * self.rows.d)) + 1
-        t = torch.linspace(float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64)
+        t = torch.linspace(
+            float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64
+        )
         price = torch.full((1, 1), y / self_row.ease, dtype=torch.float64)
-        best = largest(self_row.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers)
+        best = largest(
+            self_row.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers
+        )
         return Largest(best.value[0], best.at[0], best.force[0], best.paid[0]), weights
 
     def at(self, direction: Direction, y: float) -> Inner:
@@ -180,8 +209,14 @@ class Problem:
         rows, budget = self.rows, self.budget(direction)
         others = self.suprema(direction, y)
         self_row, weights = self.self_suprema(direction, y)
-        value = y * budget + rows.n * float(self.others.weights @ others.means) + float(self_row.value @ weights)
-        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(self_row.paid @ weights)
+        value = (
+            y * budget
+            + rows.n * float(self.others.weights @ others.means)
+            + float(self_row.value @ weights)
+        )
+        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(
+            self_row.paid @ weights
+        )
         return Inner(value, budget - paid / y, y, others, self_row)
 
     def budget(self, at: Direction) -> float:
@@ -201,11 +236,18 @@ class Problem:
         rows, y = self.rows, inner.price
         force = inner.others.weights * inner.others.best.force * rows.n
         pulls = [float((force * part).sum()) for part in inner.others.parts]
-        along = rows.n * float((inner.others.weights * inner.others.best.read(inner.others.turned)).sum())
+        along = rows.n * float(
+            (inner.others.weights * inner.others.best.read(inner.others.turned)).sum()
+        )
         step, slopes, self_row = 1e-6, {}, self._self_row_at(at, y, inner.self_row.at)
         for name in self.shares:
-            ahead, behind = (replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1))
-            moved = [(to - off) / (2 * step) for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)]
+            ahead, behind = (
+                replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1)
+            )
+            moved = [
+                (to - off) / (2 * step)
+                for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)
+            ]
             slopes[name] = y * (self.budget(ahead) - self.budget(behind)) / (2 * step)
             slopes[name] += sum(pull * by for pull, by in zip(pulls, moved, strict=True))
             if name in ("c", "b", "lowered"):
@@ -232,7 +274,11 @@ class Problem:
         The logarithm of their ratio falls with log y, nearly on a line.
         """
         least = -_MOST if self.lowers else 0
-        if direction.free(self.rows) <= 0 or not least <= direction.c <= _MOST or direction.lowered < 0:
+        if (
+            direction.free(self.rows) <= 0
+            or not least <= direction.c <= _MOST
+            or direction.lowered < 0
+        ):
             return None
         budget = self.budget(direction)
         if budget <= 0:
@@ -249,7 +295,10 @@ class Problem:
                 fall = min(-0.2, max(-20.0, (excess - last[1]) / (log - last[0])))
             to = log - excess / fall
             to = to if low < to < high else (low + high) / 2
-            if abs(inner.price * inner.slope * (to - log)) / 2 <= _PRICED * abs(inner.value) or high - low < 1e-9:
+            if (
+                abs(inner.price * inner.slope * (to - log)) / 2 <= _PRICED * abs(inner.value)
+                or high - low < 1e-9
+            ):
                 break
             last, log = (log, excess), to
         return best
@@ -262,7 +311,9 @@ class Problem:
         starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common if self.lowers]
         if len(starts) > _CLIMBS:
             starts = sorted(starts, key=lambda start: -self.least(start)[0])[:_CLIMBS]
-        value, price, best = max((self._climbed(start) for start in starts), key=lambda climbed: climbed[0])
+        value, price, best = max(
+            (self._climbed(start) for start in starts), key=lambda climbed: climbed[0]
+        )
         return self._scattered(best, value, price)
 
     def _climbed(self, start: Direction) -> tuple[float, float, Direction]:
@@ -281,7 +332,10 @@ class Problem:
             price, slope = inner.price, self.slope(at, inner)
             return -inner.value / value, np.array([-slope[name] / value for name in self.shares])
 
-        limits = [(-_MOST, _MOST) if name == "c" and self.lowers else _LIMITS[name] for name in self.shares]
+        limits = [
+            (-_MOST, _MOST) if name == "c" and self.lowers else _LIMITS[name]
+            for name in self.shares
+        ]
         first = [getattr(start, name) for name in self.shares]
         best = direction(minimize(negative, first, jac=True, bounds=limits, options=_OPTIONS).x)
         return *self.least(best, price), best
@@ -295,15 +349,25 @@ class Problem:
         chances = others.weights.reshape(others.layout)
         # A row's kind and its state are the same for all words: only its score with the word scatters.
         for means, weights in zip(
-            drawn.means.reshape(others.layout).mT.reshape(-1, nodes), chances.mT.reshape(-1, nodes), strict=True
+            drawn.means.reshape(others.layout).mT.reshape(-1, nodes),
+            chances.mT.reshape(-1, nodes),
+            strict=True,
         ):
             share = float(weights.sum())
             of_rows = cumulants(means, weights / share)
-            second, third = second + self.rows.n * share * of_rows[0], third + self.rows.n * share * of_rows[1]
+            second, third = (
+                second + self.rows.n * share * of_rows[0],
+                third + self.rows.n * share * of_rows[1],
+            )
         values = drawn.best.value.reshape(kinds, nodes, states, -1)
-        force = float((drawn.weights * drawn.best.force**2 * drawn.alone).sum()) * direction.spent(self.rows)[2] ** 2
+        force = (
+            float((drawn.weights * drawn.best.force**2 * drawn.alone).sum())
+            * direction.spent(self.rows)[2] ** 2
+        )
         apart, together = overlapping_variance(values, chances.sum(dim=1), force)
-        return Solution(value, second, third, direction, y).scattered(self.rows.n * max(0.0, together - apart))
+        return Solution(value, second, third, direction, y).scattered(
+            self.rows.n * max(0.0, together - apart)
+        )
 
 
 def largest(
@@ -355,8 +419,12 @@ def overlapping_variance(
         force: E F_g².
     """
     _, count, _, fine = values.shape
-    of_word, of_delta = (_polynomials(*some) for some in ((count, _DEGREES[0]), (fine, _DEGREES[1])))
-    squares = torch.einsum("cr,crkl->kl", weights, torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta) ** 2)
+    of_word, of_delta = (
+        _polynomials(*some) for some in ((count, _DEGREES[0]), (fine, _DEGREES[1]))
+    )
+    squares = torch.einsum(
+        "cr,crkl->kl", weights, torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta) ** 2
+    )
     degree, power = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
     overlap, total = 0.0, 0.0
     for step in range(_STEPS):

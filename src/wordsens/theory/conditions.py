@@ -21,8 +21,18 @@ Range = dict[str, tuple[float | int, float | int]]
 # From the tables of docs/theory/predictions.md; all of random features are of ReLU.
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
 DRF_RANGE: Range = {"n": (20, 160), "d": (64, 96), "k / (n d)": (1, 1), "depth": (2, 8)}
-RAF_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0.3), "spread of cosines": (0, 9)}
-RELU_RANGE: Range = {"n": (20, 250), "d": (192, 768), "mean cosine": (0, 0), "spread of cosines": (1, 1)}
+RAF_RANGE: Range = {
+    "n": (20, 250),
+    "d": (192, 768),
+    "mean cosine": (0, 0.3),
+    "spread of cosines": (0, 9),
+}
+RELU_RANGE: Range = {
+    "n": (20, 250),
+    "d": (192, 768),
+    "mean cosine": (0, 0),
+    "spread of cosines": (1, 1),
+}
 
 ROW_NORM_TOLERANCE = 1e-3
 """Rows count as scaled to sqrt(d) when their lengths are within this, relative."""
@@ -64,9 +74,17 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     elif isinstance(phi, RandomAttentionFeatures):
         particular = _attention_conditions(phi, *rows.shape)
     else:
-        return (Condition("a theorem covers this map", False, f"none of the paper's theorems is about {phi.name}"),)
+        return (
+            Condition(
+                "a theorem covers this map",
+                False,
+                f"none of the paper's theorems is about {phi.name}",
+            ),
+        )
     lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
-    detail = f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
+    detail = (
+        f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
+    )
     return (
         Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail),
         *particular,
@@ -82,7 +100,9 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
     activation, flat = phi.activation, phi.layers[0].columns
     theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
     lipschitz = Condition(
-        "Lipschitz activation", True, f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}"
+        "Lipschitz activation",
+        True,
+        f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}",
     )
     width = Condition(
         "width",
@@ -97,7 +117,9 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
     softmax = Condition(
-        "softmax scores", type(phi.score) is Softmax, f"the scores are {phi.score.name}; Theorem 3 is about softmax"
+        "softmax scores",
+        type(phi.score) is Softmax,
+        f"the scores are {phi.score.name}; Theorem 3 is about softmax",
     )
     detail = (
         f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
@@ -143,7 +165,9 @@ def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) ->
     return (*_outside(sizes, RF_RANGE if depth == 1 else DRF_RANGE), *named)
 
 
-def outside_of_attention(n: int, d: int, score: str, cosine: float, spread: float) -> tuple[str, ...]:
+def outside_of_attention(
+    n: int, d: int, score: str, cosine: float, spread: float
+) -> tuple[str, ...]:
     """The sizes of random attention that lie beyond the measured ones."""
     sizes = {"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}
     return _outside(sizes, RELU_RANGE if score == "relu" else RAF_RANGE)
@@ -153,7 +177,9 @@ def warn_of(outside: tuple[str, ...]) -> None:
     """A PredictionWarning at the caller's caller, where any size lies outside."""
     if outside:
         sizes = f"outside the sizes at which it was measured: {'; '.join(outside)}"
-        warnings.warn(f"the error of this prediction is not known, {sizes}", PredictionWarning, stacklevel=3)
+        warnings.warn(
+            f"the error of this prediction is not known, {sizes}", PredictionWarning, stacklevel=3
+        )
 
 
 def _outside(sizes: Mapping[str, float | int], measured: Range) -> tuple[str, ...]:

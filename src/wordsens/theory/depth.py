@@ -100,8 +100,13 @@ def _attention_update(
     root = vectors * values.clamp(min=0).sqrt()
     total, weights = torch.zeros_like(kernel), kernel
     for _ in range(phi.heads):
-        scores = root @ _score_matrix(len(kernel), phi.head_dimension, stream) @ root.T / phi.temperature
-        blocks = (phi.score.attention(phi.masked(scores[half, half])) for half in (slice(n), slice(n, None)))
+        scores = (
+            root @ _score_matrix(len(kernel), phi.head_dimension, stream) @ root.T / phi.temperature
+        )
+        blocks = (
+            phi.score.attention(phi.masked(scores[half, half]))
+            for half in (slice(n), slice(n, None))
+        )
         weights = torch.block_diag(*blocks)
         total += weights @ kernel @ weights.T / phi.heads
     return total, None if phi.has_values else weights
@@ -119,7 +124,9 @@ def _mlp_update(
 ) -> tuple[Float[Tensor, "m m"], None]:
     lengths, scale = kernel.diagonal().clamp(min=0).sqrt(), _inverse_lengths(kernel)
     cosine = (scale.unsqueeze(1) * kernel * scale).clamp(-1, 1)
-    kappa = ((1 - cosine.square()).clamp(min=0).sqrt() + cosine * (math.pi - torch.arccos(cosine))) / math.pi
+    kappa = (
+        (1 - cosine.square()).clamp(min=0).sqrt() + cosine * (math.pi - torch.arccos(cosine))
+    ) / math.pi
     return lengths.unsqueeze(1) * lengths * kappa, None
 
 

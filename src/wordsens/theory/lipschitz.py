@@ -66,7 +66,10 @@ def lipschitz_bounds(
     """
     text = as_text(X)
     # By the exact class: a subclass may change phi.
-    if not isinstance(phi, AttentionLayer) or type(phi) not in (RandomAttentionFeatures, AttentionFeatures):
+    if not isinstance(phi, AttentionLayer) or type(phi) not in (
+        RandomAttentionFeatures,
+        AttentionFeatures,
+    ):
         return ()
     rows = phi.accept(text.rows).double()
     chosen = word_indices(words, len(rows)).to(rows.device)
@@ -102,7 +105,9 @@ def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
     return math.sqrt(3) * value * math.sqrt(slope**2 * longest**4 * (4 * n + 1) + n)
 
 
-def dasoulas_constant(head: HeadWeights, rows: Float[Tensor, "n d"], radius: float, longest: float) -> float:
+def dasoulas_constant(
+    head: HeadWeights, rows: Float[Tensor, "n d"], radius: float, longest: float
+) -> float:
     """‖V‖ (p + R (‖X A‖_F + max over l of ‖A x_l‖ + 2 ‖A‖ radius)) where one word moves by at most the radius.
 
     p is sqrt(n), or ‖P‖_F for radius 0, P the attention weights; no row is longer than R (`longest`). Ours, proved in

@@ -45,7 +45,9 @@ class Prediction:
         return not self.outside
 
 
-def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None) -> Prediction | None:
+def predict(
+    phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
+) -> Prediction | None:
     """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
 
     Random features, deep ones: `rf_sensitivity`. Softmax attention with one head of full rank and temperature 1:
@@ -68,8 +70,13 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
     (n, d), of = rows.shape, f"the largest of {count} words" if count > 1 else TYPICAL
     if isinstance(phi, DeepRandomFeatures):
         sizes = n, d, phi.width, phi.depth, phi.activation.name
-        return Prediction(finite_width_sensitivity(*sizes, count), of, "finite width", outside_of_dense(*sizes))
-    if not isinstance(phi, RandomAttentionFeatures) or type(phi.score) not in (Softmax, DividedRelu):
+        return Prediction(
+            finite_width_sensitivity(*sizes, count), of, "finite width", outside_of_dense(*sizes)
+        )
+    if not isinstance(phi, RandomAttentionFeatures) or type(phi.score) not in (
+        Softmax,
+        DividedRelu,
+    ):
         return None
     if phi.heads != 1 or phi.head_dimension is not None:
         return None
@@ -79,7 +86,9 @@ def predict(phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
         if cosine:
             return None
         outside = outside_of_attention(n, d, "relu", cosine, spread)
-        return Prediction(exchangeable_sensitivity(n, d, "relu", 0.0, spread, count), of, "comparison", outside)
+        return Prediction(
+            exchangeable_sensitivity(n, d, "relu", 0.0, spread, count), of, "comparison", outside
+        )
     if phi.temperature != 1:
         return None
     outside = outside_of_attention(n, d, "softmax", cosine, spread)

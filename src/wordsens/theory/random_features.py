@@ -53,12 +53,22 @@ class SpectralEdge:
 
     def largest_of(self, words: int) -> float:
         """The expected largest of that many independent largest eigenvalues; never below zero."""
-        shift = TYPICAL_SHIFT if words == 1 else tracy_widom_quantile(1 - math.exp(-np.euler_gamma) / words)
+        shift = (
+            TYPICAL_SHIFT
+            if words == 1
+            else tracy_widom_quantile(1 - math.exp(-np.euler_gamma) / words)
+        )
         return max(0.0, self.value + self.scale * shift)
 
 
 def rf_sensitivity(
-    n: int, d: int, width: int | None = None, depth: int = 1, *, activation: str = "relu", words: int | None = None
+    n: int,
+    d: int,
+    width: int | None = None,
+    depth: int = 1,
+    *,
+    activation: str = "relu",
+    words: int | None = None,
 ) -> float:
     """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at the weights.
 
@@ -80,7 +90,11 @@ def rf_sensitivity(
     >>> round(rf_sensitivity(50, 192, words=1) * 50 ** 0.5, 2)
     1.18
     """
-    n, d, depth = require_count("n", n, least=2), require_count("d", d), require_count("depth", depth)
+    n, d, depth = (
+        require_count("n", n, least=2),
+        require_count("d", d),
+        require_count("depth", depth),
+    )
     width = n * d if width is None else require_count("width", width)
     words = n if words is None else require_count("words", words)
     value = finite_width_sensitivity(n, d, width, depth, activation, words)
@@ -88,7 +102,9 @@ def rf_sensitivity(
     return value
 
 
-def finite_width_sensitivity(n: int, d: int, width: int, depth: int, activation: str, words: int) -> float:
+def finite_width_sensitivity(
+    n: int, d: int, width: int, depth: int, activation: str, words: int
+) -> float:
     """`rf_sensitivity`, whatever the sizes."""
     law = activation_named(activation)
     edge = jacobian_edge(law, depth=depth, dimension=d, width=width)
@@ -124,7 +140,9 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
     values = _squared(law, n, depth, lengths.unsqueeze(1), cosines * lengths.unsqueeze(1))
     longest = int(values.argmax())
     start = np.array([float(lengths[longest // 13]), float(cosines[longest % 13])])
-    best = minimize(negative, start, bounds=[(0.0, 1.0), (-1.0, 1.0)], options={"ftol": 1e-12, "gtol": 1e-9})
+    best = minimize(
+        negative, start, bounds=[(0.0, 1.0), (-1.0, 1.0)], options={"ftol": 1e-12, "gtol": 1e-9}
+    )
     return math.sqrt(max(float(values.max()), -best.fun))
 
 
@@ -136,7 +154,11 @@ def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
 
 
 def _squared(
-    activation: Activation, n: int, depth: int, length: Float[Tensor, "*lengths"], component: Float[Tensor, "*points"]
+    activation: Activation,
+    n: int,
+    depth: int,
+    length: Float[Tensor, "*lengths"],
+    component: Float[Tensor, "*points"],
 ) -> Float[Tensor, "*points"]:
     """S² for Delta of norm length sqrt(d) and inner product component d with x_i."""
     moved, product = 1 + (2 * component + length**2) / n, 1 + component / n
@@ -189,7 +211,9 @@ def quadrature_kernel(activation: Activation, moments: Moments) -> Float[Tensor,
     return total
 
 
-def mean_square(activation: Activation, variance: Float[Tensor, "*points"]) -> Float[Tensor, "*points"]:
+def mean_square(
+    activation: Activation, variance: Float[Tensor, "*points"]
+) -> Float[Tensor, "*points"]:
     """E[act(u)²] for u ~ N(0, variance); by one-dimensional quadrature where there is no closed form."""
     if activation.name in CLOSED_FORMS:
         return dual_kernel(activation, Moments(variance, variance, variance))
@@ -200,7 +224,9 @@ def mean_square(activation: Activation, variance: Float[Tensor, "*points"]) -> F
 @lru_cache(maxsize=16)
 def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2 count - 1."""
-    nodes, weights = (torch.from_numpy(array) for array in np.polynomial.hermite_e.hermegauss(count))
+    nodes, weights = (
+        torch.from_numpy(array) for array in np.polynomial.hermite_e.hermegauss(count)
+    )
     return nodes, weights / weights.sum()
 
 
@@ -208,10 +234,16 @@ def _relu_kernel(moments: Moments, sign: float) -> Float[Tensor, "*points"]:
     """E[relu(u) relu(sign v)] = |u| |v| (sin a + (pi - a) cos a) / (2 pi), a the angle between u and sign v."""
     scale = torch.sqrt(moments.first * moments.second)
     cosine = (sign * moments.product / scale).clamp(-1, 1)
-    return scale * (torch.sqrt(1 - cosine**2) + cosine * (math.pi - torch.acos(cosine))) / (2 * math.pi)
+    return (
+        scale
+        * (torch.sqrt(1 - cosine**2) + cosine * (math.pi - torch.acos(cosine)))
+        / (2 * math.pi)
+    )
 
 
-def jacobian_edge(activation: Activation, *, depth: int, dimension: int, width: int) -> SpectralEdge:
+def jacobian_edge(
+    activation: Activation, *, depth: int, dimension: int, width: int
+) -> SpectralEdge:
     """The edge of J^T J for J = D_L W_L ... D_1 W_1; W_1 is (width, dimension), the other W_l are square.
 
     W_l has iid N(0, 1/width) entries times sqrt(1 / E act(z)²), D_l is diagonal with entries act'(z), z ~ N(0, 1),
@@ -232,10 +264,14 @@ def jacobian_edge(activation: Activation, *, depth: int, dimension: int, width: 
 
     def logarithm(z: Tensor) -> Tensor:
         y = z * dimension / width
-        return torch.log1p(1 / z) + depth * torch.log(activation.he_variance * _inverse_scaled(activation, y))
+        return torch.log1p(1 / z) + depth * torch.log(
+            activation.he_variance * _inverse_scaled(activation, y)
+        )
 
     # log lambda falls, then rises in log z.
-    least: Any = minimize_scalar(lambda log: float(logarithm(torch.tensor([log]).double().exp())), bounds=(-20, 20))
+    least: Any = minimize_scalar(
+        lambda log: float(logarithm(torch.tensor([log]).double().exp())), bounds=(-20, 20)
+    )
     centre, step = math.exp(least.x), 1e-3
     beside = torch.tensor([1 - step, 1.0, 1 + step], dtype=torch.float64) * centre
     below, value, above = logarithm(beside).exp().tolist()
@@ -256,7 +292,9 @@ def tracy_widom_quantile(probability: float) -> float:
     return _GAMMA_SCALE * float(gammaincinv(_GAMMA_SHAPE, probability)) - _GAMMA_SHIFT
 
 
-def _inverse_scaled(activation: Activation, y: Float[Tensor, " points"]) -> Float[Tensor, " points"]:
+def _inverse_scaled(
+    activation: Activation, y: Float[Tensor, " points"]
+) -> Float[Tensor, " points"]:
     """y / u, where u in (0, 1 / max D²) solves E[u D² / (1 - u D²)] = y, D = act'(z), z ~ N(0, 1)."""
     if activation.name in ("relu", "identity"):
         active = 0.5 if activation.name == "relu" else 1.0
@@ -272,7 +310,9 @@ def _inverse_scaled(activation: Activation, y: Float[Tensor, " points"]) -> Floa
     return y / (most * y.new_tensor(logs).exp())
 
 
-def _squared_derivative(activation: Activation) -> tuple[Float[Tensor, " nodes"], Float[Tensor, " nodes"]]:
+def _squared_derivative(
+    activation: Activation,
+) -> tuple[Float[Tensor, " nodes"], Float[Tensor, " nodes"]]:
     """Weights of N(0, 1) and act'² at midpoints of a fine grid, which has no node on the kink at 0."""
     nodes = (torch.arange(4000, dtype=torch.float64) - 1999.5) * (18 / 4000)
     weights = torch.exp(-0.5 * nodes**2)

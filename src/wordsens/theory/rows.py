@@ -18,9 +18,16 @@ from wordsens.theory.random_features import gauss_hermite
 
 STATE_NODES, COARSE_NODES = 25, 11
 
-_WORD_NODES, _SHIFT_NODES, _SUM_NODES = 11, 7, 5  # of s_j, of what all scores of a row share, of the sum of its scores
+_WORD_NODES, _SHIFT_NODES, _SUM_NODES = (
+    11,
+    7,
+    5,
+)  # of s_j, of what all scores of a row share, of the sum of its scores
 _SCATTER_NODES = 61  # of a score before, and of what is new after
-_LOADINGS, _WORDS = 4, 5  # kinds of rows by their loading; of words by how near they are to what a softmax retains
+_LOADINGS, _WORDS = (
+    4,
+    5,
+)  # kinds of rows by their loading; of words by how near they are to what a softmax retains
 _ALIKE = 0.05  # loadings that scatter by less are one kind
 _DRAWS = 2000
 
@@ -139,7 +146,11 @@ def relu_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
 
 
 def _moments_of(
-    n: int, r: Float[Tensor, " g"], scores: Float[Tensor, " g"], law: Float[Tensor, " g"], logs: Float[Tensor, " u"]
+    n: int,
+    r: Float[Tensor, " g"],
+    scores: Float[Tensor, " g"],
+    law: Float[Tensor, " g"],
+    logs: Float[Tensor, " u"],
 ) -> tuple[float, float]:
     """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1)
     times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
@@ -148,7 +159,9 @@ def _moments_of(
     rest, squared = damped @ law, u.squeeze(1) ** 2
     squares = squared * ((r**2 * damped) @ law) * rest ** (n - 1)
     products = squared * ((scores * r * damped) @ law) ** 2 * rest ** (n - 2)
-    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(torch.trapezoid(products, logs))
+    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(
+        torch.trapezoid(products, logs)
+    )
 
 
 def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
@@ -173,7 +186,9 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     """
     nodes, weights = gaussian_nodes(STATE_NODES if len(rows.loadings) == 1 else COARSE_NODES)
     loadings = torch.tensor(rows.loadings, dtype=torch.float64)
-    along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(1)
+    along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(
+        1
+    )
     logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
     concentration, _ = softmax_moments(rows.n, rows.alone)
     return Others(
@@ -223,8 +238,12 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
     moments = [relu_moments(n, float(h), alone) for h in shifts]
-    squares, lean = (float(law @ torch.tensor(each, dtype=torch.float64)) for each in zip(*moments, strict=True))
-    return Rows(n, d, (loading,), spread, cosine + alone * (squares + lean * spread / d), loading, cosine)
+    squares, lean = (
+        float(law @ torch.tensor(each, dtype=torch.float64)) for each in zip(*moments, strict=True)
+    )
+    return Rows(
+        n, d, (loading,), spread, cosine + alone * (squares + lean * spread / d), loading, cosine
+    )
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -241,8 +260,14 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     mean, second = (_moment(of_row, rows.alone, power) for power in (1, 2))
     spread = torch.log1p((second - mean**2) / (mean**2 * (rows.n - 1)))
     marks, shares = gauss_hermite(_SUM_NODES)
-    sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(spread.sqrt().unsqueeze(1) * marks - spread.unsqueeze(1) / 2)
-    word, row, part = torch.cartesian_prod(*map(torch.arange, (len(nodes), len(of_row), len(marks)))).T
+    sums = (
+        (rows.n - 1)
+        * mean.unsqueeze(1)
+        * torch.exp(spread.sqrt().unsqueeze(1) * marks - spread.unsqueeze(1) / 2)
+    )
+    word, row, part = torch.cartesian_prod(
+        *map(torch.arange, (len(nodes), len(of_row), len(marks)))
+    ).T
     along = math.sqrt(rows.alone) * scale * nodes[word] + shift * rows.loadings[0]
     chance = weights[word] * law[row] * shares[part]
     score = (of_row[row] + rows.unshared * along).unsqueeze(1)
@@ -266,7 +291,9 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
 
 
 @lru_cache(maxsize=1024)
-def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0) -> PredictedSelfRow:
+def relu_self_row(
+    rows: Rows, c: float, lowered: float, deviations: float = 0.0
+) -> PredictedSelfRow:
     """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others: each positive one
@@ -290,7 +317,8 @@ def relu_self_row(rows: Rows, c: float, lowered: float, deviations: float = 0.0)
     shift: float = 0.0
     if rows.common and cut > 0:
         shift = root_scalar(
-            lambda x: (1 - alone) * n * float(singly(x) @ law) - x, bracket=(0.0, cut + float(natural[-1]))
+            lambda x: (1 - alone) * n * float(singly(x) @ law) - x,
+            bracket=(0.0, cut + float(natural[-1])),
         ).root
     r = (natural - shift - cut).clamp(min=0)
     paid = n * float(singly(shift) ** 2 @ law) + (shift**2 / (1 - alone) if rows.common else 0.0)
@@ -370,15 +398,21 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     root = vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, n, generator=generator(0, "scores of a text"), dtype=torch.float64)
     weights = torch.softmax(draws @ root.T, dim=1)
-    retained, cross = float(((weights @ gram) * weights).sum() / _DRAWS), (weights @ gram).mean(dim=0)
-    groups = torch.stack([part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))])
+    retained, cross = (
+        float(((weights @ gram) * weights).sum() / _DRAWS),
+        (weights @ gram).mean(dim=0),
+    )
+    groups = torch.stack(
+        [part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))]
+    )
     if float(groups.std()) < _ALIKE:
         groups = (1 - alone.mean()).sqrt().reshape(1)
     order = cross.argsort()
     shares = [0.5, *((2 * k + 1) / (2 * _WORDS) for k in range(_WORDS))]
     picked = [int(order[min(n - 1, int(share * n))]) for share in shares]
     return tuple(
-        Rows(n, d, tuple(groups.tolist()), spread, retained, float(loadings[i]), float(cross[i])) for i in picked
+        Rows(n, d, tuple(groups.tolist()), spread, retained, float(loadings[i]), float(cross[i]))
+        for i in picked
     )
 
 

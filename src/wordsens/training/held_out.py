@@ -26,7 +26,9 @@ _SHARE = 3
 """Every third domain is held out; where pairs have no domains, every third text."""
 
 
-def split_pairs(pairs: Sequence[Pair], *, seed: Seed) -> tuple[list[Pair], list[Pair], tuple[str, ...]]:
+def split_pairs(
+    pairs: Sequence[Pair], *, seed: Seed
+) -> tuple[list[Pair], list[Pair], tuple[str, ...]]:
     """The pairs that are trained on, those that are held out, and the domains of the latter.
 
     Every third domain, or where a pair has no domain every third text, is held out.
@@ -80,11 +82,21 @@ class HeldOutJudge:
         queries, among: of recall@1: how many texts are looked for, and among how many.
     """
 
-    def __init__(self, held_out: Sequence[Pair], triples: Sequence[Triple], sentences: Sequence[str], seed: Seed):
+    def __init__(
+        self,
+        held_out: Sequence[Pair],
+        triples: Sequence[Triple],
+        sentences: Sequence[str],
+        seed: Seed,
+    ):
         self._pairs, self._sentences, self._seed = held_out, sentences, seed
-        trained: set[str] = set().union(*(_changed_words(first, other) for first, _, other in triples))
+        trained: set[str] = set().union(
+            *(_changed_words(first, other) for first, _, other in triples)
+        )
         self._new = {
-            pair for pair in held_out if pair.same or _changed_words(pair.first, pair.second).isdisjoint(trained)
+            pair
+            for pair in held_out
+            if pair.same or _changed_words(pair.first, pair.second).isdisjoint(trained)
         }
         same = [pair for pair in held_out if pair.same]
         self._queries = [pair for pair in same if pair.kind == PARAPHRASE] or same
@@ -92,7 +104,9 @@ class HeldOutJudge:
 
     def __call__(self, model: Model, name: str, progress: Progress) -> HeldOutScores:
         pairs, notes = readable(model, self._pairs)
-        values = similarities(model, pairs, progress=lambda done, total: progress(name, 0.5 * done / total))
+        values = similarities(
+            model, pairs, progress=lambda done, total: progress(name, 0.5 * done / total)
+        )
         whole = evaluate(model, pairs, values, seed=self._seed, notes=notes)
         places = [place for place, pair in enumerate(pairs) if pair in self._new]
         fresh = [pairs[place] for place in places]
@@ -103,7 +117,10 @@ class HeldOutJudge:
 
     def _recall(self, model: Model, progress: Callable[[int, int], None]) -> IntervalEstimate:
         """The share of paraphrases, each side in turn, whose nearest text is their own."""
-        first, second = [pair.first for pair in self._queries], [pair.second for pair in self._queries]
+        first, second = (
+            [pair.first for pair in self._queries],
+            [pair.second for pair in self._queries],
+        )
         vectors = unit_vectors(model.encode, [*first, *second, *self._sentences], progress)
         others = torch.stack([vectors[text] for text in self._sentences])
         sides = [torch.stack([vectors[text] for text in side]) for side in (first, second)]
@@ -118,7 +135,9 @@ class HeldOutJudge:
 
 def _changed_words(first: str, second: str) -> set[str]:
     """The words that only one of the texts has, or that stand elsewhere in it."""
-    return {word for side in Pair("", first, second, False).changed for word in side.lower().split()} - {"..."}
+    return {
+        word for side in Pair("", first, second, False).changed for word in side.lower().split()
+    } - {"..."}
 
 
 @dataclass(frozen=True)
@@ -155,12 +174,23 @@ class Tuned:
             new: dict[str, Any] = {"new": 0}
             for side, scores in sides.items():
                 every, fresh = scores.check.kinds[kind], scores.new and scores.new.kinds.get(kind)
-                row |= {side: every.auc, f"{side}_low": every.auc_low, f"{side}_high": every.auc_high}
-                new |= {"new": fresh.pairs if fresh else new["new"], f"new_{side}": fresh and fresh.auc}
+                row |= {
+                    side: every.auc,
+                    f"{side}_low": every.auc_low,
+                    f"{side}_high": every.auc_high,
+                }
+                new |= {
+                    "new": fresh.pairs if fresh else new["new"],
+                    f"new_{side}": fresh and fresh.auc,
+                }
             rows.append(row | new)
         recall: dict[str, Any] = {"what": "recall@1", "count": self.queries}
         for side, scores in sides.items():
-            recall |= {side: scores.recall.value, f"{side}_low": scores.recall.low, f"{side}_high": scores.recall.high}
+            recall |= {
+                side: scores.recall.value,
+                f"{side}_low": scores.recall.low,
+                f"{side}_high": scores.recall.high,
+            }
         return [*rows, recall | {"new": 0, "new_before": None, "new_after": None}]
 
     @property

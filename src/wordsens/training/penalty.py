@@ -8,7 +8,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, ZeroFeaturesError, require_choice, require_count, require_positive
+from wordsens.errors import (
+    InputError,
+    ZeroFeaturesError,
+    require_choice,
+    require_count,
+    require_positive,
+)
 from wordsens.seeds import Seed, generator
 
 OVER = ("mean", "max")
@@ -128,7 +134,9 @@ class SensitivityPenalty:
     def sensitivity(self, texts: Float[Tensor, "b n d"]) -> Float[Tensor, " m"]:
         """S of the texts that this call chooses, attained, differentiable."""
         if texts.ndim != 3 or not len(texts):
-            raise InputError(f"`texts` (shape {tuple(texts.shape)}) must be a batch of texts, (b, n, d)")
+            raise InputError(
+                f"`texts` (shape {tuple(texts.shape)}) must be a batch of texts, (b, n, d)"
+            )
         stream = generator(self._seed, "sensitivity penalty", self._calls)
         self._calls += 1
         chosen = torch.randperm(len(texts), generator=stream)[: self._search.texts]
@@ -136,7 +144,9 @@ class SensitivityPenalty:
         n = texts.shape[1]
         words = torch.arange(n).expand(len(some), n)
         if self._search.words is not None and self._search.words < n:
-            words = torch.rand(len(some), n, generator=stream).argsort(dim=1)[:, : self._search.words]
+            words = torch.rand(len(some), n, generator=stream).argsort(dim=1)[
+                :, : self._search.words
+            ]
         words = words.to(texts.device)
         radius = math.sqrt(texts.shape[2]) if self._radius is None else self._radius
         start = self._start(words.numel(), texts, stream) * radius
@@ -163,7 +173,10 @@ class SensitivityPenalty:
             some, words, base = some[defined], words[defined], base[defined]
             start, value, slope = start[pairs], value[pairs], slope[pairs]
             both = MovedTexts(some, words, beside=True)
-        ascent, moved = _Ascent(_projected(start, radius), value, slope, radius), MovedTexts(some.detach(), words)
+        ascent, moved = (
+            _Ascent(_projected(start, radius), value, slope, radius),
+            MovedTexts(some.detach(), words),
+        )
         copies = _copies(base, words.shape[1])
 
         def change(texts: Tensor) -> Tensor:
@@ -180,10 +193,14 @@ class SensitivityPenalty:
             delta = torch.where((changes.detach() > ascent.value).unsqueeze(1), delta, ascent.best)
             before, changes = self._evaluated(both(delta), len(some))
         self._found = delta / radius
-        relative = changes.unflatten(0, words.shape) / torch.linalg.vector_norm(before, dim=1).unsqueeze(1)
+        relative = changes.unflatten(0, words.shape) / torch.linalg.vector_norm(
+            before, dim=1
+        ).unsqueeze(1)
         return relative.mean(dim=1) if self.over == "mean" else relative.amax(dim=1)
 
-    def _evaluated(self, both: Float[Tensor, "m n d"], texts: int) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"]]:
+    def _evaluated(
+        self, both: Float[Tensor, "m n d"], texts: int
+    ) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"]]:
         """phi(X), and ‖phi(X^i(Delta)) - phi(X)‖ of every pair, differentiable in phi's parameters and in the texts."""
         features = self._phi(both).flatten(1)
         before, after = features[:texts], features[texts:]
@@ -213,11 +230,16 @@ class MovedTexts:
         beside: the b texts as they are come first, then the p that are moved.
     """
 
-    def __init__(self, texts: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], *, beside: bool = False):
+    def __init__(
+        self, texts: Float[Tensor, "b n d"], words: Int[Tensor, "b w"], *, beside: bool = False
+    ):
         copies = texts if words.shape[1] == 1 else texts.repeat_interleave(words.shape[1], dim=0)
         first = len(texts) if beside else 0
         self._copies = torch.cat([texts, copies]) if beside else copies
-        self.places = torch.arange(first, first + words.numel(), device=texts.device), words.flatten()
+        self.places = (
+            torch.arange(first, first + words.numel(), device=texts.device),
+            words.flatten(),
+        )
 
     def __call__(self, perturbations: Float[Tensor, "p d"]) -> Float[Tensor, "m n d"]:
         """The texts with Delta added to the word of each pair."""
@@ -241,7 +263,11 @@ class _Ascent:
     """
 
     def __init__(
-        self, start: Float[Tensor, "p d"], value: Float[Tensor, " p"], slope: Float[Tensor, "p d"], radius: float
+        self,
+        start: Float[Tensor, "p d"],
+        value: Float[Tensor, " p"],
+        slope: Float[Tensor, "p d"],
+        radius: float,
     ):
         self.best, self.value, self._slope, self._radius = start, value, slope, radius
         self._length = torch.full_like(value, FIRST * radius)
@@ -251,7 +277,12 @@ class _Ascent:
         uphill = torch.nn.functional.normalize(self._slope, dim=1)
         return _projected(self.best + self._length.unsqueeze(1) * uphill, self._radius)
 
-    def take(self, trial: Float[Tensor, "p d"], reached: Float[Tensor, " p"], uphill: Float[Tensor, "p d"]) -> None:
+    def take(
+        self,
+        trial: Float[Tensor, "p d"],
+        reached: Float[Tensor, " p"],
+        uphill: Float[Tensor, "p d"],
+    ) -> None:
         """Take the steps that gained; `reached` and `uphill` are the change at the trial and its gradient."""
         better = reached > self.value
         self.best = torch.where(better.unsqueeze(1), trial, self.best)

@@ -20,7 +20,19 @@ _CONTRACTED = {
     "we're": "we are", "they're": "they are", "you're": "you are", "we've": "we have", "you'll": "you will",
     **{short: f"{verb} not" for short, verb in NEGATED.items() if short != "cannot"},
 }  # fmt: skip
-_NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBERS = [
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 _SPELLED = {**_CONTRACTED, **{word: str(value) for value, word in enumerate(_NUMBERS, start=2)}}
 _SPELLINGS = {one: (other,) for pair in _SPELLED.items() for one, other in (pair, pair[::-1])}
 
@@ -28,11 +40,15 @@ _OPENINGS = ("Well, ", "In fact, ", "By the way, ", "Just so you know, ", "As it
 _ENDINGS = (", please", ", as far as I know", ", by the way", ", in any case")
 _JOINING = "when|because|if|although|while|after|before|until|once"
 _CLAUSES = re.compile(rf"^([^,;:]{{12,}}?),? ({_JOINING}) ([^,;:]{{8,}})([.!])$")
-_FRONTED = re.compile(rf"^({_JOINING}|on|in|at|during) ([^,;:]{{2,}}), ([^,;:]{{12,}})([.!])$", re.IGNORECASE)
+_FRONTED = re.compile(
+    rf"^({_JOINING}|on|in|at|during) ([^,;:]{{2,}}), ([^,;:]{{12,}})([.!])$", re.IGNORECASE
+)
 _CAPITAL = re.compile(r"(I|I'\w+|[A-Z]\w*[A-Z]\w*|(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b")
 
 
-def make_triples(pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: random.Random) -> list[Triple]:
+def make_triples(
+    pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: random.Random
+) -> list[Triple]:
     """Triples from all opposites, in both directions, and from near-duplicates that a rule turns into an opposite.
 
     Args:
@@ -44,7 +60,9 @@ def make_triples(pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: ran
     for pair in pairs:
         for first, second in ((pair.first, pair.second), (pair.second, pair.first)):
             if pair.near:
-                triples += [(first, second, other) for rule in RULES.values() if (other := rule(first))]
+                triples += [
+                    (first, second, other) for rule in RULES.values() if (other := rule(first))
+                ]
             elif not pair.same:
                 triples.append((first, reword(first, chance), second))
     for pair in near_misses:
@@ -55,8 +73,14 @@ def make_triples(pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: ran
 
 def sentences_of(texts: Iterable[str | Document]) -> list[str]:
     """Their sentences of 4 to 20 words, each once."""
-    parts = (part for text in texts for part in SENTENCE_END.split(text.text if isinstance(text, Document) else text))
-    return list(dict.fromkeys(" ".join(part.split()) for part in parts if len(part.split()) in _LENGTHS))
+    parts = (
+        part
+        for text in texts
+        for part in SENTENCE_END.split(text.text if isinstance(text, Document) else text)
+    )
+    return list(
+        dict.fromkeys(" ".join(part.split()) for part in parts if len(part.split()) in _LENGTHS)
+    )
 
 
 def reword(sentence: str, chance: random.Random, *, changes: int = 2) -> str:
@@ -87,7 +111,11 @@ def _spelling(sentence: str, chance: random.Random) -> str | None:
 def _filler(sentence: str, chance: random.Random) -> str | None:
     if chance.random() < 0.5:
         return chance.choice(_OPENINGS) + _lower(sentence)
-    return f"{sentence[:-1]}{chance.choice(_ENDINGS)}{sentence[-1]}" if sentence[-1:] in (".", "!") else None
+    return (
+        f"{sentence[:-1]}{chance.choice(_ENDINGS)}{sentence[-1]}"
+        if sentence[-1:] in (".", "!")
+        else None
+    )
 
 
 def _order(sentence: str, chance: random.Random) -> str | None:

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordsens.display.page import markdown
-from wordsens.errors import InputError, require_count, require_device, require_extra, require_positive
+from wordsens.errors import (
+    InputError,
+    require_count,
+    require_device,
+    require_extra,
+    require_positive,
+)
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
@@ -27,7 +33,12 @@ from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.loaded_models import is_sentence_transformer
 from wordsens.text.pairs import Pairs
-from wordsens.text.pretrained import USUAL_ACCESS, find_model, quiet_transformers, sentence_transformer
+from wordsens.text.pretrained import (
+    USUAL_ACCESS,
+    find_model,
+    quiet_transformers,
+    sentence_transformer,
+)
 from wordsens.text.shipped_data import shipped_reviews
 from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
 from wordsens.training.triples import Triple, make_triples, sentences_of
@@ -110,7 +121,9 @@ def tune(
         opposites = near_misses(ours, most=_MOST_NEAR_MISSES, seed=seed)
     except InputError as error:
         opposites, notes = [], [*notes, f"the opposites come from the pairs alone: {error}"]
-    short = [pair for pair in train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT]
+    short = [
+        pair for pair in train if max(len(pair.first.split()), len(pair.second.split())) <= _SHORT
+    ]
     short = short or train
     triples = make_triples(short, opposites, chance)
     same = [text for pair in short if pair.same for text in (pair.first, pair.second)]
@@ -124,7 +137,9 @@ def tune(
     finished = _save(network, str(model), work, lora, device)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
     counts = judge.queries, judge.among
-    tuned = Tuned(str(model), str(folder), len(triples), domains, before, after, *counts, tuple(notes))
+    tuned = Tuned(
+        str(model), str(folder), len(triples), domains, before, after, *counts, tuple(notes)
+    )
     _publish(finished, tuned, work, folder)
     return tuned
 
@@ -147,7 +162,9 @@ def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str]
 def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "SentenceTransformer":
     """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices where asked."""
     if not isinstance(model, str | PathLike):
-        raise InputError(f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model")
+        raise InputError(
+            f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model"
+        )
     name = os.fspath(model)
     require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
     if is_pair_model(name):
@@ -155,10 +172,14 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     place, local = find_model(name, None, local_files_only=False)
     network = sentence_transformer(name, place, local, USUAL_ACCESS, device)
     if not is_sentence_transformer(network):
-        raise InputError(f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer")
+        raise InputError(
+            f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer"
+        )
     require_cosines(as_model(network), "tuned models")
     if not any(weight.requires_grad for weight in network.parameters()):
-        raise InputError(f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation")
+        raise InputError(
+            f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation"
+        )
     if lora:
         from peft import LoraConfig
 
@@ -166,7 +187,9 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
         try:
             network.add_adapter(config)
         except (AttributeError, ValueError) as error:
-            raise InputError(f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out") from error
+            raise InputError(
+                f"`model` (={name!r}) takes no low-rank matrices; leave `lora` out"
+            ) from error
     return network
 
 
@@ -193,7 +216,9 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
             )
         return
     if work.exists():
-        raise InputError(f"`out`: {str(work)!r} exists and holds no checkpoints of tune; move it away")
+        raise InputError(
+            f"`out`: {str(work)!r} exists and holds no checkpoints of tune; move it away"
+        )
     with writing("out", work):
         work.mkdir()
         path.write_text(json.dumps(settings), encoding="utf-8")
@@ -204,7 +229,10 @@ def _train(
     rate: float,
 ) -> None:  # fmt: skip
     """Train in place, from the last checkpoint where there is one."""
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers import (
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
     from transformers import PrinterCallback, TrainerCallback
 
     class Reporting(TrainerCallback):
@@ -217,16 +245,25 @@ def _train(
         use_cpu=network.device.type == "cpu", seed=derive_seed(seed, "trainer") % 2**32, dataloader_pin_memory=False,
         disable_tqdm=True, report_to=[],
     )  # fmt: skip
-    network.model_card_data.widget = [{"text": ""}]  # else the library draws examples, with a progress bar
+    network.model_card_data.widget = [
+        {"text": ""}
+    ]  # else the library draws examples, with a progress bar
     checkpoints = sorted(
-        work.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name.split("-")[1])
+        work.glob("checkpoint-*/trainer_state.json"),
+        key=lambda path: int(path.parent.name.split("-")[1]),
     )
     with quiet_transformers():
         trainer = SentenceTransformerTrainer(
-            model=network, args=arguments, train_dataset=data[0], loss=data[1], callbacks=[Reporting()]
+            model=network,
+            args=arguments,
+            train_dataset=data[0],
+            loss=data[1],
+            callbacks=[Reporting()],
         )
         trainer.remove_callback(PrinterCallback)
-        outcome = trainer.train(resume_from_checkpoint=str(checkpoints[-1].parent) if checkpoints else None)
+        outcome = trainer.train(
+            resume_from_checkpoint=str(checkpoints[-1].parent) if checkpoints else None
+        )
     if not math.isfinite(outcome.training_loss):
         raise InputError(f"the loss became {outcome.training_loss}; lower `rate` (={rate:g})")
     network.eval()
@@ -238,17 +275,27 @@ def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Seq
     Each is in parts by length.
     """
     from datasets import Dataset
-    from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss, MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.losses import (
+        EmbedDistillLoss,
+        MultipleNegativesRankingLoss,
+    )
 
     embeddings = network.encode(list(steady), show_progress_bar=False)
     rows = {
-        "triple": [dict(zip(("anchor", "positive", "negative"), triple, strict=True)) for triple in triples],
-        "steady": [{"text": text, "label": row.tolist()} for text, row in zip(steady, embeddings, strict=True)],
+        "triple": [
+            dict(zip(("anchor", "positive", "negative"), triple, strict=True)) for triple in triples
+        ],
+        "steady": [
+            {"text": text, "label": row.tolist()}
+            for text, row in zip(steady, embeddings, strict=True)
+        ],
     }
     losses = {"triple": MultipleNegativesRankingLoss(network), "steady": EmbedDistillLoss(network)}
     data = {}
     for name, listed in rows.items():
-        listed.sort(key=lambda row: max(len(text) for column, text in row.items() if column != "label"))
+        listed.sort(
+            key=lambda row: max(len(text) for column, text in row.items() if column != "label")
+        )
         size = math.ceil(len(listed) / _PARTS)
         for start in range(0, len(listed), size):
             data[f"{name}-{start}"] = Dataset.from_list(listed[start : start + size])
@@ -266,7 +313,9 @@ def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, dev
             network.save_pretrained(str(adapter), create_model_card=False)
             place, local = find_model(name, None, local_files_only=False)
             whole: Any = sentence_transformer(name, place, local, USUAL_ACCESS, device)
-            whole[0].model = PeftModel.from_pretrained(whole[0].auto_model, str(adapter)).merge_and_unload()
+            whole[0].model = PeftModel.from_pretrained(
+                whole[0].auto_model, str(adapter)
+            ).merge_and_unload()
             network = whole
         network.save_pretrained(str(folder), create_model_card=False)
     return folder
@@ -274,7 +323,9 @@ def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, dev
 
 def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
     """Move the finished model to where it was asked for, with a README and ordinary permissions."""
-    head = "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
+    head = (
+        "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
+    )
     text = markdown(tuned.display(), heading=f"{Path(tuned.model).name}, tuned by wordsens tune")
     (finished / "README.md").write_text(head + text, encoding="utf-8")
     mask = os.umask(0)

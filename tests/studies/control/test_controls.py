@@ -26,7 +26,13 @@ def smooth(name):
     if name != "tanh":
         return small(name)
     torch.manual_seed(0)
-    layers = torch.nn.Flatten(), torch.nn.Linear(20, 6), torch.nn.Tanh(), torch.nn.Linear(6, 6), torch.nn.Tanh()
+    layers = (
+        torch.nn.Flatten(),
+        torch.nn.Linear(20, 6),
+        torch.nn.Tanh(),
+        torch.nn.Linear(6, 6),
+        torch.nn.Tanh(),
+    )
     return torch.nn.Sequential(*layers).double()
 
 
@@ -117,7 +123,9 @@ def test_the_spectral_penalty_is_the_sum_of_the_squared_operator_norms():
     penalty = control.SpectralPenalty(0.5)
     for _ in range(200):
         term = penalty.term(net, texts())
-    wanted = 0.5 * sum(torch.linalg.matrix_norm(one.weight, 2) ** 2 for one in (*net.stack, net.head))
+    wanted = 0.5 * sum(
+        torch.linalg.matrix_norm(one.weight, 2) ** 2 for one in (*net.stack, net.head)
+    )
     assert float(term.detach()) == pytest.approx(float(wanted.detach()), rel=1e-6)
     (slope,) = torch.autograd.grad(term, net.head.weight)
     assert torch.allclose(slope, net.head.weight)  # of .5 ‖w‖²
@@ -127,7 +135,9 @@ def test_word_dropout_blanks_its_share_and_never_a_whole_text():
     net, X, labels = small("softmax"), torch.ones(400, 5, 2), torch.ones(400)
     kept = control.WordDropout(0.4).texts(net, X, labels, 0).amax(dim=2)
     assert abs(float(kept.mean()) - 0.6) < 0.05  # four standard errors
-    assert bool((control.WordDropout(0.99).texts(net, X, labels, 0).amax(dim=2).sum(dim=1) >= 1).all())
+    assert bool(
+        (control.WordDropout(0.99).texts(net, X, labels, 0).amax(dim=2).sum(dim=1) >= 1).all()
+    )
 
 
 def test_adversarial_words_raise_the_loss_and_move_one_word():

@@ -40,9 +40,14 @@ def test_attention_learns_the_word_that_decides():
 def test_the_seeds_alone_decide(name):
     plan = control.TrainingPlan(steps=12, rate=1e-2)
     first, second = network(), network()
-    losses, again = (control.train(net, TASK, plan, controls()[name](net)) for net in (first, second))
+    losses, again = (
+        control.train(net, TASK, plan, controls()[name](net)) for net in (first, second)
+    )
     assert losses == again
-    assert all(torch.equal(one, other) for one, other in zip(first.parameters(), second.parameters(), strict=True))
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(first.parameters(), second.parameters(), strict=True)
+    )
 
 
 def test_a_loss_that_is_no_number_ends_the_training():

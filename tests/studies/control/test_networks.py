@@ -75,8 +75,12 @@ def test_a_first_layer_that_is_attention_alone_is_the_map_that_has_certificates(
         weights.data += 0.1 * torch.randn(weights.shape, generator=generator, dtype=weights.dtype)
     X = torch.randn(6, 8, generator=generator, dtype=torch.float64)
     divided = 1 if score in ("softmax", "relu") else 6
-    assert torch.allclose(network.certified_layer()(X), divided * network.states(X)[0], rtol=1e-10, atol=1e-12)
+    assert torch.allclose(
+        network.certified_layer()(X), divided * network.states(X)[0], rtol=1e-10, atol=1e-12
+    )
     for other in ({"residual": True}, {"norm": True}, {"mlp": True}):
         architecture = control.Architecture(layer=score, **other)
         assert control.build_network(architecture, 6, 8).certified_layer() is None
-    assert control.build_network(control.Architecture(layer="dense"), 6, 8).certified_layer() is None
+    assert (
+        control.build_network(control.Architecture(layer="dense"), 6, 8).certified_layer() is None
+    )

@@ -21,7 +21,9 @@ def test_one_key_word_a_text_decides_its_label():
 
 @pytest.mark.parametrize("n", [5, 8, 9, 64])
 def test_no_single_word_changes_a_majority(n):
-    part = control.majority_task(control.TaskSize(n=n, d=6, training=30, validation=1, test=1)).training
+    part = control.majority_task(
+        control.TaskSize(n=n, d=6, training=30, validation=1, test=1)
+    ).training
     signs = 1 - 2 * (part.words >= SIGNED).long()
     for place in range(n):
         for sign in (-1, 1):
@@ -48,7 +50,9 @@ def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
     first, second = pairs.first, pairs.second
     assert bool(((first != second).sum(dim=1) == 1).all())
     keys_before, keys_after = (words.where(words < 2, 0).sum(dim=1) for words in (first, second))
-    assert torch.equal(keys_before != keys_after, pairs.flipped)  # the other key word, and it alone, is another label
+    assert torch.equal(
+        keys_before != keys_after, pairs.flipped
+    )  # the other key word, and it alone, is another label
     assert bool(((second < 2).sum(dim=1) == 1).all())
     assert int(pairs.flipped.sum()) == len(part) == len(pairs) // 2
     again, other = control.one_word_pairs(part, seed=1), control.one_word_pairs(part, seed=2)

@@ -53,12 +53,16 @@ def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, dict[str
 def _measured(config: MeasureRequest, progress: Progress) -> dict[str, Any]:
     phi, text = build(config)
     chosen, radius = sampled_words(phi, len(text), config.seed), _radius(config, text)
-    result = word_sensitivity(phi, text, chosen, radius, config.seed, search=config.search, progress=progress)
+    result = word_sensitivity(
+        phi, text, chosen, radius, config.seed, search=config.search, progress=progress
+    )
     predicted = predict(phi, text, words=len(result.words)) if radius is None else None
     rows, values = result.words.tolist(), result.per_word.tolist()
     uppers = [None] * len(rows) if result.upper_per_word is None else result.upper_per_word.tolist()
     return {
-        **shown_text(config.text, text, dict(zip(rows, zip(values, uppers, strict=True), strict=True))),
+        **shown_text(
+            config.text, text, dict(zip(rows, zip(values, uppers, strict=True), strict=True))
+        ),
         "value": result.value,
         "row": result.word,
         "upper": result.upper,
@@ -86,10 +90,14 @@ def _radius(config: MeasureRequest, text: TextMatrix) -> float | None:
     if config.share == 1:
         return None
     length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
-    return float(f"{config.share * (length if config.map == MODEL else math.sqrt(text.rows.shape[1])):.4g}")
+    return float(
+        f"{config.share * (length if config.map == MODEL else math.sqrt(text.rows.shape[1])):.4g}"
+    )
 
 
-def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float, float | None]]) -> dict[str, Any]:
+def shown_text(
+    content: str, text: TextMatrix, values: Mapping[int, tuple[float, float | None]]
+) -> dict[str, Any]:
     """The text as it is written, in pieces: strings, and for a searched word what is known of it.
 
     Args:
@@ -104,20 +112,28 @@ def shown_text(content: str, text: TextMatrix, values: Mapping[int, tuple[float,
         total += 1
         pieces.append(content[end:start])
         end = start + len(word.text)
-        row = max((row for row in word.rows if row in values), key=lambda row: values[row][0], default=None)
+        row = max(
+            (row for row in word.rows if row in values),
+            key=lambda row: values[row][0],
+            default=None,
+        )
         if row is None:
             pieces.append(word.text)
             continue
         value, upper = values[row]
         known = {"value": value, "upper": upper, "level": level(colour_share(value))}
-        pieces.append({"text": word.text, "row": row, **known, "unknown": text.word(row) in UNKNOWN})
+        pieces.append(
+            {"text": word.text, "row": row, **known, "unknown": text.word(row) in UNKNOWN}
+        )
     kinds = map(unicodedata.bidirectional, content)
     rtl = next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L"
     shown = [piece for piece in (*pieces, content[end:]) if piece]
     return {"pieces": shown, "words": total, "direction": "rtl" if rtl else "ltr"}
 
 
-def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness: list[float]) -> dict[str, Any]:
+def word_detail(
+    context: TaskContext, request: dict[str, Any], row: int, witness: list[float]
+) -> dict[str, Any]:
     """The word in that row of the text, part by part; the answer is the last part: the farthest of the words that a
     writer could put there, None where there is none.
 
@@ -145,7 +161,9 @@ def word_detail(context: TaskContext, request: dict[str, Any], row: int, witness
     return {"swap": swaps.value, "swapped_for": swaps.swapped_for[0]}
 
 
-def attention_lines(phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor) -> dict[str, Any] | None:
+def attention_lines(
+    phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor
+) -> dict[str, Any] | None:
     """The attention weights while row `at` goes along `delta`, at SHARES; None for maps without attention.
 
     frames[k][j][i] is the weight that word j gives word i; of a longer text the MOST_LINES words that turn most.

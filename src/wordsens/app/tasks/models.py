@@ -43,7 +43,9 @@ def attention(
     layers = phi.attention_layers
     if not 1 <= layer <= layers:
         raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")
-    compare = attention_pair if first == second else comparable_pair  # which refuses texts that read the same
+    compare = (
+        attention_pair if first == second else comparable_pair
+    )  # which refuses texts that read the same
     pair = compare(phi, first, second, layer=layer, head=head)
     heads = len(phi.attention_of(phi.accept(phi.embed([first])[0].rows), layer))
     context.tick()
@@ -83,8 +85,15 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     coloured = tuple(part for part in display.parts if isinstance(part, Words))
     rest = tuple(part for part in display.parts if not isinstance(part, Words))
     rise = explained.dividing.rise if explained.dividing else 0.0
-    answer["apart"] = {"words": dividing_words(explained), "rise": rise, "alone": differ_alone(explained)}
-    return answer | {"words": html_part(Display((), coloured)), "numbers": html_part(Display(display.answer, rest))}
+    answer["apart"] = {
+        "words": dividing_words(explained),
+        "rise": rise,
+        "alone": differ_alone(explained),
+    }
+    return answer | {
+        "words": html_part(Display((), coloured)),
+        "numbers": html_part(Display(display.answer, rest)),
+    }
 
 
 def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, Any]:
@@ -120,8 +129,12 @@ def _rows(content: str) -> list[dict[str, Any]]:
         try:
             rows = [json.loads(line) for line in content.splitlines() if line.strip()]
         except ValueError as error:
-            raise InputError(f"the pairs are no JSON lines: {error}; write one object a line") from error
+            raise InputError(
+                f"the pairs are no JSON lines: {error}; write one object a line"
+            ) from error
     else:
         names = content.lstrip().partition("\n")[0]
-        rows = list(csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count)))
+        rows = list(
+            csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count))
+        )
     return [{"kind": "yours", **row} for row in rows]

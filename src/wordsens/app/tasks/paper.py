@@ -35,10 +35,14 @@ def lengths(context: TaskContext) -> dict[str, Any]:
         for name, measured in points.items():
             phi = build_map(name, n, DIMENSION, seed=0)
             words = range(min(n, SEARCHED))
-            result = word_sensitivity(phi, X, words, search="quick", certificate=False, progress=context.tick)
+            result = word_sensitivity(
+                phi, X, words, search="quick", certificate=False, progress=context.tick
+            )
             predicted = predict(phi, X, words=len(words))
             known = predicted is not None and predicted.in_range
-            measured.append([n, result.value, predicted.value if predicted is not None and known else None])
+            measured.append(
+                [n, result.value, predicted.value if predicted is not None and known else None]
+            )
         context.send({"share": done / len(SIZES), "points": points})
     return {"points": points}
 
@@ -52,7 +56,9 @@ def theorem(context: TaskContext, text: str, word: str) -> dict[str, Any]:
     X = embed([text], max_words=MOST_WORDS)[0]
     tokens = [X.word(at) for at in range(len(X))]
     if word not in tokens:
-        raise InputError(f"“{word}” is not a word of your sentence, of which these are read: {' '.join(tokens)}")
+        raise InputError(
+            f"“{word}” is not a word of your sentence, of which these are read: {' '.join(tokens)}"
+        )
     phi = RandomAttentionFeatures(X.rows.shape[1], seed=0)
     witness = theorem_witness(phi, X, tokens.index(word))
     context.tick()

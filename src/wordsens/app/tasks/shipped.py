@@ -30,11 +30,19 @@ def shipped_results() -> dict[str, Any]:
         for row, witness in comparison[single.map].pop("witnesses").items():
             context = Parts()
             last = word_detail(context, asdict(single), row, witness)
-            known[row][single.map] = {name: value for part in (*context.parts, last) for name, value in part.items()}
+            known[row][single.map] = {
+                name: value for part in (*context.parts, last) for name, value in part.items()
+            }
     first, second = next(iter(PAIRS.values()))
     return {
-        "two_texts": {"model": MODEL, "first": first, "second": second} | two_texts(Parts(), MODEL, first, second),
-        "check": {"model": MODEL, "length": LENGTHS[0], "own": "", **check(Parts(), MODEL, LENGTHS[0], "")},
+        "two_texts": {"model": MODEL, "first": first, "second": second}
+        | two_texts(Parts(), MODEL, first, second),
+        "check": {
+            "model": MODEL,
+            "length": LENGTHS[0],
+            "own": "",
+            **check(Parts(), MODEL, LENGTHS[0], ""),
+        },
         "comparison": comparison,
         "known": known,
     }

@@ -15,7 +15,12 @@ from torch import Tensor
 from wordsens.certificates.attention.first_order import FirstOrder, FirstOrderBounds
 from wordsens.certificates.attention.multipliers import MultiplierSearch, swept
 from wordsens.certificates.attention.relaxation import Pairs, pairs_of, row_errors
-from wordsens.certificates.attention.text import attention_text, directions, rounding_errors, self_row
+from wordsens.certificates.attention.text import (
+    attention_text,
+    directions,
+    rounding_errors,
+    self_row,
+)
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
@@ -25,11 +30,16 @@ from wordsens.maps.attention.scores.base import NODES
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
 _MOST_ROWS = 1200  # of several heads in one Lagrangian; more are bounded a head or a few at a time
-_LARGEST_SCORES = 1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
+_LARGEST_SCORES = (
+    1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
+)
 
 
 def attention_certificate(
-    phi: AttentionLayer, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: AttentionLayer,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
 ) -> Certificate | None:
     """The certificate of attention, of any temperature and number of heads, for the words of one text.
 
@@ -51,16 +61,25 @@ def attention_certificate(
         return None
     together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
     parts = [
-        _Heads(rows, heads[first : first + together], units[first], score).changes(words, radius.double() / unit)
+        _Heads(rows, heads[first : first + together], units[first], score).changes(
+            words, radius.double() / unit
+        )
         for first in range(0, len(heads), together)
     ]
-    norm = _norm_of_sum(parts) if phi.summed else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
+    norm = (
+        _norm_of_sum(parts)
+        if phi.summed
+        else math.hypot(*(part.norm for part in parts)) * (1 - 1e-15)
+    )
     if not norm > 0:
         raise ZeroFeaturesError(
             f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
             "known; use another text, seed or map"
         )
-    plain, upper = (_combined([getattr(part, name) for part in parts], phi.summed) for name in ("plain", "upper"))
+    plain, upper = (
+        _combined([getattr(part, name) for part in parts], phi.summed)
+        for name in ("plain", "upper")
+    )
     slack = float((upper / plain - 1).amax())
     upper = upper * (radius / unit / norm) * (1 + 1e-14)
     if not bool(upper.isfinite().all()):
@@ -68,7 +87,9 @@ def attention_certificate(
             f"the certificate of {phi.name} overflows float64 at `radius` (={float(radius.max()):.3g}); use a smaller "
             "radius or rescale the rows"
         )
-    return Certificate(words, upper, slack, f"{score.name} attention: joint Lagrangian over all rows")
+    return Certificate(
+        words, upper, slack, f"{score.name} attention: joint Lagrangian over all rows"
+    )
 
 
 def _scaled(
@@ -138,25 +159,38 @@ def _combined(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, "
     if summed:
         return stacked.sum(dim=0) * (1 + 1e-12)
     largest = stacked.amax(dim=0)
-    return largest * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest))).square().sum(dim=0).sqrt()
+    return (
+        largest
+        * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest)))
+        .square()
+        .sum(dim=0)
+        .sqrt()
+    )
 
 
 class _Heads:
     """The rows of some heads in one Lagrangian."""
 
-    def __init__(self, rows: Float[Tensor, "n d"], heads: list[HeadWeights], unit: float, score: Certified):
+    def __init__(
+        self, rows: Float[Tensor, "n d"], heads: list[HeadWeights], unit: float, score: Certified
+    ):
         self._unit, self._text = unit, attention_text(rows, heads, score)
         self._errors = rounding_errors(self._text)
         self._search = MultiplierSearch(self._text.geometry)
         self._expanded = offered(score, Expanded)
-        self._forms: FirstOrder | None = None  # made for the first radius that is small enough to gain from it
+        self._forms: FirstOrder | None = (
+            None  # made for the first radius that is small enough to gain from it
+        )
 
     def changes(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> _Changes:
         """The bounds, of a chunk of words at a time."""
         text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
         size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
         chunks = zip(words.split(size), radius.split(size), strict=True)
-        plain, upper = (torch.cat(bounds) for bounds in zip(*(self._bounds(*chunk) for chunk in chunks), strict=True))
+        plain, upper = (
+            torch.cat(bounds)
+            for bounds in zip(*(self._bounds(*chunk) for chunk in chunks), strict=True)
+        )
         off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
         return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
 
@@ -178,13 +212,18 @@ class _Heads:
         if len(loose):
             jointly = swept(text, self._search, pairs.of(loose), row.of(loose))
             plain[loose], rounded[loose] = (
-                torch.minimum(*both) for both in zip((plain[loose], rounded[loose]), jointly, strict=True)
+                torch.minimum(*both)
+                for both in zip((plain[loose], rounded[loose]), jointly, strict=True)
             )
-        plain, rounded = (torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded))
+        plain, rounded = (
+            torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded)
+        )
         hull = self._hull(words, radius)
         return torch.minimum(plain, hull), torch.minimum(rounded + off, hull) * (1 + 1e-12)
 
-    def _first_order(self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]) -> FirstOrderBounds:
+    def _first_order(
+        self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]
+    ) -> FirstOrderBounds:
         """Infinite where the score has no expansion, and where they cannot improve on `row`, a bound of row i."""
         whole, of_row = torch.full_like(row, torch.inf), torch.full_like(row, torch.inf)
         bounds = FirstOrderBounds(whole, of_row, tight=torch.zeros_like(row, dtype=torch.bool))
@@ -193,11 +232,19 @@ class _Heads:
             if len(gains):
                 self._forms = self._forms or FirstOrder(self._text, self._expanded, self._errors)
                 some = self._forms.bounds(pairs.of(gains), radius[gains])
-                bounds.whole[gains], bounds.row[gains], bounds.tight[gains] = some.whole, some.row, some.tight
+                bounds.whole[gains], bounds.row[gains], bounds.tight[gains] = (
+                    some.whole,
+                    some.row,
+                    some.tight,
+                )
         return bounds
 
     def _promising(
-        self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], row: Float[Tensor, " w"]
+        self,
+        score: Expanded,
+        words: Int[Tensor, " w"],
+        radius: Float[Tensor, " w"],
+        row: Float[Tensor, " w"],
     ) -> Tensor:
         """True where no term of the first order's remainder exceeds the known bound. Keys are not centred."""
         text, n = self._text, len(self._text.rows)
@@ -207,7 +254,9 @@ class _Heads:
             speeds = torch.linalg.vector_norm(text.keys[n * head : n * (head + 1)], dim=1)
             moves = radius.unsqueeze(1) * speeds
             together = torch.linalg.vector_norm(moves, dim=1)
-            steps = score.expansion(text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1))
+            steps = score.expansion(
+                text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1)
+            )
             terms = (steps.bend * moves + steps.spread) * text.distances[rows] * speeds
             rise = steps.rise.gather(1, words[:, None]).squeeze(1)
             least = torch.maximum(least, torch.maximum(terms.amax(dim=1), rise))
@@ -233,4 +282,6 @@ class _Heads:
         rows = torch.maximum(farthest / radius, reached.masked_fill(hidden, 0.0)) + error / radius
         rows = rows.masked_fill(hidden & ~itself, 0.0)
         longest = rows.amax(dim=1, keepdim=True)
-        return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(1) * (1 + 1e-12)
+        return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(
+            1
+        ) * (1 + 1e-12)

@@ -57,7 +57,9 @@ class Form:
 
     def bound(self, roundings: float) -> Float[Tensor, " w"]:
         """Verified, for all ‖y‖ <= 1."""
-        return (largest_eigenvalues(self.matrix, roundings * self.size).sqrt() + self.constant) * (1 + 1e-12)
+        return (largest_eigenvalues(self.matrix, roundings * self.size).sqrt() + self.constant) * (
+            1 + 1e-12
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,11 @@ class Coordinates:
     def through(self) -> Float[Tensor, "p k"]:
         """V^T."""
         k = self.queries.shape[-1]
-        return torch.eye(k, dtype=self.queries.dtype, device=self.queries.device) if self.lift is None else self.lift
+        return (
+            torch.eye(k, dtype=self.queries.dtype, device=self.queries.device)
+            if self.lift is None
+            else self.lift
+        )
 
 
 def coordinates_of(text: AttentionText) -> Coordinates:
@@ -148,7 +154,9 @@ class FirstOrder:
         form = reduce(Form.plus, [head.form(unit) for head in heads])
         whole = form.plus(others.form(unit))
         tight = whole.excess < _TIGHT
-        row = torch.full_like(unit, torch.inf) if bool(tight.all()) else form.bound(roundings) * unit
+        row = (
+            torch.full_like(unit, torch.inf) if bool(tight.all()) else form.bound(roundings) * unit
+        )
         return whole.bound(roundings) * unit, row, tight
 
 
@@ -187,16 +195,25 @@ class SelfExpansion:
         kappa = keys.expand(len(words), -1, -1).clone()
         kappa[torch.arange(len(words), device=words.device), words] += queries
         lengths = torch.linalg.vector_norm(keys, dim=1).expand_as(scores)
-        lengths = lengths.scatter_add(1, word, torch.linalg.vector_norm(queries, dim=1, keepdim=True))
+        lengths = lengths.scatter_add(
+            1, word, torch.linalg.vector_norm(queries, dim=1, keepdim=True)
+        )
         self._kappa = kappa - (self._mean.unsqueeze(1) @ kappa)
         self._lengths = lengths + (self._mean * lengths).sum(dim=1, keepdim=True)
-        self._key_error = 4 * errors.key[head * n : (head + 1) * n].amax() + self._slack * self._lengths
-        self._speeds = (torch.linalg.vector_norm(self._kappa, dim=2) + self._key_error) * (1 + 1e-12)
+        self._key_error = (
+            4 * errors.key[head * n : (head + 1) * n].amax() + self._slack * self._lengths
+        )
+        self._speeds = (torch.linalg.vector_norm(self._kappa, dim=2) + self._key_error) * (
+            1 + 1e-12
+        )
 
         values = coordinates.values.expand(len(words), -1, -1)
         off = torch.zeros_like(scores[:, :1])
         if score.normalized:
-            values, off = values - coordinates.outputs[head][words].unsqueeze(1), errors.output[row].unsqueeze(1)
+            values, off = (
+                values - coordinates.outputs[head][words].unsqueeze(1),
+                errors.output[row].unsqueeze(1),
+            )
         self._apart = values
         self._output_error = off + self._slack * text.longest + 2 * text.value_error
         self._distances = torch.linalg.vector_norm(values, dim=2) + self._output_error
@@ -205,32 +222,49 @@ class SelfExpansion:
         moves = radius.unsqueeze(1) * (self._speeds + self._away * self._twist)
         gram = self._kappa @ self._kappa.mT
         speed = largest_eigenvalues(gram, self._slack * self._lengths.square().sum(dim=1)).sqrt()
-        together = radius * (speed + torch.linalg.vector_norm(self._key_error + self._away * self._twist, dim=1))
-        self._row: Expansion = score.expansion(scores, moves, together * (1 + 1e-12), errors.score[row].unsqueeze(1))
+        together = radius * (
+            speed + torch.linalg.vector_norm(self._key_error + self._away * self._twist, dim=1)
+        )
+        self._row: Expansion = score.expansion(
+            scores, moves, together * (1 + 1e-12), errors.score[row].unsqueeze(1)
+        )
 
     @property
     def unit(self) -> Float[Tensor, " w"]:
         """An estimate of the size of the change."""
-        return (self._row.slope.abs() * self._distances * self._speeds).amax(dim=1) + self._weight.abs()
+        return (self._row.slope.abs() * self._distances * self._speeds).amax(
+            dim=1
+        ) + self._weight.abs()
 
     def form(self, unit: Float[Tensor, " w"]) -> Form:
         """Of the change divided by `unit`."""
         row, per = self._row, unit.unsqueeze(1)
         slope = row.slope / per
         jacobian = (self._apart * slope.unsqueeze(2)).mT @ self._kappa
-        jacobian = (jacobian + (self._weight / unit)[:, None, None] * self._lift) * row.scale[:, None, None]
+        jacobian = (jacobian + (self._weight / unit)[:, None, None] * self._lift) * row.scale[
+            :, None, None
+        ]
         square = jacobian.mT @ jacobian
         length = row.scale * (
-            (slope.abs() * self._crude * self._lengths).sum(dim=1) + self._lift_size * self._weight.abs() / unit
+            (slope.abs() * self._crude * self._lengths).sum(dim=1)
+            + self._lift_size * self._weight.abs() / unit
         )
         factors = self._remainder(per)
         rest = (self._kappa * factors.unsqueeze(2)).mT @ self._kappa
         curved = factors.amax(dim=1) > 0
         largest = (factors * self._speeds.square()).amax(dim=1)
-        share = (largest / estimated_eigenvalues(square, steps=6)).sqrt().nan_to_num(1.0).clamp(1e-9, 1e9)
+        share = (
+            (largest / estimated_eigenvalues(square, steps=6))
+            .sqrt()
+            .nan_to_num(1.0)
+            .clamp(1e-9, 1e9)
+        )
         more, most = torch.where(curved, 1 + share, 1.0), torch.where(curved, 1 + 1 / share, 0.0)
         size = more * length.square() + most * (factors * self._lengths.square()).sum(dim=1)
-        matrix, constant = more[:, None, None] * square + most[:, None, None] * rest, self._constant(per)
+        matrix, constant = (
+            more[:, None, None] * square + most[:, None, None] * rest,
+            self._constant(per),
+        )
         return Form(matrix, constant, size, torch.maximum(more - 1, constant / length))
 
     def _remainder(self, per: Float[Tensor, "w 1"]) -> Float[Tensor, "w n"]:
@@ -247,7 +281,9 @@ class SelfExpansion:
         if not bool((spread != 0).any()):
             return factors
         unit = self._apart / self._distances.unsqueeze(2)
-        nu = largest_eigenvalues(unit @ unit.mT, self._slack * 4 * unit.square().sum(dim=2).sum(dim=1) + self._slack)
+        nu = largest_eigenvalues(
+            unit @ unit.mT, self._slack * 4 * unit.square().sum(dim=2).sum(dim=1) + self._slack
+        )
         spread = nu.unsqueeze(1) * spread.square()
         both = (bend.amax(dim=1, keepdim=True) > 0) & (spread.amax(dim=1, keepdim=True) > 0)
         return torch.where(both, 2.0, 1.0) * (factors + spread)
@@ -257,12 +293,24 @@ class SelfExpansion:
         row, radius, twisted = self._row, self._radius.unsqueeze(1), self._away * self._twist
         along = row.slope * (self._itself - (self._mean * self._itself).sum(dim=1, keepdim=True))
         pushed = torch.linalg.vector_norm((along.unsqueeze(1) @ self._apart).squeeze(1), dim=1)
-        pushed = row.scale * (pushed + (row.slope.abs() * self._output_error).sum(dim=1)) * self._twist.squeeze(1)
+        pushed = (
+            row.scale
+            * (pushed + (row.slope.abs() * self._output_error).sum(dim=1))
+            * self._twist.squeeze(1)
+        )
         if not bool((self._mean != 0).any()):
-            pushed = (row.scale.unsqueeze(1) * row.slope.abs() * self._distances * twisted).sum(dim=1)
-        rest = (row.bend * radius * (2 * self._speeds + twisted) + row.spread) * twisted * self._distances
+            pushed = (row.scale.unsqueeze(1) * row.slope.abs() * self._distances * twisted).sum(
+                dim=1
+            )
+        rest = (
+            (row.bend * radius * (2 * self._speeds + twisted) + row.spread)
+            * twisted
+            * self._distances
+        )
         moved = self._speeds + twisted
-        answer = row.scale.unsqueeze(1) * row.slope.abs() + 2 * row.bend * radius * moved + row.spread
+        answer = (
+            row.scale.unsqueeze(1) * row.slope.abs() + 2 * row.bend * radius * moved + row.spread
+        )
         off = row.scale.unsqueeze(1) * row.slope_error * moved * self._distances
         off = off + answer * (self._key_error * self._distances + moved * self._output_error)
         rise = (row.rise * self._itself).sum(dim=1)
@@ -277,11 +325,23 @@ class _Others:
     but for (p - p') y, which goes to the constant.
     """
 
-    def __init__(self, text: AttentionText, coordinates: Coordinates, pairs: Pairs, radius: Float[Tensor, " w"]):
+    def __init__(
+        self,
+        text: AttentionText,
+        coordinates: Coordinates,
+        pairs: Pairs,
+        radius: Float[Tensor, " w"],
+    ):
         self._text, self._pairs, self._coordinates = text, pairs, coordinates
         words, counted = pairs.words, pairs.counted
-        speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt() * text.geometry.speed * (1 + 1e-12)
-        curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, radius.unsqueeze(1) * speeds)
+        speeds = (
+            text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
+            * text.geometry.speed
+            * (1 + 1e-12)
+        )
+        curve = text.score.curve(
+            text.scores[:, words].T, text.others[:, words].T, radius.unsqueeze(1) * speeds
+        )
         low, high = secants(curve, kinked=text.score.kinked)
         least, most = curve.p[..., 0], curve.p[..., -1]
         # |p - p'|: half of the range about its middle, or |p - a| <= (high / factor) |t| about a.
@@ -289,7 +349,10 @@ class _Others:
         steepest = (high / curve.factor * counted).amax(dim=1)
         tilted = steepest * radius * text.geometry.fastest * (1 + 1e-12)
         self._constant = torch.minimum(halves, tilted)
-        self._p = torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before) * counted
+        self._p = (
+            torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before)
+            * counted
+        )
         self._high, self._dominated = high * counted, curve.mostly & (counted > 0)
         self._share = torch.where(high > 0, 2 * high / (high + low), 1.0)
         self._excess = (torch.where(counted > 0, self._share, 1.0) - 1).amax(dim=1)
@@ -308,20 +371,24 @@ class _Others:
         queries = coordinates.queries.reshape(-1, m)
         toward = stretch.unsqueeze(2) * queries
         if self._text.score.normalized:
-            toward = toward - plain.unsqueeze(2) * coordinates.lifted(coordinates.outputs).reshape(-1, m)
+            toward = toward - plain.unsqueeze(2) * coordinates.lifted(coordinates.outputs).reshape(
+                -1, m
+            )
         word = coordinates.lifted(coordinates.values[words])
         half = queries.T @ toward + (plain @ queries).unsqueeze(2) * word.unsqueeze(1)
         if self._text.score.normalized:
             pair, row = self._dominated.nonzero(as_tuple=True)
             if len(pair):
-                apart = coordinates.lifted(apart_from(self._text, coordinates.values, words[pair], row))
+                apart = coordinates.lifted(
+                    apart_from(self._text, coordinates.values, words[pair], row)
+                )
                 apart = apart * cross[pair, row].unsqueeze(1)
                 half.index_add_(0, pair, queries[row].unsqueeze(2) * apart.unsqueeze(1))
         level = (self._share * p.square()).sum(dim=1)
         longest = 2 * self._text.longest
-        size = 2 * (p.abs() * self._text.lift_size + high * (self._lengths + longest) * self._speeds).square().sum(
-            dim=1
-        )
+        size = 2 * (
+            p.abs() * self._text.lift_size + high * (self._lengths + longest) * self._speeds
+        ).square().sum(dim=1)
         return Form(
             half + half.mT + level[:, None, None] * (coordinates.through.mT @ coordinates.through),
             self._constant / unit,
@@ -341,10 +408,15 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
     nonzero, widths = t != 0, t[..., 1:] - t[..., :-1]
     value = torch.where(nonzero, g / torch.where(nonzero, t, torch.ones_like(t)), torch.nan)
     if curve.affine:
-        low, high = value.nan_to_num(torch.inf).amin(dim=-1), value.nan_to_num(-torch.inf).amax(dim=-1)
+        low, high = (
+            value.nan_to_num(torch.inf).amin(dim=-1),
+            value.nan_to_num(-torch.inf).amax(dim=-1),
+        )
     elif kinked:
         sizes, reaches = g.abs(), t.abs()
-        crude = torch.maximum(sizes[..., 1:], sizes[..., :-1]) / torch.minimum(reaches[..., 1:], reaches[..., :-1])
+        crude = torch.maximum(sizes[..., 1:], sizes[..., :-1]) / torch.minimum(
+            reaches[..., 1:], reaches[..., :-1]
+        )
         crossing = t[..., 1:] * t[..., :-1] <= 0
         crude = torch.where(crossing, torch.inf, crude)
         high = torch.minimum(crude, factor * _outward(_per(curve.rise, widths), t)).amax(dim=-1)
@@ -363,20 +435,30 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
     return (low * (1 - 1e-12)).clamp(min=0), high * (1 + 1e-12)
 
 
-def _per(bounds: Float[Tensor, "w N cells"], widths: Float[Tensor, "w N cells"]) -> Float[Tensor, "w N cells"]:
+def _per(
+    bounds: Float[Tensor, "w N cells"], widths: Float[Tensor, "w N cells"]
+) -> Float[Tensor, "w N cells"]:
     """Bounds of a derivative; 0 on empty cells, and where the square of a width underflows: what it would add is
     smaller still beside g/t, far below the outward rounding."""
-    return torch.where(widths > 0, bounds / torch.where(widths > 0, widths, torch.ones_like(widths)), 0.0)
+    return torch.where(
+        widths > 0, bounds / torch.where(widths > 0, widths, torch.ones_like(widths)), 0.0
+    )
 
 
-def _outward(cells: Float[Tensor, "w N cells"], t: Float[Tensor, "w N K"]) -> Float[Tensor, "w N cells"]:
+def _outward(
+    cells: Float[Tensor, "w N cells"], t: Float[Tensor, "w N K"]
+) -> Float[Tensor, "w N cells"]:
     """The largest value between the cell that holds 0 and each cell."""
     above = torch.where(t[..., 1:] >= 0, cells, 0.0).cummax(dim=-1).values
     below = torch.where(t[..., :-1] <= 0, cells, 0.0).flip(-1).cummax(dim=-1).values.flip(-1)
-    return torch.maximum(torch.where(t[..., 1:] >= 0, above, 0.0), torch.where(t[..., :-1] <= 0, below, 0.0))
+    return torch.maximum(
+        torch.where(t[..., 1:] >= 0, above, 0.0), torch.where(t[..., :-1] <= 0, below, 0.0)
+    )
 
 
-def largest_eigenvalues(matrices: Float[Tensor, "w m m"], error: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
+def largest_eigenvalues(
+    matrices: Float[Tensor, "w m m"], error: Float[Tensor, " w"]
+) -> Float[Tensor, " w"]:
     """Upper bounds of the largest eigenvalues of symmetric matrices, each given to within `error` in operator norm.
 
     As `gram_norm_bound` verifies its estimate, for many matrices at once. Infinite where numbers are not finite.
@@ -389,10 +471,15 @@ def largest_eigenvalues(matrices: Float[Tensor, "w m m"], error: Float[Tensor, "
     identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device)
     bounds = torch.where(trace > 0, torch.inf, 0.0).to(matrices.dtype)
     enlargement = 1e-3
-    while bool((left := (bounds == torch.inf).nonzero().squeeze(1)).numel()) and enlargement < 3 * size:
+    while (
+        bool((left := (bounds == torch.inf).nonzero().squeeze(1)).numel())
+        and enlargement < 3 * size
+    ):
         bound = least[left] * (1 + enlargement)
         shift = 2 * rounding(size + 4) * (size * bound + trace[left])
-        failed = torch.linalg.cholesky_ex((bound - shift)[:, None, None] * identity - matrices[left]).info
+        failed = torch.linalg.cholesky_ex(
+            (bound - shift)[:, None, None] * identity - matrices[left]
+        ).info
         bounds[left] = torch.where(failed == 0, bound, torch.inf)
         enlargement *= 3
     # The eigenvalues of a matrix without a trace are bounded by its error only where it is positive semidefinite.
@@ -400,11 +487,15 @@ def largest_eigenvalues(matrices: Float[Tensor, "w m m"], error: Float[Tensor, "
     return torch.where(finite, (bounds + error) * (1 + 4 * UNIT_ROUNDOFF), torch.inf)
 
 
-def estimated_eigenvalues(matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS) -> Float[Tensor, " w"]:
+def estimated_eigenvalues(
+    matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS
+) -> Float[Tensor, " w"]:
     """About the largest eigenvalue of positive semidefinite matrices, from below; infinite where one is not finite."""
     finite = matrices.isfinite().all(dim=2).all(dim=1)
     matrices = torch.where(finite[:, None, None], matrices, 0.0)
-    start = torch.linspace(1, 2, matrices.shape[-1], dtype=matrices.dtype, device=matrices.device).cos()
+    start = torch.linspace(
+        1, 2, matrices.shape[-1], dtype=matrices.dtype, device=matrices.device
+    ).cos()
     start = start.expand(len(matrices), -1)
     ritz = lanczos(lambda y: (matrices @ y.unsqueeze(2)).squeeze(2), start, steps)[2][:, 0]
     largest = torch.maximum(ritz, matrices.diagonal(dim1=1, dim2=2).amax(dim=1)).clamp(min=0)

@@ -152,7 +152,11 @@ class MultiplierSearch:
         return _State(0.1 * worst, zeros, zeros.clone())
 
     def multipliers(
-        self, pairs: Pairs, state: _State, z: Float[Tensor, " w"], t: Float[Tensor, "w N"] | None = None
+        self,
+        pairs: Pairs,
+        state: _State,
+        z: Float[Tensor, " w"],
+        t: Float[Tensor, "w N"] | None = None,
     ) -> Multipliers:
         """alpha, beta and gamma of a state: the centre y' has y' . direction = z, and these t' where they are known."""
         t = self._balance(pairs, state, z, self._push(pairs))[0] if t is None else t
@@ -160,12 +164,18 @@ class MultiplierSearch:
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
         return Multipliers(state.lam, alpha, state.beta, gamma)
 
-    def improve(self, pairs: Pairs, state: _State, z: Float[Tensor, " w"], temperatures: list[float]) -> _State:
+    def improve(
+        self, pairs: Pairs, state: _State, z: Float[Tensor, " w"], temperatures: list[float]
+    ) -> _State:
         """One Newton step a temperature; these are relative to the mean worst change of a row."""
         picked = slice(None, None, _NODE_STRIDE)
         base = pairs.base[..., picked] + pairs.q[..., picked].abs() * pairs.crude.unsqueeze(-1)
-        nodes = _Nodes(*(array.float() for array in (pairs.t[..., picked], pairs.q[..., picked], base)))
-        unit = (base.amax(dim=-1) * pairs.counted).sum(dim=1) / pairs.counted.sum(dim=1).clamp(min=1)
+        nodes = _Nodes(
+            *(array.float() for array in (pairs.t[..., picked], pairs.q[..., picked], base))
+        )
+        unit = (base.amax(dim=-1) * pairs.counted).sum(dim=1) / pairs.counted.sum(dim=1).clamp(
+            min=1
+        )
         unit = torch.where(unit > 0, unit, torch.ones_like(unit)) / 3
         problem = _Problem(pairs, nodes, z, self._push(pairs))
         least, longest = torch.full_like(unit, torch.inf), torch.full_like(unit, _LONGEST_STEP)
@@ -190,19 +200,24 @@ class MultiplierSearch:
         force = forces(self._geometry, pairs, by, centre, z)
         nodes = problem.nodes
         linear, quadratic, pull, hold = (
-            array.to(nodes.t.dtype).unsqueeze(-1) for array in (force.linear, force.quadratic, force.pull, force.hold)
+            array.to(nodes.t.dtype).unsqueeze(-1)
+            for array in (force.linear, force.quadratic, force.pull, force.hold)
         )
         heights = torch.addcmul(nodes.base, nodes.q, torch.addcmul(linear, nodes.q, quadratic))
         heights.addcmul_(nodes.t, torch.addcmul(pull, nodes.t, hold, value=-1))
         most = heights.amax(dim=-1, keepdim=True)
         suprema = (most.squeeze(-1).double() * pairs.counted).sum(dim=1)
-        return _Evaluated(state, centre, push, heights, most, suprema + outside(pairs, by, centre, force, z))
+        return _Evaluated(
+            state, centre, push, heights, most, suprema + outside(pairs, by, centre, force, z)
+        )
 
     def _push(self, pairs: Pairs) -> _Push:
         h = pairs.along_queries @ self._resolvent
         return _Push(h, 1 + self._geometry.score_weight * (pairs.along_queries * h).sum(dim=1))
 
-    def _balance(self, pairs: Pairs, state: _State, z: Tensor, push: _Push) -> tuple[Tensor, Tensor]:
+    def _balance(
+        self, pairs: Pairs, state: _State, z: Tensor, push: _Push
+    ) -> tuple[Tensor, Tensor]:
         """t', and the force along the direction that makes z come out."""
         h, a = push.h, self._geometry.score_weight
         from_beta = state.beta @ self._geometry.cross_gram.T
@@ -211,9 +226,16 @@ class MultiplierSearch:
         t = state.y @ self._stiffness + state.beta @ self._from_offsets.T + force.unsqueeze(1) * h
         return t, force
 
-    def _newton(self, problem: _Problem, point: _Evaluated, temperature: Tensor, longest: Tensor) -> _State:
+    def _newton(
+        self, problem: _Problem, point: _Evaluated, temperature: Tensor, longest: Tensor
+    ) -> _State:
         """The state after one step, whose linear part is at most `longest`."""
-        state, centre, counted, push = point.state, point.centre, problem.pairs.counted, problem.push
+        state, centre, counted, push = (
+            point.state,
+            point.centre,
+            problem.pairs.counted,
+            problem.push,
+        )
         a, b = self._geometry.score_weight, self._geometry.output_weight
         rows = _moments(problem.nodes, point.heights - point.most, temperature, counted)
         lam, heat = state.lam.unsqueeze(1), temperature.unsqueeze(1)
@@ -224,7 +246,12 @@ class MultiplierSearch:
         curvature = (2 * lam * rows.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
         fixed = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + point.force * problem.z
         square = rows.t_variance + rows.t.square()
-        slope = 1 - a * square.sum(dim=1) - fixed - rows.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
+        slope = (
+            1
+            - a * square.sum(dim=1)
+            - fixed
+            - rows.q_variance.sum(dim=1) / (4 * state.lam.square() * b)
+        )
         mixed = (2 * lam * a * rows.t_square_covariance / heat - 2 * centre.t) * counted
         steps = self._solve(torch.stack([residual, mixed]), curvature, push, counted)
         along = 2 * lam * steps[0]
@@ -234,7 +261,9 @@ class MultiplierSearch:
         left = lam_curvature - (mixed * steps[1]).sum(dim=1)
         left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
         lam_step = -(slope + (mixed * along).sum(dim=1)) / left
-        lam_step = lam_step.minimum(self._lam_share * state.lam).maximum(-0.7 * self._lam_share * state.lam)
+        lam_step = lam_step.minimum(self._lam_share * state.lam).maximum(
+            -0.7 * self._lam_share * state.lam
+        )
         linear_step = along - steps[1] * lam_step.unsqueeze(1)
 
         spread = (linear_step.abs() * rows.t_variance.sqrt()).amax(dim=1) / temperature
@@ -252,7 +281,9 @@ class MultiplierSearch:
         With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
         out, need a product with S, with their rows of S.
         """
-        precision = torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
+        precision = (
+            torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
+        )
         size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
         sides, curvature, counted, h, k, spectrum, vectors, stiffness = (
             array.to(precision)
@@ -283,7 +314,11 @@ class MultiplierSearch:
                 pointed, pushed = preconditioned(left)
                 new_energy = (left * pointed).sum(dim=-1, keepdim=True)
                 share = torch.where(energy > 0, new_energy / energy, torch.zeros_like(energy))
-                direction, stiff, energy = pointed + share * direction, pushed + share * stiff, new_energy
+                direction, stiff, energy = (
+                    pointed + share * direction,
+                    pushed + share * stiff,
+                    new_energy,
+                )
             pushed_back = ((direction * h).sum(dim=-1, keepdim=True) / k) * h
             image = (stiff - pushed_back + curvature * direction) * counted
             length = (direction * image).sum(dim=-1, keepdim=True)
@@ -302,7 +337,8 @@ def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor)
 
     square = nodes.t.square()
     t, t2, t3, t4, q, q2 = (
-        mean(array) for array in (nodes.t, square, square * nodes.t, square * square, nodes.q, nodes.q.square())
+        mean(array)
+        for array in (nodes.t, square, square * nodes.t, square * square, nodes.q, nodes.q.square())
     )
     return _Moments(
         t=t,
@@ -346,7 +382,10 @@ def swept(
     astray = intervals.searched > _DOUBTFUL * intervals.rounded[_FIRST]
     doubtful = (astray & (intervals.rounded.amax(dim=0) > 0)).nonzero().squeeze(1)
     if len(doubtful):
-        again, other = _Sweep(text, search.cautious(), pairs.of(doubtful), row.of(doubtful)), intervals.of(doubtful)
+        again, other = (
+            _Sweep(text, search.cautious(), pairs.of(doubtful), row.of(doubtful)),
+            intervals.of(doubtful),
+        )
         again.lower(other, _CAUTIOUS_FIRST_TEMPERATURES, _CAUTIOUS_NEXT_TEMPERATURES)
         intervals.plain[:, doubtful], intervals.rounded[:, doubtful] = other.plain, other.rounded
     return intervals.plain.amax(dim=0), intervals.rounded.amax(dim=0)
@@ -375,7 +414,9 @@ class _Sweep:
         the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
         what is left on its side below the largest so far, nothing is improved there.
         """
-        start = self._search.improve(self._pairs, self._search.start(self._pairs), self._z(_FIRST), first)
+        start = self._search.improve(
+            self._pairs, self._search.start(self._pairs), self._z(_FIRST), first
+        )
         everyone = torch.arange(len(self._row.fixed), device=start.lam.device)
         most = torch.zeros_like(self._row.fixed)
         for side in (range(_FIRST, len(_PLACES) - 1), range(_FIRST - 1, -1, -1)):
@@ -387,11 +428,15 @@ class _Sweep:
                 pending = (intervals.rounded[left][:, words] > most[words]).any(dim=0)
                 if not bool(pending.all()):
                     chosen = pending.nonzero().squeeze(1)
-                    sweep = _Sweep(self._text, self._search, sweep._pairs.of(chosen), sweep._row.of(chosen))
+                    sweep = _Sweep(
+                        self._text, self._search, sweep._pairs.of(chosen), sweep._row.of(chosen)
+                    )
                     state, words = state.of(chosen), words[chosen]
                 if not len(words):
                     break
-                state = sweep._step(intervals, interval, state, words, following, leftward=side.step < 0)
+                state = sweep._step(
+                    intervals, interval, state, words, following, leftward=side.step < 0
+                )
                 most[words] = torch.maximum(most[words], intervals.rounded[interval, words])
 
     def _step(
@@ -402,16 +447,25 @@ class _Sweep:
         place = interval if leftward else interval + 1
         # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
         inside = abs(_PLACES[place]) < 1
-        new = self._search.improve(self._pairs, state, self._z(place), following) if inside else state
+        new = (
+            self._search.improve(self._pairs, state, self._z(place), following) if inside else state
+        )
         nearest = _nearest(interval)
         states = (new, state) if leftward else (state, new)
-        bounds = self._joined(*(self._end(interval + side, states[side], nearest) for side in (0, 1)))
+        bounds = self._joined(
+            *(self._end(interval + side, states[side], nearest) for side in (0, 1))
+        )
         intervals.take(interval, words, bounds)
         intervals.searched[words] = torch.maximum(intervals.searched[words], bounds[1])
         return new
 
     def _without_search(
-        self, intervals: _Intervals, most: Tensor, ahead: Sequence[int], state: _State, words: Tensor
+        self,
+        intervals: _Intervals,
+        most: Tensor,
+        ahead: Sequence[int],
+        state: _State,
+        words: Tensor,
     ) -> None:
         """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
         ends, nearest = {}, _nearest(ahead[0])
@@ -428,7 +482,12 @@ class _Sweep:
         z = self._z(place)
         by = self._search.multipliers(self._pairs, state, z)
         across = (1 - torch.full_like(z, nearest).square()).clamp(min=0).sqrt() * (1 + 1e-15)
-        return _End(by, bound_at(self._text.geometry, self._pairs, by, z, across), z, self._row.at(z, across))
+        return _End(
+            by,
+            bound_at(self._text.geometry, self._pairs, by, z, across),
+            z,
+            self._row.at(z, across),
+        )
 
     def _joined(self, left: _End, right: _End) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
         """The bound over z from one end to the other, before and after rounding outward."""
@@ -441,7 +500,9 @@ class _Sweep:
             size = size + 4 * terms * self._text.lift_size * self._text.longest * moved
         plain = torch.maximum(left.bound.value, right.bound.value) + self._row.fixed
         if left.row is not None and right.row is not None:
-            plain = torch.minimum(plain, torch.maximum(left.bound.value + left.row, right.bound.value + right.row))
+            plain = torch.minimum(
+                plain, torch.maximum(left.bound.value + left.row, right.bound.value + right.row)
+            )
         plain = (plain + rise).clamp(min=0)
         # Multipliers that went astray give no bound.
         valid = plain.isfinite() & (left.by.lam > 0) & (right.by.lam > 0)

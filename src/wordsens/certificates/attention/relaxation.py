@@ -20,7 +20,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.text import AttentionText, Geometry, RoundingErrors, apart_from, directions
+from wordsens.certificates.attention.text import (
+    AttentionText,
+    Geometry,
+    RoundingErrors,
+    apart_from,
+    directions,
+)
 from wordsens.certificates.base import UNIT_ROUNDOFF
 from wordsens.maps.attention.scores.base import HIGH_TAIL, LOW_TAIL, Curve, Rounding
 
@@ -75,7 +81,10 @@ class Pairs:
     def of(self, chosen: Int[Tensor, " c"]) -> "Pairs":
         """The pairs of some of the words."""
         arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: array[chosen] for name, array in arrays.items() if isinstance(array, Tensor)})
+        return replace(
+            self,
+            **{name: array[chosen] for name, array in arrays.items() if isinstance(array, Tensor)},
+        )
 
     def worst_apart(self) -> Float[Tensor, " w"]:
         """The sum over rows of the largest (|p| + |g| ‖r_j‖)²: holds for every z."""
@@ -84,7 +93,10 @@ class Pairs:
 
 
 def pairs_of(
-    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], self_change: Float[Tensor, " w"]
+    text: AttentionText,
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    self_change: Float[Tensor, " w"],
 ) -> Pairs:
     """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i over the radius."""
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
@@ -104,7 +116,10 @@ def pairs_of(
     q = 2 * p * g
     steep = 2 * curve.factor / radius.unsqueeze(1)
     sag = torch.minimum(
-        2 * (reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1),
+        2
+        * (
+            reach.square() / torch.where(squares > 0, squares, torch.full_like(squares, 1e-300)) - 1
+        ),
         2 * steep * reach.abs() - 2,
     ).clamp(min=0)
     most_p = torch.maximum(p[..., 1:].abs(), p[..., :-1].abs())
@@ -148,10 +163,14 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
         apart = text.lifted(apart)
         along = (apart * direction[pair]).sum(dim=1)
         reach[pair, row] = along
-        crude[pair, row] = torch.linalg.vector_norm(apart - along.unsqueeze(1) * direction[pair], dim=1)
+        crude[pair, row] = torch.linalg.vector_norm(
+            apart - along.unsqueeze(1) * direction[pair], dim=1
+        )
         coupled[pair, row] = 0.0
     counted = torch.ones_like(squares)
-    counted[torch.arange(len(words), device=words.device).expand(text.heads, -1), text.self_rows(words)] = 0.0
+    counted[
+        torch.arange(len(words), device=words.device).expand(text.heads, -1), text.self_rows(words)
+    ] = 0.0
     return {
         "lengths": squares,
         "reach": reach,
@@ -211,7 +230,9 @@ class Forces:
     constant: Float[Tensor, "w N"]
 
 
-def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]) -> Forces:
+def forces(
+    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, z: Float[Tensor, " w"]
+) -> Forces:
     lam, a, b = by.lam.unsqueeze(1), geometry.score_weight, geometry.output_weight
     return Forces(
         linear=pairs.reach * z.unsqueeze(1) + pairs.coupled * (centre.e - by.beta / b),
@@ -231,7 +252,11 @@ class Bound:
 
 
 def bound_at(
-    geometry: Geometry, pairs: Pairs, by: Multipliers, z: Float[Tensor, " w"], across: Float[Tensor, " w"]
+    geometry: Geometry,
+    pairs: Pairs,
+    by: Multipliers,
+    z: Float[Tensor, " w"],
+    across: Float[Tensor, " w"],
 ) -> Bound:
     """The bound for perturbations with y . direction = z; `across` is at least sqrt(1 - z²)."""
     centre = centre_of(geometry, pairs, by)
@@ -253,13 +278,23 @@ def rise_between(
     return 0.25 * (push * (right_z - left_z)).clamp(min=0) * (1 + 1e-12)
 
 
-def outside(pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Tensor) -> Float[Tensor, " w"]:
+def outside(
+    pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, z: Tensor
+) -> Float[Tensor, " w"]:
     """The part of the bound that no supremum is taken of."""
-    return (force.constant * pairs.counted).sum(dim=1) + by.lam * (1 + centre.squared - 2 * by.gamma * z)
+    return (force.constant * pairs.counted).sum(dim=1) + by.lam * (
+        1 + centre.squared - 2 * by.gamma * z
+    )
 
 
 def _row_suprema(
-    geometry: Geometry, pairs: Pairs, by: Multipliers, centre: Centre, force: Forces, across: Tensor, z: Tensor
+    geometry: Geometry,
+    pairs: Pairs,
+    by: Multipliers,
+    centre: Centre,
+    force: Forces,
+    across: Tensor,
+    z: Tensor,
 ) -> Float[Tensor, "w N"]:
     """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
 
@@ -267,7 +302,9 @@ def _row_suprema(
     larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
     """
     psi = torch.addcmul(
-        pairs.base, pairs.q, torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None])
+        pairs.base,
+        pairs.q,
+        torch.addcmul(force.linear[..., None], pairs.q, force.quadratic[..., None]),
     )
     if bool(pairs.crude.any()):
         psi = psi + pairs.q.abs() * (pairs.crude * across).unsqueeze(-1)
@@ -275,23 +312,36 @@ def _row_suprema(
     pulled = pairs.t * torch.addcmul(force.pull[..., None], pairs.t, hold, value=-1)
     h = psi + pulled
     lam, b = by.lam.unsqueeze(1), geometry.output_weight
-    spread = pairs.coupled * (centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * b))
-    curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(pairs.widths, 2 * hold)
+    spread = pairs.coupled * (
+        centre.e.abs() + (pairs.most_q + 2 * lam * by.beta.abs()) / (2 * lam * b)
+    )
+    curvature = torch.addcmul(pairs.chord, pairs.bend, spread.unsqueeze(-1)).addcmul_(
+        pairs.widths, 2 * hold
+    )
     if pairs.affine is not None:
-        squares = 2 + pairs.steep * (2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths)
+        squares = 2 + pairs.steep * (
+            2 * pairs.reach * z.unsqueeze(1) + pairs.steep / 2 * pairs.lengths
+        )
         curvature = (curvature - pairs.affine * squares.unsqueeze(-1)).clamp_(min=0)
     jump = (h[..., 1:] - h[..., :-1]).abs_()
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
     cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
     for tail in (slice(0, LOW_TAIL + 1), slice(cells.shape[-1] - HIGH_TAIL, None)):
-        cells[..., tail] = torch.minimum(cells[..., tail], _wide_cells(pairs, psi, force, spread, tail))
+        cells[..., tail] = torch.minimum(
+            cells[..., tail], _wide_cells(pairs, psi, force, spread, tail)
+        )
     return cells.amax(dim=-1)
 
 
-def _wide_cells(pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells: slice) -> Float[Tensor, "w N picked"]:
+def _wide_cells(
+    pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells: slice
+) -> Float[Tensor, "w N picked"]:
     """sup Psi over the cell's p, plus sup of the parabola over its t: all it needs is that p does not fall."""
-    left, right = (slice(cells.start + step, None if cells.stop is None else cells.stop + step) for step in (0, 1))
+    left, right = (
+        slice(cells.start + step, None if cells.stop is None else cells.stop + step)
+        for step in (0, 1)
+    )
     left = slice(left.start, psi.shape[-1] - 1 if left.stop is None else left.stop)
     rise = (pairs.p[..., right] - pairs.p[..., left]).square()
     sag = rise * ((2 * pairs.steep * (spread + pairs.crude) + pairs.sag) / 8).unsqueeze(-1)
@@ -315,7 +365,9 @@ def _size_of_terms(
         + lam * a * centre.t.square()
     )
     # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
-    queries, offsets = (gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram))
+    queries, offsets = (
+        gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram)
+    )
     moved = 2 * lam * a * (most_t + centre.t.abs()) * queries
     moved = moved + (pairs.most_q + 2 * lam * by.beta.abs()) * offsets
     return (
@@ -340,7 +392,8 @@ def row_errors(
             before=text.scores[:, pairs.words].T,
             score=errors.score.unsqueeze(0),
             speed=errors.speed.unsqueeze(0),
-            fastest=text.geometry.query_gram.diagonal().clamp(min=0).sqrt().unsqueeze(0) * text.geometry.speed,
+            fastest=text.geometry.query_gram.diagonal().clamp(min=0).sqrt().unsqueeze(0)
+            * text.geometry.speed,
             radius=per,
             most_p=pairs.p.abs().amax(dim=-1) * unit,
             most_g=most_g,
@@ -350,6 +403,10 @@ def row_errors(
             words=pairs.words,
         )
     )
-    apart = (2 * errors.output if text.score.normalized else 0 * errors.output) + 64 * UNIT_ROUNDOFF * errors.longest
+    apart = (
+        2 * errors.output if text.score.normalized else 0 * errors.output
+    ) + 64 * UNIT_ROUNDOFF * errors.longest
     error = p_error + g_error * pairs.lengths.sqrt() + most_g * apart
-    return torch.linalg.vector_norm(torch.where(pairs.counted > 0, error, torch.zeros_like(error)), dim=1)
+    return torch.linalg.vector_norm(
+        torch.where(pairs.counted > 0, error, torch.zeros_like(error)), dim=1
+    )

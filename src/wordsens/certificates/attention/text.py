@@ -53,7 +53,11 @@ class Geometry:
 
 
 def geometry_of(
-    queries: Float[Tensor, "N d"], outputs: Float[Tensor, "N p"], lift: Float[Tensor, "d p"] | None, *, normalized: bool
+    queries: Float[Tensor, "N d"],
+    outputs: Float[Tensor, "N p"],
+    lift: Float[Tensor, "d p"] | None,
+    *,
+    normalized: bool,
 ) -> Geometry:
     """The geometry of N rows with these u_j; the outputs enter where weights are `normalized`."""
     longest = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
@@ -68,7 +72,11 @@ def geometry_of(
     else:
         centre = outputs.mean(dim=0)
         offsets = centre - outputs if lift is None else (centre - outputs) @ lift.mT
-    query_gram, cross_gram, offset_gram = queries @ queries.T, queries @ offsets.T, offsets @ offsets.T
+    query_gram, cross_gram, offset_gram = (
+        queries @ queries.T,
+        queries @ offsets.T,
+        offsets @ offsets.T,
+    )
     score_weight = _weight(query_gram, _SCORE_SHARE if normalized else 1.0)
     output_weight = _weight(offset_gram, _OUTPUT_SHARE)
     scaled = torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5])
@@ -76,15 +84,32 @@ def geometry_of(
     joint = gram_norm_bound(gram, inner=max(scaled.shape))
     if joint > 0:
         # The square roots and products of `scaled` are rounded as well.
-        score_weight, output_weight = (weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight))
+        score_weight, output_weight = (
+            weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight)
+        )
     return Geometry(
-        speed, fastest, queries, offsets, centre, query_gram, cross_gram, offset_gram, score_weight, output_weight
+        speed,
+        fastest,
+        queries,
+        offsets,
+        centre,
+        query_gram,
+        cross_gram,
+        offset_gram,
+        score_weight,
+        output_weight,
     )
 
 
 def _weight(gram: Tensor, share: float) -> float:
     largest = float(torch.linalg.eigvalsh(gram)[-1])
-    return share / largest if largest > share / _LARGEST_WEIGHT else _LARGEST_WEIGHT if largest > 0 else 1.0
+    return (
+        share / largest
+        if largest > share / _LARGEST_WEIGHT
+        else _LARGEST_WEIGHT
+        if largest > 0
+        else 1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +172,10 @@ class AttentionText:
         norms = []
         for head in self.weights:
             size = gram_norm_bound(head.symmetric @ head.symmetric, inner=len(head.matrix)) ** 0.5
-            norms.append(0.5 * size * (1 + 1e-12) + rounding(head.norms.terms + 8) * head.norms.matrix / head.scale)
+            norms.append(
+                0.5 * size * (1 + 1e-12)
+                + rounding(head.norms.terms + 8) * head.norms.matrix / head.scale
+            )
         return self.rows.new_tensor(norms)
 
     @cached_property
@@ -161,13 +189,16 @@ class AttentionText:
         return words + n * torch.arange(self.heads, device=words.device).unsqueeze(1)
 
 
-def attention_text(rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: Certified) -> AttentionText:
+def attention_text(
+    rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: Certified
+) -> AttentionText:
     """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices.
 
     A value matrix has an operator norm of at most 1, and then the head is alone.
     """
     queries, keys, scores = (
-        torch.cat([getattr(head, name)(rows) for head in weights]) for name in ("queries", "keys", "scores")
+        torch.cat([getattr(head, name)(rows) for head in weights])
+        for name in ("queries", "keys", "scores")
     )
     values, norms = weights[0].values(rows), weights[0].norms
     attention = score.attention(scores)
@@ -200,7 +231,9 @@ def attention_text(rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], s
     )
 
 
-def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Tensor, "w d"], Float[Tensor, " w"]]:
+def directions(
+    text: AttentionText, words: Int[Tensor, " w"]
+) -> tuple[Float[Tensor, "w d"], Float[Tensor, " w"]]:
     """Each word's unit vector along V (V^T x_i - centre), and the length of that."""
     away = text.lifted(text.values[words] - text.geometry.centre)
     length = torch.linalg.vector_norm(away, dim=1)
@@ -208,7 +241,10 @@ def directions(text: AttentionText, words: Int[Tensor, " w"]) -> tuple[Float[Ten
 
 
 def apart_from(
-    text: AttentionText, values: Float[Tensor, "n k"], word: Int[Tensor, " m"], row: Int[Tensor, " m"]
+    text: AttentionText,
+    values: Float[Tensor, "n k"],
+    word: Int[Tensor, " m"],
+    row: Int[Tensor, " m"],
 ) -> Float[Tensor, "m k"]:
     """V^T x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
 
@@ -260,17 +296,23 @@ def rounding_errors(text: AttentionText) -> RoundingErrors:
     moved = text.score.weight_errors(text.scores, attention, score.unsqueeze(1))
     output = moved @ lengths + rounding(n + 16) * (attention.abs() @ lengths)
     output = output + 1.01 * text.value_error * attention.abs().sum(dim=1)
-    measured = float(torch.linalg.vector_norm(text.outputs)) * (1 - rounding(text.outputs.numel() + 8))
+    measured = float(torch.linalg.vector_norm(text.outputs)) * (
+        1 - rounding(text.outputs.numel() + 8)
+    )
     norm = measured - float(torch.linalg.vector_norm(output)) * (1 + 1e-9)
     longest = float(lengths.max()) + text.value_error / (16 * UNIT_ROUNDOFF)
-    return RoundingErrors(speed=speed, key=key, score=score, output=output, norm=norm, longest=longest)
+    return RoundingErrors(
+        speed=speed, key=key, score=score, output=output, norm=norm, longest=longest
+    )
 
 
 def _terms(text: AttentionText) -> Float[Tensor, " N"]:
     """The largest |score| of a row, and bias of a place, of those that are finite."""
     largest = text.scores.masked_fill(text.hidden, 0.0).abs().amax(dim=1)
     biases = [
-        torch.zeros_like(text.rows[:, 0]) if head.bias is None else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
+        torch.zeros_like(text.rows[:, 0])
+        if head.bias is None
+        else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
         for head in text.weights
     ]
     return largest + torch.cat(biases)
@@ -293,7 +335,11 @@ class SelfRow:
 
     def of(self, words: Int[Tensor, " c"]) -> "SelfRow":
         """The bounds of some of the words."""
-        return SelfRow(self.unit[words], self.fixed[words], None if self.by_z is None else self.by_z[..., words])
+        return SelfRow(
+            self.unit[words],
+            self.fixed[words],
+            None if self.by_z is None else self.by_z[..., words],
+        )
 
     def in_units(self, unit: Float[Tensor, " w"]) -> "SelfRow":
         """The same bounds in another unit."""
@@ -344,33 +390,56 @@ def self_row(
     lifted = text.lifted(apart)
     along = (lifted * direction).sum(dim=2)
     across = torch.linalg.vector_norm(lifted - along.unsqueeze(2) * direction, dim=2) + 2 * error
-    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(2, itself).squeeze(2)
-    nearest = torch.where(torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf))
+    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(
+        2, itself
+    ).squeeze(2)
+    nearest = torch.where(
+        torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf)
+    )
     far = far / radius
     length = torch.linalg.vector_norm(apart, dim=2) + error
     row = _in_own_unit(torch.minimum(nearest, torch.maximum(far, 1 + length / radius)))
     unit, square = row.unit, row.unit.square()
-    constant = (1 / unit).square() + (length / radius / unit).square() + 8 * text.value_error / radius / square
-    by_z = torch.stack([constant, along / radius / square, across / radius / square, (far / unit).square()])
+    constant = (
+        (1 / unit).square()
+        + (length / radius / unit).square()
+        + 8 * text.value_error / radius / square
+    )
+    by_z = torch.stack(
+        [constant, along / radius / square, across / radius / square, (far / unit).square()]
+    )
     return replace(row, by_z=by_z)
 
 
 def _steps(
-    text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], errors: RoundingErrors
+    text: AttentionText,
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
+    errors: RoundingErrors,
 ) -> RowSteps:
     """What the weights of row i can do, from how far each of its scores can move."""
     rows = text.self_rows(words)
-    speeds = (torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key).view(text.heads, -1)
+    speeds = (torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key).view(
+        text.heads, -1
+    )
     # |change of the word's score with itself| <= ‖u_i + k_i‖ radius + ‖W + W^T‖/(2 scale) radius²
-    tilt = torch.linalg.vector_norm(text.queries[rows] + text.keys[rows], dim=2) + errors.speed[rows] + errors.key[rows]
-    if text.score.normalized:  # small radii alone need the norm then, and the Frobenius norm will do
+    tilt = (
+        torch.linalg.vector_norm(text.queries[rows] + text.keys[rows], dim=2)
+        + errors.speed[rows]
+        + errors.key[rows]
+    )
+    if (
+        text.score.normalized
+    ):  # small radii alone need the norm then, and the Frobenius norm will do
         twist = [0.5 * float(torch.linalg.matrix_norm(head.symmetric)) for head in text.weights]
         twist = text.rows.new_tensor(twist)
     else:
         twist = text.twist
     moved = radius * (tilt + radius * twist.unsqueeze(1)) * (1 + 1e-12)
     itself = words.view(1, -1, 1).expand(text.heads, -1, -1)
-    moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(2, itself, moved.unsqueeze(2))  # (heads, w, n)
+    moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(
+        2, itself, moved.unsqueeze(2)
+    )  # (heads, w, n)
     moves = moves.masked_fill(text.hidden[rows], 0.0)
     return text.score.row_steps(text.scores[rows], moves, errors.score[rows].unsqueeze(2))
 

@@ -39,7 +39,10 @@ METHODS = ("auto", "weights", "gaussian")
 
 
 def certificate_of_words(
-    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
 ) -> Certificate | None:
     """The certificate that `certify` gives; None for activations of which too little is known."""
     shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
@@ -80,12 +83,17 @@ def dense_certificate(
     if method == "weights":
         return _by_weights(phi, rows, groups, radius)
     if not 0 < failure_probability < 1:
-        raise InputError(f"`failure_probability` (={failure_probability!r}) must be between 0 and 1")
+        raise InputError(
+            f"`failure_probability` (={failure_probability!r}) must be between 0 and 1"
+        )
     return _by_law(phi, rows, groups, radius, failure_probability)
 
 
 def _by_weights(
-    phi: DeepRandomFeatures, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], radius: Float[Tensor, " m"]
+    phi: DeepRandomFeatures,
+    rows: Float[Tensor, "n d"],
+    groups: Int[Tensor, "m g"],
+    radius: Float[Tensor, " m"],
 ) -> Certificate:
     """rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1); upper = rho_L / ‖phi(X)‖."""
     d = rows.shape[1]
@@ -97,19 +105,25 @@ def _by_weights(
             for group, reach in zip(groups.tolist(), change.tolist(), strict=True):
                 block = torch.cat([weight[:, word * d : (word + 1) * d] for word in group], dim=1)
                 units.append(_word_norm(phi, block, preactivation, error, reach))
-            change = change * torch.tensor([norm for norm, _ in units], dtype=torch.float64, device=change.device)
+            change = change * torch.tensor(
+                [norm for norm, _ in units], dtype=torch.float64, device=change.device
+            )
             slack = max(excess for _, excess in units)
         else:
             norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
             change, slack = change * norm, slack + excess
         inputs = phi.activation(preactivation)
         # What is known to within `error` moves act by its slope there; act itself is off by a few units of rounding.
-        slopes = (steepest_secant(phi.activation, preactivation, error) + 1e-13).clamp(max=phi.activation.lipschitz)
+        slopes = (steepest_secant(phi.activation, preactivation, error) + 1e-13).clamp(
+            max=phi.activation.lipschitz
+        )
         errors = slopes * error + 8 * UNIT_ROUNDOFF * (inputs.abs() + 1)
     norm = feature_norm(inputs, phi.name)
     missing = float(torch.linalg.vector_norm(errors)) * (1 + 1e-6) + 1e-12 * norm
     if missing >= norm:
-        raise InputError(f"{phi.name} maps this text so close to zero that no bound can be certified; use another text")
+        raise InputError(
+            f"{phi.name} maps this text so close to zero that no bound can be certified; use another text"
+        )
     return Certificate(
         words=groups[:, 0],
         upper=change / (norm - missing) * (1 + 1e-12),
@@ -143,7 +157,9 @@ def _word_norm(
     block = block.double()
     reach = torch.linalg.vector_norm(block, dim=1) * change * (1 + rounding(block.shape[1] + 8))
     # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for it in the slope.
-    nearest = preactivation + error if phi.activation.name in ("relu", "leaky_relu") else preactivation
+    nearest = (
+        preactivation + error if phi.activation.name in ("relu", "leaky_relu") else preactivation
+    )
     slopes = steepest_secant(phi.activation, nearest, reach)
     if phi.activation.name not in ("relu", "leaky_relu", "identity"):
         slopes = slopes + 2 * error
@@ -169,7 +185,11 @@ def _by_law(
         preactivation = layer.multiply(hidden)
         hidden = phi.activation(preactivation)
         bases.append(feature_norm(hidden, phi.name))
-        layers.append(GaussianLayer(phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]))
+        layers.append(
+            GaussianLayer(
+                phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]
+            )
+        )
     margin = math.sqrt(2 * math.log(len(groups) * events(phi.depth) / failure_probability))
     lengths = torch.linalg.vector_norm(rows[groups].double().flatten(start_dim=1), dim=1)
     coordinates = groups.shape[1] * rows.shape[1]
@@ -230,7 +250,10 @@ def chain_bound(
         margin: see `events`.
     """
     start = InputChange(
-        norm=radius, width=radius * math.sqrt(dimension), along=radius * length / bases[0] ** 2, base=bases[0]
+        norm=radius,
+        width=radius * math.sqrt(dimension),
+        along=radius * length / bases[0] ** 2,
+        base=bases[0],
     )
     change, below = start, list[Pullback]()
 

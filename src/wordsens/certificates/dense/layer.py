@@ -84,16 +84,25 @@ def expected_change(layer: GaussianLayer, change: InputChange) -> float:
     Everything is computed in units of rho, so that no square over- or underflows.
     """
     steepest = layer.activation.lipschitz**2
-    trials = [fraction / steepest for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist()]
+    trials = [
+        fraction / steepest
+        for fraction in torch.linspace(-6, 6, _GRID, dtype=torch.float64).sigmoid().tolist()
+    ]
     edges = {e: (layer.deviation * change.width / change.norm) ** 2 / e for e in trials}
     if layer.activation.name == "relu":
         relu_sum = _relu_sum(layer, change)
-        return change.norm * math.sqrt(min(edge + relu_sum(e) / (1 - e) for e, edge in edges.items()))
+        return change.norm * math.sqrt(
+            min(edge + relu_sum(e) / (1 - e) for e, edge in edges.items())
+        )
     best = math.inf
     for multiple in _TURNS:
         turn = multiple * layer.deviation + change.along / change.norm * layer.preactivation.abs()
         slope = steepest_secant(layer.activation, layer.preactivation, turn * change.norm)
-        sums = (edge + _general_sum(layer, change, e, turn, slope) for e, edge in edges.items() if edge < best)
+        sums = (
+            edge + _general_sum(layer, change, e, turn, slope)
+            for e, edge in edges.items()
+            if edge < best
+        )
         best = min(best, min(sums, default=math.inf))
     return change.norm * math.sqrt(best)
 
@@ -122,7 +131,11 @@ def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], fl
 
 
 def _general_sum(
-    layer: GaussianLayer, change: InputChange, e: float, turn: Float[Tensor, " k"], slope: Float[Tensor, " k"]
+    layer: GaussianLayer,
+    change: InputChange,
+    e: float,
+    turn: Float[Tensor, " k"],
+    slope: Float[Tensor, " k"],
 ) -> float:
     """P(e) / rho² from q(t) = (c |t|)² up to a turning point T, (c T + L (|t| - T))² past it.
 
@@ -134,7 +147,11 @@ def _general_sum(
     weight = slope**2 / (1 - e * slope**2)
     offset = (lipschitz - slope) * turn
     threshold = turn * (1 - e * lipschitz**2) + e * lipschitz * offset
-    tail = lipschitz**2 / (1 - e * lipschitz**2) * beyond(sigma, shift - offset / lipschitz, threshold - shift)
+    tail = (
+        lipschitz**2
+        / (1 - e * lipschitz**2)
+        * beyond(sigma, shift - offset / lipschitz, threshold - shift)
+    )
     square = float((weight * h**2).sum())
     mean = sigma**2 * float(weight.sum())
     spread = sigma**2 * math.sqrt(2 * float((weight**2).sum()))
@@ -147,7 +164,10 @@ def _general_sum(
 def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
     """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3); it fails, over the draw
     of V given V phi = h, with probability at most exp(-margin² / 2)."""
-    return expected_width(layer, change) + layer.deviation * change.norm * layer.activation.lipschitz * margin
+    return (
+        expected_width(layer, change)
+        + layer.deviation * change.norm * layer.activation.lipschitz * margin
+    )
 
 
 def expected_width(layer: GaussianLayer, change: InputChange) -> float:
@@ -179,7 +199,11 @@ def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> fl
             continue
         swing = change.along * h.abs()
         curved = bend / left * (swing**2 + 2 * ABSOLUTE_MEAN * tau * swing + tau**2)
-        total = reach * length / (2 * share) + 0.5 * theta * float((linear**2 / left).sum()) + float(curved.sum())
+        total = (
+            reach * length / (2 * share)
+            + 0.5 * theta * float((linear**2 / left).sum())
+            + float(curved.sum())
+        )
         total += change.along * abs(float((linear * h / left).sum()))
         total += POSITIVE_MEAN * tau * float(torch.linalg.vector_norm(linear / left))
         best = min(best, total)
@@ -200,7 +224,9 @@ def steepest_secant(
         leak = LEAKS[activation.name]
         beyond = 1 - preactivation.abs() / torch.where(reach > 0, reach, torch.ones_like(reach))
         crossing = leak + (1 - leak) * beyond.clamp(0, 1)
-        return torch.where(preactivation >= 0, torch.ones_like(crossing), torch.where(reach > 0, crossing, leak))
+        return torch.where(
+            preactivation >= 0, torch.ones_like(crossing), torch.where(reach > 0, crossing, leak)
+        )
     curvature = CURVATURE.get(activation.name)
     if curvature is None:
         return torch.full_like(preactivation, activation.lipschitz)
@@ -248,7 +274,9 @@ def second_hinge(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
     return ((1 + b**2) * torch.special.ndtr(-b) - b * density).clamp(min=0)
 
 
-def beyond(tau: float, shift: Float[Tensor, " units"], threshold: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
+def beyond(
+    tau: float, shift: Float[Tensor, " units"], threshold: Float[Tensor, " units"]
+) -> Float[Tensor, " units"]:
     """E of (tau |g| + shift)² where tau |g| >= threshold."""
     b = (threshold / tau).clamp(min=0)
     density = torch.exp(-0.5 * b**2) / math.sqrt(2 * math.pi)

@@ -77,12 +77,19 @@ class Pullback:
         O(k) for k units, about 100 hinges a unit.
         """
         h = layer.preactivation
-        self._sigma, self._rho, self._base, self._output = layer.deviation, change.norm, change.base, layer.output
+        self._sigma, self._rho, self._base, self._output = (
+            layer.deviation,
+            change.norm,
+            change.base,
+            layer.output,
+        )
         self._reach, self._along = layer.deviation * change.width / change.norm, change.along
         tau = self._sigma * self._rho
         active, inactive = h[h > 0], h[h <= 0].abs()
         self._active, self._inactive = len(active), len(inactive)
-        self.usable = self._active >= _FEWEST and math.isfinite(change.norm + change.width + change.along)
+        self.usable = self._active >= _FEWEST and math.isfinite(
+            change.norm + change.width + change.along
+        )
         if not self.usable:
             return
         near = inactive <= _NEAR * tau
@@ -99,7 +106,9 @@ class Pullback:
         sigma, freedom = self._sigma, self._active - 1
         likely = self._reach + sigma * _LIKELY
         self._shift = likely / (math.sqrt(freedom - 1) - _CERTAIN)
-        excess = likely**2 * math.sqrt(math.exp(-0.5 * _CERTAIN**2) / ((freedom - 2) * (freedom - 4)))
+        excess = likely**2 * math.sqrt(
+            math.exp(-0.5 * _CERTAIN**2) / ((freedom - 2) * (freedom - 4))
+        )
         plain = sigma**2 * float(reached_square(far).sum())
         shifted = (1 + _SPLIT) * sigma**2 * shifted_squares(far, self._shift / sigma)
         shifted += (1 + 1 / _SPLIT) * 0.5 * self._inactive * excess
@@ -120,7 +129,9 @@ class Pullback:
         self._unlikely = sigma * math.exp(-0.5 * _LIKELY**2) / _LIKELY
         small = self._likely * math.sqrt(math.exp(-0.5 * _CERTAIN**2) / (freedom - 2))
         beyond = self._unlikely / math.sqrt(freedom - 2) + small
-        self._crossing = sigma * weighed_hinges(far, 0.5 * self._shift / sigma, _RAMP) + 0.25 * len(far) * beyond
+        self._crossing = (
+            sigma * weighed_hinges(far, 0.5 * self._shift / sigma, _RAMP) + 0.25 * len(far) * beyond
+        )
 
     def _bends(self, far: Float[Tensor, " units"], share: Float[Tensor, " units"]) -> float:
         """What active units that stop at 0 add to s(delta')."""
@@ -159,7 +170,9 @@ class Pullback:
         chance = norm * swing / math.sqrt(active)
         crossed = 2 * chance * math.sqrt(whole) + 2 * chance**2
         freed = math.sqrt(2) * sigma * turned * math.sqrt((norm * swing) ** 2 + rest + crossed)
-        shorter = norm**2 * (max(0.0, (self._output / self._base) ** 2 - mean) + sigma**2 * math.sqrt(active / 2))
+        shorter = norm**2 * (
+            max(0.0, (self._output / self._base) ** 2 - mean) + sigma**2 * math.sqrt(active / 2)
+        )
         shorter += norm * math.sqrt(stretch) * sigma * turned
         before = Functional(
             norm=math.hypot(norm * math.sqrt(stretch), sigma * turned),

@@ -10,7 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.audit.text import AUDIT_SEARCH, AuditedText, AuditedWord, audit_black_box, audit_text
+from wordsens.evaluation.audit.text import (
+    AUDIT_SEARCH,
+    AuditedText,
+    AuditedWord,
+    audit_black_box,
+    audit_text,
+)
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
 from wordsens.models.black_box import Model, load_named
@@ -108,13 +114,20 @@ class AuditCell(Cell, frozen=True):
         if self.pool is not None:
             require_choice("pool", self.pool, POOL_NAMES)
         if self.black_box is not None and self.content is None:
-            raise InputError("`content` of a black box must be given: no file says what it computes")
+            raise InputError(
+                "`content` of a black box must be given: no file says what it computes"
+            )
         return self
 
     def of_the_model(self) -> dict[str, str | None]:
         """The keys that decide a result about the model: its content, what is read of it, the kind of device."""
         content = self.content or model_digest(self.model, self.revision)
-        return {"model": content, "output": self.output, "pool": self.pool, "device": self.device.split(":")[0]}
+        return {
+            "model": content,
+            "output": self.output,
+            "pool": self.pool,
+            "device": self.device.split(":")[0],
+        }
 
     def spec(self) -> dict[str, Any]:
         """The content of the model and of the text stand for their names."""
@@ -124,8 +137,17 @@ class AuditCell(Cell, frozen=True):
 
     def described(self) -> dict[str, Any]:
         """`audit` names everything but the text: records of one audit share it."""
-        shared = {name: value for name, value in self.spec().items() if name not in ("text_content", "searched")}
-        named = {"model": self.model, "source": self.text.source, "label": self.text.label, "map": ""}
+        shared = {
+            name: value
+            for name, value in self.spec().items()
+            if name not in ("text_content", "searched")
+        }
+        named = {
+            "model": self.model,
+            "source": self.text.source,
+            "label": self.text.label,
+            "map": "",
+        }
         return {"audit": digest(shared), **named}
 
 
@@ -138,12 +160,25 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
     """The columns of an audited text: `value` is the largest sensitivity; of a black box, which has none, the largest
     removal. Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON.
     """
-    phi, document = audited_model(cell), Document(cell.text.content, cell.text.label, cell.text.source)
+    phi, document = (
+        audited_model(cell),
+        Document(cell.text.content, cell.text.label, cell.text.source),
+    )
     offered = substitutes if cell.swaps else None
     effort = {"max_words": cell.max_words, "words_per_text": cell.words_per_text, "seed": cell.seed}
     if isinstance(phi, TransformerFeatures):
-        search = replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None
-        text = audit_text(phi, document, offered, removal=cell.removal, radius=cell.radius, search=search, **effort)
+        search = (
+            replace(AUDIT_SEARCH, starts=cell.starts, steps=cell.steps) if cell.searched else None
+        )
+        text = audit_text(
+            phi,
+            document,
+            offered,
+            removal=cell.removal,
+            radius=cell.radius,
+            search=search,
+            **effort,
+        )
     else:
         text = audit_black_box(phi, document, offered, **effort)
     words = text.measured
@@ -153,7 +188,9 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
         "measured": json_text([word.word for word in words]),
         "rows": json.dumps([word.tokens for word in words]),
         "places": tuple(word.place for word in words),
-        "sensitivity": tuple(word.sensitivity for word in words if not math.isnan(word.sensitivity)),
+        "sensitivity": tuple(
+            word.sensitivity for word in words if not math.isnan(word.sensitivity)
+        ),
         "removal": tuple(word.removal for word in words),
         "swap": tuple(word.swap for word in words) if cell.swaps else (),
         "swapped_for": json_text([word.swapped_for for word in words] if cell.swaps else []),
@@ -162,13 +199,17 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
 
 def audited(record: Record) -> AuditedText:
     """The measured words of a record as `audit_text` gave them."""
-    names, rows, swapped = (json.loads(text) for text in (record.measured, record.rows, record.swapped_for))
+    names, rows, swapped = (
+        json.loads(text) for text in (record.measured, record.rows, record.swapped_for)
+    )
     unknown = (math.nan,) * len(names)
     columns = {
         "word": names, "tokens": rows, "place": record.places, "sensitivity": record.sensitivity or unknown,
         "removal": record.removal, "swap": record.swap or unknown, "swapped_for": swapped or ("",) * len(names),
     }  # fmt: skip
-    words = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    words = (
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    )
     return AuditedText(
         **{name: getattr(record, name) for name in ("source", *_COLUMNS)},
         measured=tuple(AuditedWord(**word) for word in words), read=tuple(json.loads(record.read)),
@@ -194,7 +235,11 @@ def black_box(options: BlackBox) -> Model:
     """The model behind a function or an endpoint."""
     if options.encode is not None:
         return as_model(load_named(options.encode))
-    names = {"model": options.endpoint_model, "timeout": options.timeout, "retries": options.retries}
+    names = {
+        "model": options.endpoint_model,
+        "timeout": options.timeout,
+        "retries": options.retries,
+    }
     return as_model(Endpoint(url=str(options.endpoint), **names))
 
 
@@ -202,7 +247,9 @@ def black_box(options: BlackBox) -> Model:
 def _black_box(options: str, content: str) -> Model:
     model = black_box(BlackBox.model_validate_json(options))
     if model.fingerprint() != content:
-        raise InputError(f"{model.name} does not answer as it did when the audit began; start it again")
+        raise InputError(
+            f"{model.name} does not answer as it did when the audit began; start it again"
+        )
     return model
 
 
@@ -213,7 +260,9 @@ def _loaded(
     _require_content(model, revision, content)
     wanted = "states" if output == "embedding" else output
     try:
-        phi = TransformerFeatures.from_pretrained(model, pool=pool, output=wanted, device=device, revision=revision)
+        phi = TransformerFeatures.from_pretrained(
+            model, pool=pool, output=wanted, device=device, revision=revision
+        )
         if pool is None and output == "embedding":
             phi = phi.at(pool="own" if phi.has_own_pool else "mean")
     except InputError:
@@ -221,7 +270,11 @@ def _loaded(
             raise
         return as_model(model, pool=pool, revision=revision, device=device)
     _require_content(model, revision, content)
-    return phi.at(pool="last", output=output) if pool is None and output != "embedding" and phi.causal else phi
+    return (
+        phi.at(pool="last", output=output)
+        if pool is None and output != "embedding" and phi.causal
+        else phi
+    )
 
 
 def _require_content(model: str, revision: str | None, content: str) -> None:

@@ -56,10 +56,14 @@ def layer_sensitivities(
         values, heads = [], []
         for document, text in texts:
             chosen = chosen_words(text, words, seed=seed, content=document.text)
-            searched = whole_word_sensitivity(phi.at(layer=layer), text, chosen, seed=seed, search=SHORT_SEARCH)
+            searched = whole_word_sensitivity(
+                phi.at(layer=layer), text, chosen, seed=seed, search=SHORT_SEARCH
+            )
             values.append(searched.value)
             moved = [
-                perturbed_texts(text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype))
+                perturbed_texts(
+                    text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype)
+                )
                 for word, delta in zip(searched.whole, searched.perturbations, strict=True)
             ]
             heads.append(_head_changes(phi, layer, torch.cat([text.rows.unsqueeze(0), *moved])))
@@ -71,10 +75,17 @@ def layer_sensitivities(
 
 
 @torch.no_grad()
-def _head_changes(phi: TransformerFeatures, layer: int, texts: Float[Tensor, "b n d"]) -> list[float]:
+def _head_changes(
+    phi: TransformerFeatures, layer: int, texts: Float[Tensor, "b n d"]
+) -> list[float]:
     """For each head the largest relative change of its output from the first text to any other."""
     changes = []
-    for outputs in phi.stack.heads_outputs(texts.to(phi.stack.dtype), layer, range(phi.stack.heads)):
+    for outputs in phi.stack.heads_outputs(
+        texts.to(phi.stack.dtype), layer, range(phi.stack.heads)
+    ):
         base, *moved = outputs.double().flatten(start_dim=1)
-        changes.append(max(float(torch.linalg.vector_norm(one - base)) for one in moved) / feature_norm(base, phi.name))
+        changes.append(
+            max(float(torch.linalg.vector_norm(one - base)) for one in moved)
+            / feature_norm(base, phi.name)
+        )
     return changes

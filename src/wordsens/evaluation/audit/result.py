@@ -61,7 +61,10 @@ class Audit:
     @property
     def cut(self) -> list[Record]:
         """The texts that lost words, those that lost most first."""
-        return sorted((record for record in self.records if record.words_lost), key=lambda record: -record.words_lost)
+        return sorted(
+            (record for record in self.records if record.words_lost),
+            key=lambda record: -record.words_lost,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, as the JSON document has them; without the sentences."""
@@ -72,10 +75,14 @@ class Audit:
             "substitution": self.substitution and asdict(self.substitution),
             "advice": self.advice and {"advice": self.advice.advice, **asdict(self.advice)},
             "no_advice": self.no_advice,
-            "changes": None if self.changes is None else [asdict(change) for change in self.changes],
+            "changes": None
+            if self.changes is None
+            else [asdict(change) for change in self.changes],
             "cut": [{name: getattr(record, name) for name in cut} for record in self.cut],
             "copies": self.texts.copies,
-            "left_out": [{"source": source, "reason": reason} for source, reason in self.texts.left_out],
+            "left_out": [
+                {"source": source, "reason": reason} for source, reason in self.texts.left_out
+            ],
             "failed": [{"source": record.source, "error": record.error} for record in self.failed],
             "records": str(self.table),
         }
@@ -84,7 +91,9 @@ class Audit:
 def unmet(requirements: Sequence[Requirement], summary: AuditSummary) -> Iterator[Unmet]:
     """What fails: a kind of word by its name, another category likewise, "all" being the kinds."""
     categories = {group.category.partition(": ")[2]: group for group in summary.groups}
-    kinds = {name: group for name, group in categories.items() if group.category.startswith("kind: ")}
+    kinds = {
+        name: group for name, group in categories.items() if group.category.startswith("kind: ")
+    }
     for requirement in requirements:
         rows = kinds if requirement.kind == "all" else categories
         missing = f"no measured word is of {requirement.kind!r}; there are {', '.join(categories)}"
@@ -111,7 +120,9 @@ def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
             f"`compare` (={folder!r}) holds no other audit of any of these texts; give the --out of an audit of the "
             "same texts by another model, or with other options"
         )
-    return audit_changes([(audited(before[text]), audited(now[text])) for text in now if text in shared])
+    return audit_changes(
+        [(audited(before[text]), audited(now[text])) for text in now if text in shared]
+    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,10 @@ SavedResult = TypeVar("SavedResult", bound=Saved)
 
 
 def load_or_compute(
-    folder: Path, kind: type[SavedResult], key: Mapping[str, Any], compute: Callable[[], SavedResult]
+    folder: Path,
+    kind: type[SavedResult],
+    key: Mapping[str, Any],
+    compute: Callable[[], SavedResult],
 ) -> SavedResult:
     """A result about a model rather than its texts: an earlier one with the same key, in the audit's folder, by the
     same code; else what `compute` gives, written down.

@@ -24,7 +24,9 @@ def frequency_bands(counts: Counter[str]) -> dict[str, str]:
     total = sum(counts.values())
     before, bands = 0, {}
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        bands[word] = "common" if before < 0.5 * total else "frequent" if before < 0.9 * total else "rare"
+        bands[word] = (
+            "common" if before < 0.5 * total else "frequent" if before < 0.9 * total else "rare"
+        )
         before += count
     return bands
 
@@ -74,9 +76,14 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
     for word in sorted(measured):
         by_text = measured[word]
         if len(by_text) >= least_values():
-            ordered, place = sorted(_ratio(word, removals) for removals in by_text), median_ends(len(by_text))
+            ordered, place = (
+                sorted(_ratio(word, removals) for removals in by_text),
+                median_ends(len(by_text)),
+            )
             count = sum(len(removals[word]) for removals in by_text)
-            listed[word] = Reaction(word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count)
+            listed[word] = Reaction(
+                word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count
+            )
     return listed, max(map(len, measured.values()), default=0)
 
 
@@ -120,7 +127,9 @@ class Exponent:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        numbers = {name: self.fit and getattr(self.fit, name) for name in ("exponent", "standard_error")}
+        numbers = {
+            name: self.fit and getattr(self.fit, name) for name in ("exponent", "standard_error")
+        }
         return {**numbers, "texts": self.texts, "reason": self.reason}
 
 
@@ -153,7 +162,9 @@ class AuditSummary:
 
         def finite(reaction: Reaction) -> dict[str, Any]:
             """JSON has no infinite number."""
-            return {key: None if value == math.inf else value for key, value in asdict(reaction).items()}
+            return {
+                key: None if value == math.inf else value for key, value in asdict(reaction).items()
+            }
 
         exponents = {
             kind: {name: exponent.to_dict() for name, exponent in measures.items()}
@@ -190,11 +201,18 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str]) -> Audit
     """
     texts = list(texts)
     if not texts:
-        raise InputError("no text of the dataset could be measured; give texts of two words or more")
+        raise InputError(
+            "no text of the dataset could be measured; give texts of two words or more"
+        )
     bands = frequency_bands(counts)
     words = [
         _SortedWord(
-            word, at, text.tokens, kind_of(word.word), place_of(word.place), bands.get(word.word.lower(), "rare")
+            word,
+            at,
+            text.tokens,
+            kind_of(word.word),
+            place_of(word.place),
+            bands.get(word.word.lower(), "rare"),
         )
         for at, text in enumerate(texts)
         for word in text.measured
@@ -206,8 +224,14 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str]) -> Audit
             means = (_mean([getattr(word, measure) for word in members]) for measure in MEASURES)
             groups.append(Group(f"{name}: {value}", len(members), *means))
     compared, most_texts = reactions(texts)
-    more = [word for word in compared.values() if word.more and kind_of(word.word) == "function word"]
-    less = [word for word in compared.values() if word.less and kind_of(word.word) in ("content word", "negation")]
+    more = [
+        word for word in compared.values() if word.more and kind_of(word.word) == "function word"
+    ]
+    less = [
+        word
+        for word in compared.values()
+        if word.less and kind_of(word.word) in ("content word", "negation")
+    ]
     kinds = sorted({word.kind for word in words})
     return AuditSummary(
         texts=len(texts), words=len(words), groups=tuple(groups), compared=len(compared), most_texts=most_texts,
@@ -221,7 +245,9 @@ def _exponents(words: Sequence[_SortedWord]) -> dict[str, Exponent]:
     """The exponent of each measure that these words have."""
     exponents = {}
     for name in MEASURES:
-        known = [(word, value) for word in words if not math.isnan(value := getattr(word.measured, name))]
+        known = [
+            (word, value) for word in words if not math.isnan(value := getattr(word.measured, name))
+        ]
         if known:
             sizes, texts = [word.tokens for word, _ in known], [word.text for word, _ in known]
             values = [value for _, value in known]
@@ -270,7 +296,9 @@ def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[Audi
     changes = []
     for kind in KINDS:
         for measure in MEASURES:
-            means = [means for pair in pairs if (means := _both_means(*pair, kind, measure)) is not None]
+            means = [
+                means for pair in pairs if (means := _both_means(*pair, kind, measure)) is not None
+            ]
             if means:
                 before, after = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
                 difference = mean_interval([late - early for early, late in means])
@@ -278,9 +306,13 @@ def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[Audi
     return changes
 
 
-def _both_means(before: AuditedText, after: AuditedText, kind: str, measure: str) -> tuple[float, float] | None:
+def _both_means(
+    before: AuditedText, after: AuditedText, kind: str, measure: str
+) -> tuple[float, float] | None:
     """The means over the words of the kind that stand at the same place in both; None where there is none."""
-    earlier = {(word.word, round(word.place, 6)): getattr(word, measure) for word in before.measured}
+    earlier = {
+        (word.word, round(word.place, 6)): getattr(word, measure) for word in before.measured
+    }
     later = {(word.word, round(word.place, 6)): getattr(word, measure) for word in after.measured}
     both = [
         (earlier[name], value)

@@ -20,7 +20,14 @@ from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.transformer_encoder import wide_offsets
-from wordsens.text.whole_words import Span, reading_words, whole_words, with_word, without, word_spans
+from wordsens.text.whole_words import (
+    Span,
+    reading_words,
+    whole_words,
+    with_word,
+    without,
+    word_spans,
+)
 
 AUDIT_SEARCH = SearchPlan("quick", starts=1, steps=4)
 """An audit's search of a word: about thirty evaluations, which reach 99 % of what four starts of six steps reach."""
@@ -84,7 +91,9 @@ class AuditedText:
     @property
     def value(self) -> float:
         """The largest sensitivity; of a black box, the largest change by a removal."""
-        sensitivities = [word.sensitivity for word in self.measured if not math.isnan(word.sensitivity)]
+        sensitivities = [
+            word.sensitivity for word in self.measured if not math.isnan(word.sensitivity)
+        ]
         return max(sensitivities or [word.removal for word in self.measured])
 
 
@@ -123,14 +132,18 @@ def audit_text(
     if search is not None:
         searched = whole_word_sensitivity(phi, text, chosen, radius, seed, search=search)
         sensitivities, evaluations = searched.per_word.tolist(), searched.evaluations
-    removals = removal_effects(phi, document, chosen, way=removal, max_words=max_words).per_word.tolist()
+    removals = removal_effects(
+        phi, document, chosen, way=removal, max_words=max_words
+    ).per_word.tolist()
     swaps: Swaps = {}
     if offered is not None:
         # A longer word must push out no other: the text is that from the first word that is read to the last.
         start, stop = whole[0].start, whole[-1].stop
         spans = {at: (whole[at].start - start, whole[at].stop - start) for at in chosen}
         read = document.text[start:stop]
-        swaps = farthest_swaps(read, spans, offered, lambda texts: _changes(phi, read, texts, max_words))
+        swaps = farthest_swaps(
+            read, spans, offered, lambda texts: _changes(phi, read, texts, max_words)
+        )
     lost = _lost(phi, document, (whole[0].start, whole[-1].stop))
     measured = [
         AuditedWord(
@@ -169,7 +182,9 @@ def audit_black_box(
     words = [document.text[start:stop] for start, stop in spans]
     _require_words(document, len(words))
     # Without a word, no other may come in from behind what is read.
-    begin, end = (0, len(document.text)) if len(spans) == len(every) else (spans[0][0], spans[-1][1])
+    begin, end = (
+        (0, len(document.text)) if len(spans) == len(every) else (spans[0][0], spans[-1][1])
+    )
     text = document.text[begin:end]
     chosen = drawn_words(words, words_per_text, seed=seed, content=document.text)
     spans_of = {at: (spans[at][0] - begin, spans[at][1] - begin) for at in chosen}
@@ -197,7 +212,9 @@ def audit_black_box(
 
 def _require_words(document: Document, count: int) -> None:
     if count < 2:
-        raise InputError(f"{document.source} has {count} words among those that are read; an audit compares words")
+        raise InputError(
+            f"{document.source} has {count} words among those that are read; an audit compares words"
+        )
 
 
 def _audited(
@@ -213,7 +230,9 @@ def _audited(
 
 def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> list[int]:
     """The whole words that are measured: negations first, then a random draw, in the order of the text."""
-    return drawn_words([word.text for word in text.whole_words or ()], count, seed=seed, content=content)
+    return drawn_words(
+        [word.text for word in text.whole_words or ()], count, seed=seed, content=content
+    )
 
 
 def farthest_swaps(
@@ -238,12 +257,16 @@ def farthest_swaps(
     return {at: {"swap": change, "swapped_for": other} for at, (change, other) in farthest.items()}
 
 
-def _changes(phi: TransformerFeatures, text: str, changed: Sequence[str], max_words: int) -> list[float]:
+def _changes(
+    phi: TransformerFeatures, text: str, changed: Sequence[str], max_words: int
+) -> list[float]:
     """The relative change of the features from the text to each changed one."""
     reader = phi.reading()
     room = None if reader.context is None else max(max_words, reader.context - reader.own_tokens)
     ids = [reader.tokens(each, max_words=room).ids for each in [text, *changed]]
-    rows = by_length(ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None])[0]
+    rows = by_length(
+        ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None]
+    )[0]
     return ((rows[1:] - rows[0]).norm(dim=1) / feature_norm(rows[0], phi.name)).tolist()
 
 
@@ -252,9 +275,15 @@ def _lost(phi: TransformerFeatures, document: Document, read: Span) -> list[str]
     if phi.reader is None:
         return []
     encoded = phi.reader.tokenizer(
-        document.text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False
+        document.text,
+        add_special_tokens=False,
+        truncation=False,
+        return_offsets_mapping=True,
+        verbose=False,
     )
-    whole = whole_words(document.text, wide_offsets(encoded["offset_mapping"], len(document.text)), 0)
+    whole = whole_words(
+        document.text, wide_offsets(encoded["offset_mapping"], len(document.text)), 0
+    )
     return [word.text for word in whole if not read[0] <= word.start < read[1]]
 
 
@@ -286,7 +315,9 @@ class AuditTexts:
             self.counts.update(word.lower() for word in words)
             if len(words) < 2:
                 count = f"{len(words)} word{'' if len(words) == 1 else 's'}"
-                self.left_out.append((document.source, f"it has {count}, and an audit compares words"))
+                self.left_out.append(
+                    (document.source, f"it has {count}, and an audit compares words")
+                )
             elif document.text in taken:
                 self.copies += 1
             else:

@@ -77,7 +77,9 @@ class GuardedPairs:
             reason = judgement.reason.partition(":")[0]
             places.setdefault((judgement.verdict, reason), []).append(place)
         counts = [ReasonCount(*key, len(of_key), of_key[0]) for key, of_key in places.items()]
-        return sorted(counts, key=lambda count: (VERDICTS.index(count.verdict), -count.pairs, count.reason))
+        return sorted(
+            counts, key=lambda count: (VERDICTS.index(count.verdict), -count.pairs, count.reason)
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Each pair with its own columns, its `verdict` and its `reason`."""
@@ -90,7 +92,10 @@ class GuardedPairs:
         """The counts by verdict, and by verdict and reason with an example; not the pairs themselves."""
         rows = self.rows()
         reasons = [
-            {**asdict(count), "example": {name: rows[count.example][name] for name in (*COLUMNS, "reason")}}
+            {
+                **asdict(count),
+                "example": {name: rows[count.example][name] for name in (*COLUMNS, "reason")},
+            }
             for count in self.reasons
         ]
         return {"pairs": len(self), **self.counts, "reasons": reasons}
@@ -164,7 +169,9 @@ def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str]:
             raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text that is not empty")
     for name in ADDED:
         if name in row:
-            raise InputError(f"{where} has a column {name!r} already, which the guard adds; rename it")
+            raise InputError(
+                f"{where} has a column {name!r} already, which the guard adds; rename it"
+            )
     return row["first"], row["second"]
 
 

@@ -86,8 +86,16 @@ class Guard:
             return judgement
         probability = float(self._second_opinion(first, second))
         if not 0 <= probability <= 1:
-            raise InputError(f"`second_opinion` (={probability}) must return a probability, between 0 and 1")
-        verdict = "same" if probability >= self._sure else "different" if probability <= 1 - self._sure else "unsure"
+            raise InputError(
+                f"`second_opinion` (={probability}) must return a probability, between 0 and 1"
+            )
+        verdict = (
+            "same"
+            if probability >= self._sure
+            else "different"
+            if probability <= 1 - self._sure
+            else "unsure"
+        )
         reason = f"{judgement.reason}; second opinion {probability:.2f}"
         return Judgement(verdict, judgement.kind, reason, judgement.first, judgement.second)
 
@@ -146,17 +154,24 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
     evidence: list[_Evidence] = []
     # The light words of each text that the other does not have.
     keys = [{token.key for token in side.light} for side in (other, one)]
-    light = [t for t in one.light if t.key not in keys[0]], [t for t in other.light if t.key not in keys[1]]
+    light = (
+        [t for t in one.light if t.key not in keys[0]],
+        [t for t in other.light if t.key not in keys[1]],
+    )
     if left or right:
         without_acronyms(left, right)
         without_acronyms(right, left)
         evidence, left, right = _replaced(left, right, light, language)
     evidence += _marked(one.content, other.content, shared, language)
     evidence += _voices(one.content, other.content, shared)
-    evidence += [_alone(token, True, language) for token in left] + [_alone(token, False, language) for token in right]
+    evidence += [_alone(token, True, language) for token in left] + [
+        _alone(token, False, language) for token in right
+    ]
     apart = len(left) + len(right) > size
     evidence = _negated(one, other, evidence, turned, language)
-    if not apart and (turned or any(token.passive for side in (one, other) for token in side.content)):
+    if not apart and (
+        turned or any(token.passive for side in (one, other) for token in side.content)
+    ):
         evidence += _reordered(one, other, shared, language)
     if not turned:
         evidence += _persons(one, other, language)
@@ -172,8 +187,13 @@ def _judge(first: str, second: str, language: Language) -> Judgement:
 
 
 def _judgement(evidence: _Evidence) -> Judgement:
-    spans = (tuple((token.start, token.end) for token in side) for side in (evidence.first, evidence.second))
-    return Judgement("different" if evidence.strong else "unsure", evidence.kind or None, evidence.reason, *spans)
+    spans = (
+        tuple((token.start, token.end) for token in side)
+        for side in (evidence.first, evidence.second)
+    )
+    return Judgement(
+        "different" if evidence.strong else "unsure", evidence.kind or None, evidence.reason, *spans
+    )
 
 
 def _shown(token: Token) -> str:
@@ -184,7 +204,9 @@ def _quoted(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:
+def _aligned(
+    first: list[Token], second: list[Token]
+) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:
     """The places of tokens that both texts have, in the order of the first; and the tokens left in each."""
     places: dict[object, list[int]] = {}
     for place in range(len(second) - 1, -1, -1):
@@ -200,13 +222,20 @@ def _aligned(first: list[Token], second: list[Token]) -> tuple[list[tuple[int, i
 
 
 def _replaced(
-    left: list[Token], right: list[Token], light: tuple[list[Token], list[Token]], language: Language
+    left: list[Token],
+    right: list[Token],
+    light: tuple[list[Token], list[Token]],
+    language: Language,
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
     """The evidence of words that exclude each other, and what is left of both sides without them and without words that
     mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
-    related = [(kind, a, b) for a in left for b in right if (kind := token_relation(a, b, language))]
+    related = [
+        (kind, a, b) for a in left for b in right if (kind := token_relation(a, b, language))
+    ]
     some = [*product(left, light[1]), *product(light[0], right)]
-    related += [(kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))]
+    related += [
+        (kind, a, b) for a, b in some if (kind := language.relation(str(a.key), str(b.key)))
+    ]
     evidence, used = [], set[int]()
     for kind, one, other in sorted(related, key=lambda each: each[0] != "same"):
         if id(one) in used or id(other) in used:
@@ -216,9 +245,15 @@ def _replaced(
             reason = f"entity: {_shown(one)} / {_shown(other)}, spelt alike"
             evidence.append(_Evidence(False, "entity", reason, [one], [other]))
         elif kind != "same":
-            evidence.append(_Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other]))
+            evidence.append(
+                _Evidence(True, kind, f"{kind}: {_shown(one)} / {_shown(other)}", [one], [other])
+            )
     left, right = (
-        [t for t in side if id(t) not in used and (t.amount != ONE or (t.text.isdigit() and not said))]
+        [
+            t
+            for t in side
+            if id(t) not in used and (t.amount != ONE or (t.text.isdigit() and not said))
+        ]
         for side, said in ((left, light[1]), (right, light[0]))
     )
     return evidence, left, right
@@ -234,16 +269,27 @@ def token_relation(one: Token, other: Token, language: Language) -> str | None:
             return None  # a date and a span of time do not exclude each other
         return "same" if _same_moment(one, other) else "time"
     if one.amount and other.amount:
-        if one.amount.value == other.amount.value and "ordinal" in (one.amount.dimension, other.amount.dimension):
+        if one.amount.value == other.amount.value and "ordinal" in (
+            one.amount.dimension,
+            other.amount.dimension,
+        ):
             return None  # the first day, day one
         if one.amount[:2] == other.amount[:2]:
             return None
         return "same" if _share(one.amount) == _share(other.amount) else "quantity"
     if {one.kind, other.kind} <= {"word", "name"}:
-        if relation := "same" if one.word == other.word else language.relation(str(one.key), str(other.key)):
+        if (
+            relation := "same"
+            if one.word == other.word
+            else language.relation(str(one.key), str(other.key))
+        ):
             return relation
         capitals = [token.text[:1].isupper() for token in (one, other)]
-        if one.kind == other.kind == "word" and not any(capitals) and language.misspelt(one.word, other.word):
+        if (
+            one.kind == other.kind == "word"
+            and not any(capitals)
+            and language.misspelt(one.word, other.word)
+        ):
             return "same"
         if one.kind == other.kind == "name" and language.misspelt(one.word, other.word):
             return "spelling"
@@ -288,11 +334,17 @@ def without_acronyms(short: list[Token], long: list[Token]) -> None:
                 del long[at : at + size]
 
 
-def _voices(first: list[Token], second: list[Token], shared: list[tuple[int, int]]) -> list[_Evidence]:
+def _voices(
+    first: list[Token], second: list[Token], shared: list[tuple[int, int]]
+) -> list[_Evidence]:
     """The same verb in the other voice, where nothing says by whom: I paid, I was paid."""
     if any(token.marker == "by" for token in (*first, *second)):
         return []
-    pairs = [(first[at], second[place]) for at, place in shared if first[at].passive != second[place].passive]
+    pairs = [
+        (first[at], second[place])
+        for at, place in shared
+        if first[at].passive != second[place].passive
+    ]
     return [
         _Evidence(False, "role", f"role: the voice of '{one.text}'", [one], [other])
         for one, other in pairs
@@ -305,14 +357,23 @@ def _marked(
 ) -> list[_Evidence]:
     """The same word with another preposition or conjunction: to Rome, from Rome; and cold, or cold; and an infinitive
     for a gerund after a verb that means another thing with it: stopped to smoke, stopped smoking."""
-    pairs = [(first[at], second[place]) for at, place in shared if first[at].marker != second[place].marker]
+    pairs = [
+        (first[at], second[place])
+        for at, place in shared
+        if first[at].marker != second[place].marker
+    ]
     evidence: list[_Evidence] = []
     for one, other in pairs:
         reason = f"role: {one.marker} / {other.marker} '{one.text}'"
-        if language.relation(language.word(one.marker).key, language.word(other.marker).key) == "role":
+        if (
+            language.relation(language.word(one.marker).key, language.word(other.marker).key)
+            == "role"
+        ):
             evidence.append(_Evidence(True, "role", reason, [one], [other]))
         elif one.marker in language.joining and other.marker in language.joining:
-            evidence.append(_Evidence(False, "", reason.replace("role", "conjunction"), [one], [other]))
+            evidence.append(
+                _Evidence(False, "", reason.replace("role", "conjunction"), [one], [other])
+            )
         elif any(
             infinitive.marker == "to"
             and gerund.word.endswith("ing")
@@ -330,7 +391,9 @@ def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
     kinds = {"number": "quantity", "time": "time", "date": "time", "name": "entity"}
     kind = language.kind(str(token.key)) if token.kind == "word" else kinds.get(token.kind)
     reason = f"{kind or 'unexplained'}: '{_shown(token)}'"
-    return _Evidence(False, kind or "", reason, [token] if in_first else [], [] if in_first else [token])
+    return _Evidence(
+        False, kind or "", reason, [token] if in_first else [], [] if in_first else [token]
+    )
 
 
 def _negated(
@@ -339,41 +402,62 @@ def _negated(
     """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
     for each in evidence if odd else ():
-        negated = [(side, token) for side, token in ((one, each.first), (other, each.second)) if _negates(side, *token)]
+        negated = [
+            (side, token)
+            for side, token in ((one, each.first), (other, each.second))
+            if _negates(side, *token)
+        ]
         if each.kind == "antonym" and len(negated) == 1:
             rest = [item for item in evidence if item is not each]
             if not _cancels(*negated[0], each, language):
-                rest.append(each._replace(strong=False, reason=f"{each.reason}, one of them negated"))
+                rest.append(
+                    each._replace(strong=False, reason=f"{each.reason}, one of them negated")
+                )
             return rest
     if len(one.negations) != len(other.negations):
         sides = [side.negations[-1:] for side in (one, other)]
         fewer = len(one.negations) > len(other.negations)
         shown, sides[fewer] = sides[not fewer][0], []
         bounds = [
-            {t.word for t in (*side.content, *side.light)} & set(language.grammar["bounds"]) for side in (one, other)
+            {t.word for t in (*side.content, *side.light)} & set(language.grammar["bounds"])
+            for side in (one, other)
         ]
         otherwise = all(bounds) and bounds[0] != bounds[1]  # not until, only after
-        return [*evidence, _Evidence(odd and not otherwise, "negation", f"negation: '{shown.text}'", *sides)]
+        return [
+            *evidence,
+            _Evidence(odd and not otherwise, "negation", f"negation: '{shown.text}'", *sides),
+        ]
     if one.negations and (moved := _scope_moved(one, other, turned, language)):
         reason = "negation: of another word"
-        return [*evidence, _Evidence(moved == "far", "negation", reason, one.negations, other.negations)]
+        return [
+            *evidence,
+            _Evidence(moved == "far", "negation", reason, one.negations, other.negations),
+        ]
     return evidence
 
 
 def _negates(text: ReadText, *tokens: Token) -> bool:
     """Whether a negation stands before a word, or before the one ahead of it."""
-    return any(0 <= token.place - negation.place <= 1 for token in tokens for negation in text.negations)
+    return any(
+        0 <= token.place - negation.place <= 1 for token in tokens for negation in text.negations
+    )
 
 
-def _cancels(text: ReadText, negated: Sequence[Token], antonyms: _Evidence, language: Language) -> bool:
+def _cancels(
+    text: ReadText, negated: Sequence[Token], antonyms: _Evidence, language: Language
+) -> bool:
     """Whether a negated word is all that its opposite is: not valid, invalid; is not open, is closed. With a word
     between, or after "may" and "all", it is not: not always useful, may not be useful."""
     both = (*antonyms.first, *antonyms.second)
     keys = [str(token.key) for token in both]
     place = negated[0].place
     # "All are not" and "may not" say another thing than "all are un-" and "may be un-".
-    limited = any(language.kind(str(token.key)) in ("modality", "quantity") for token in text.content[:place])
-    listed = keys[1] in language.complements.get(keys[0], ()) and all(token.passive for token in both)
+    limited = any(
+        language.kind(str(token.key)) in ("modality", "quantity") for token in text.content[:place]
+    )
+    listed = keys[1] in language.complements.get(keys[0], ()) and all(
+        token.passive for token in both
+    )
     adjacent = any(negation.place == place for negation in text.negations)
     return adjacent and not limited and (listed or language.complementary(*keys))
 
@@ -381,22 +465,35 @@ def _cancels(text: ReadText, negated: Sequence[Token], antonyms: _Evidence, lang
 def _scope_moved(one: ReadText, other: ReadText, turned: bool, language: Language) -> str:
     """ "far", "near" or "": whether a negation stands before another word than in the other text."""
     following = [
-        [side.content[no.place].key if no.place < len(side.content) else "" for no in side.negations]
+        [
+            side.content[no.place].key if no.place < len(side.content) else ""
+            for no in side.negations
+        ]
         for side in (one, other)
     ]
-    quantities = [sorted(str(key) for key in side if language.kind(str(key)) == "quantity") for side in following]
+    quantities = [
+        sorted(str(key) for key in side if language.kind(str(key)) == "quantity")
+        for side in following
+    ]
     if quantities[0] != quantities[1]:
         return "far"
     places = [(a.place, b.place) for a, b in zip(one.negations, other.negations, strict=True)]
-    if turned or not any(a != b and x != y for (a, b), x, y in zip(places, *following, strict=True)):
+    if turned or not any(
+        a != b and x != y for (a, b), x, y in zip(places, *following, strict=True)
+    ):
         return ""
     return "far" if max(abs(a - b) for a, b in places) > _FAR else "near"
 
 
 def _persons(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """Pronouns that change places: I owe you, you owe me."""
-    pronouns = [[token for token in side.light if token.word in language.persons] for side in (one, other)]
-    orders = [[person for person, _ in groupby(language.persons[token.word] for token in side)] for side in pronouns]
+    pronouns = [
+        [token for token in side.light if token.word in language.persons] for side in (one, other)
+    ]
+    orders = [
+        [person for person, _ in groupby(language.persons[token.word] for token in side)]
+        for side in pronouns
+    ]
     if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
         return [_Evidence(False, "role", "order: of the pronouns", *pronouns)]
     return []
@@ -404,11 +501,16 @@ def _persons(one: ReadText, other: ReadText, language: Language) -> list[_Eviden
 
 def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidence]:
     """An "or" in the place of an "and"."""
-    joining = [[token for token in side.light if token.word in language.joining] for side in (one, other)]
+    joining = [
+        [token for token in side.light if token.word in language.joining] for side in (one, other)
+    ]
     if not any(joining):
         return []
     counts = [Counter(token.word for token in side) for side in joining]
-    fewer, more = [word for word in language.joining if word in counts[0] - counts[1]], [*(counts[1] - counts[0])]
+    fewer, more = (
+        [word for word in language.joining if word in counts[0] - counts[1]],
+        [*(counts[1] - counts[0])],
+    )
     if fewer and more:
         return [_Evidence(False, "", f"conjunction: '{fewer[0]}' / '{more[0]}'", *joining)]
     return []
@@ -432,7 +534,9 @@ def _exchanged(left: list[Token], right: list[Token], language: Language) -> lis
     return evidence
 
 
-def _foretold(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
+def _foretold(
+    one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language
+) -> list[_Evidence]:
     """What one text puts ahead and the other in the past: will be shipped, has been shipped; will rise, rose."""
     pairs = [(one.content[at], other.content[place]) for at, place in shared]
     if tokens := _ahead_and_past(one, other, pairs, language):
@@ -452,12 +556,20 @@ def _ahead_and_past(
     ahead = [token for token in later.light if token.word in language.grammar["ahead"]]
     if not ahead or any(token.word in language.grammar["ahead"] for token in earlier.light):
         return None
-    past = [token for token in earlier.light if token.word in language.grammar["done"] and token.word not in words]
-    past += [after for before, after in pairs if before.word != after.word and language.past(after.word)]
+    past = [
+        token
+        for token in earlier.light
+        if token.word in language.grammar["done"] and token.word not in words
+    ]
+    past += [
+        after for before, after in pairs if before.word != after.word and language.past(after.word)
+    ]
     return (ahead[0], past[0]) if past else None
 
 
-def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language) -> list[_Evidence]:
+def _reordered(
+    one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language
+) -> list[_Evidence]:
     """The same words in other places: harmless where a phrase moves as a whole, a change of roles elsewhere."""
     first, second = one.content, other.content
     rank = {place: at for at, place in enumerate(_voiced(second, language))}
@@ -469,13 +581,16 @@ def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], la
     if sequence == sorted(sequence):
         return []
     pairs = [(first[at], second[partner[at]]) for at in places]
-    exchanged = [(*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i]
+    exchanged = [
+        (*pairs[i], *pairs[k]) for i, k in enumerate(sequence) if i < k and sequence[k] == i
+    ]
     if lists := _list_moved(sequence, pairs, (one, other), language):
         uncertain = _in_sequence(one, other, lists, language)
         return [_Evidence(False, "role", "order: of a list", *lists)] if uncertain else []
     moved = _moved(sequence)
     roles = any(
-        a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""} for a, b, c, d in exchanged
+        a.marker == d.marker and b.marker == c.marker and {a.marker, c.marker} != {""}
+        for a, b, c, d in exchanged
     )
     if not roles:
         inverse = sorted(range(len(sequence)), key=sequence.__getitem__)
@@ -485,13 +600,20 @@ def _reordered(one: ReadText, other: ReadText, shared: list[tuple[int, int]], la
         ):
             return []
     ones, others = zip(*(pairs[at] for at in moved), strict=True)
-    strong = not any(pairs[at][0].word in language.grammar["focus"] for at, value in enumerate(sequence) if at != value)
+    strong = not any(
+        pairs[at][0].word in language.grammar["focus"]
+        for at, value in enumerate(sequence)
+        if at != value
+    )
     reason = f"order: {' / '.join(repr(_shown(token)) for token in ones[:2])}"
     return [_Evidence(strong, "role", reason, ones, others)]
 
 
 def _list_moved(
-    sequence: list[int], pairs: list[tuple[Token, Token]], texts: tuple[ReadText, ReadText], language: Language
+    sequence: list[int],
+    pairs: list[tuple[Token, Token]],
+    texts: tuple[ReadText, ReadText],
+    language: Language,
 ) -> tuple[list[Token], list[Token]] | None:
     """What changed places in each text, where it is the whole entries of a list, parted by commas, "and" or "or"."""
     moved = [at for at, value in enumerate(sequence) if at != value]
@@ -501,7 +623,9 @@ def _list_moved(
     entries: list[list[list[object]]] = []
     for side, (tokens, text) in enumerate(zip(sides, texts, strict=True)):
         behind = [pair[side] for pair in pairs[high : high + 1]]
-        if any(tokens[0].place <= negation.place <= tokens[-1].place for negation in text.negations):
+        if any(
+            tokens[0].place <= negation.place <= tokens[-1].place for negation in text.negations
+        ):
             return None
         # "Before lunch, dinner is served" has a comma, and is no list.
         if all(token.marker not in language.joining for token in (*tokens[1:], *behind)):
@@ -514,13 +638,20 @@ def _list_moved(
             entries[-1][-1].append((token.key, marker))
     markers = [tokens[0].marker for tokens in sides]
     alike = markers[0] == markers[1] or language.joining.issuperset(markers)
-    return sides if alike and sorted(map(repr, entries[0])) == sorted(map(repr, entries[1])) else None
+    return (
+        sides if alike and sorted(map(repr, entries[0])) == sorted(map(repr, entries[1])) else None
+    )
 
 
-def _in_sequence(one: ReadText, other: ReadText, lists: tuple[list[Token], ...], language: Language) -> bool:
+def _in_sequence(
+    one: ReadText, other: ReadText, lists: tuple[list[Token], ...], language: Language
+) -> bool:
     """Whether the order of a list may count: of what to do, as in "wash, dry and iron it", or with "then"."""
     words = {token.word for text in (one, other) for token in (*text.light, *text.content)}
-    verbs = any(entries[0].initial or entries[0].marker in language.grammar["recipient"] for entries in lists)
+    verbs = any(
+        entries[0].initial or entries[0].marker in language.grammar["recipient"]
+        for entries in lists
+    )
     names = all(token.text[:1].isupper() for entries in lists for token in entries)
     # In "from Rome, Milan and Turin are near" the list begins behind the first entry.
     clause = any(entries[0].marker and entries[0].place == 0 for entries in lists)
@@ -535,16 +666,28 @@ def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
     for at, token in enumerate(tokens):
         if token.marker in agents and verb is not None:
             stop = at + 1
-            while stop < len(tokens) and not tokens[stop].marker and tokens[stop].start == tokens[stop - 1].end + 1:
+            while (
+                stop < len(tokens)
+                and not tokens[stop].marker
+                and tokens[stop].start == tokens[stop - 1].end + 1
+            ):
                 stop += 1
             begin = max((k for k in range(verb) if tokens[k].marker in conjunctions), default=0)
-            return places[:begin] + places[at:stop] + places[verb:at] + places[begin:verb] + places[stop:]
+            return (
+                places[:begin]
+                + places[at:stop]
+                + places[verb:at]
+                + places[begin:verb]
+                + places[stop:]
+            )
         if token.passive:
             verb = at
     return places
 
 
-def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], language: Language) -> bool:
+def _phrase_moved(
+    sequence: list[int], pairs: list[tuple[Token, Token]], language: Language
+) -> bool:
     """Whether two neighbouring parts changed places of which one is movable: it has its own preposition or conjunction,
     or is a time or an adverb."""
     size = len(sequence)
@@ -559,7 +702,10 @@ def _phrase_moved(sequence: list[int], pairs: list[tuple[Token, Token]], languag
     genitive = [marker in language.grammar["genitive"] for head in heads for marker in head]
     return (
         any(_movable(*part[0], language) for part in parts)
-        or any(len(part) < 4 and any(language.kind(str(a.key)) == "time" for a, _ in part) for part in parts)
+        or any(
+            len(part) < 4 and any(language.kind(str(a.key)) == "time" for a, _ in part)
+            for part in parts
+        )
         or (sum(genitive) == 1 and any(a == b for a, b in heads))
     )
 
@@ -571,9 +717,17 @@ def _movable(one: Token, other: Token, language: Language) -> bool:
     if links[0] == links[1] and one.marker not in ("", *language.joining):
         return True
     adverb = one.word.endswith(tuple(grammar["adverbs"])) and one.word not in grammar["focus"]
-    dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(grammar["recipient"])
+    dative = "" in (one.marker, other.marker) and not {one.marker, other.marker}.isdisjoint(
+        grammar["recipient"]
+    )
     often = one.amount is not None and one.amount.dimension == "times"
-    return dative or adverb or often or bool(one.moments) or language.kind(str(one.key)) in ("time", "modality")
+    return (
+        dative
+        or adverb
+        or often
+        or bool(one.moments)
+        or language.kind(str(one.key)) in ("time", "modality")
+    )
 
 
 def _moved(sequence: list[int]) -> list[int]:

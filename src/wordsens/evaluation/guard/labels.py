@@ -17,10 +17,14 @@ _SAME_SIGN = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "≥": ">="
 _CODE = re.compile(r"""[/\\@=<>+*^%()\[\]{}|&$€£~!?"';,]|\.[^\W\d]""")
 """Signs with which hyphens, underscores, blanks and capitals may count: in paths, addresses, expressions."""
 
-_COMPARISON = re.compile(r"(?<=[\w)\]]) ?(>=|<=|==|!=|&&|\|\||[=<>]) ?(?=[\w(\[-])|(?<=[\w)\]]) ([+*]) (?=[\w(\[])")
+_COMPARISON = re.compile(
+    r"(?<=[\w)\]]) ?(>=|<=|==|!=|&&|\|\||[=<>]) ?(?=[\w(\[-])|(?<=[\w)\]]) ([+*]) (?=[\w(\[])"
+)
 """An operator between two operands, with or without blanks: x>=3, x >= 3."""
 
-_ADDRESS = re.compile(r"\w+://\S*|[.~]{0,2}[/\\]\S+|\S+[/\\]\S*[/\\.]\S*|\S+@\S+\.\S+|[\w.-]{2,}\.[^\W\d]\w{1,4}")
+_ADDRESS = re.compile(
+    r"\w+://\S*|[.~]{0,2}[/\\]\S+|\S+[/\\]\S*[/\\.]\S*|\S+@\S+\.\S+|[\w.-]{2,}\.[^\W\d]\w{1,4}"
+)
 """A URL, a path, an e-mail address or the name of a file."""
 
 _HOST = re.compile(r"^\w+://[^/]*")
@@ -32,7 +36,9 @@ _NO_WORD = re.compile(r"[\d_-]|[a-z]{2}[A-Z][a-z]")
 
 _RANGE = re.compile(r"\d-\d")
 
-_LETTER = re.compile(r"(?:(?<=[-_])|(?<![\w'])(?=.[-_])|(?<=\s)(?=.$))[ai](?![^\W_])", re.IGNORECASE)
+_LETTER = re.compile(
+    r"(?:(?<=[-_])|(?<![\w'])(?=.[-_])|(?<=\s)(?=.$))[ai](?![^\W_])", re.IGNORECASE
+)
 """The letters A and I where they are no article and no pronoun: at a hyphen, or last."""
 
 _OPERATOR = re.compile(r"(?<=\S )(?:[+*/%^<>=]|[<>=!]=|&&|\|\||(?<=\b\w )-|-(?= \w\b))(?= \S)")
@@ -90,9 +96,13 @@ def same_label(first: str, second: str, language: Language) -> bool:
     expressions, paths and addresses in the blanks around an operator."""
     first, second = first.strip().translate(_SAME_SIGN), second.strip().translate(_SAME_SIGN)
     if any(_CODE.search(text) for text in (first, second)):
-        one, other = (_BEFORE_UNIT.sub("", _COMPARISON.sub(r"\1\2", text)) for text in (first, second))
+        one, other = (
+            _BEFORE_UNIT.sub("", _COMPARISON.sub(r"\1\2", text)) for text in (first, second)
+        )
         return one == other
-    if not any(_NO_WORD.search(text) for text in (first, second)) or _units(first) != _units(second):
+    if not any(_NO_WORD.search(text) for text in (first, second)) or _units(first) != _units(
+        second
+    ):
         return False
     one, other = _label(first), _label(second)
     if one.between != other.between and not (one.uniform and other.uniform):
@@ -109,7 +119,9 @@ def same_label(first: str, second: str, language: Language) -> bool:
 def leading_zeros(first: str, second: str) -> bool:
     """Whether two labels differ in leading zeros, and else in formatting at most: mw-03, MW 3."""
     sides = [_label(text.strip().translate(_SAME_SIGN)).parts for text in (first, second)]
-    one, other = ([part.lstrip("0") if part.isdigit() else part.lower() for part in parts] for parts in sides)
+    one, other = (
+        [part.lstrip("0") if part.isdigit() else part.lower() for part in parts] for parts in sides
+    )
     digits = [[part for part in parts if part.isdigit()] for parts in sides]
     return one == other and digits[0] != digits[1] and "." not in first + second
 
@@ -125,7 +137,9 @@ def difference(first: str, second: str) -> str:
             return "range"
     if _LETTER.findall(first.lower()) != _LETTER.findall(second.lower()):
         return "letter"
-    if all(_ADDRESS.fullmatch(text) for text in (first, second)) and _address(first) != _address(second):
+    if all(_ADDRESS.fullmatch(text) for text in (first, second)) and _address(first) != _address(
+        second
+    ):
         return "address"
     one, other = ("".join(text.lower().split()) for text in (first, second))
     return "expression" if one != other and any(map(_OPERATOR.search, (first, second))) else ""
@@ -154,12 +168,21 @@ def _label(text: str) -> _Label:
 
 def _is_acronym(one: str, other: str, language: Language) -> bool:
     """Whether a word is another one in capitals, as in "2 for US" and "2 for us"."""
-    return one != other and one.lower() == other.lower() and len(one) > 1 and language.word(one.lower()).light
+    return (
+        one != other
+        and one.lower() == other.lower()
+        and len(one) > 1
+        and language.word(one.lower()).light
+    )
 
 
 def _same_part(one: str, other: str, language: Language) -> bool:
     """Of two runs of letters: whether they are equal, one is the other's plural or its British or American spelling."""
-    if one == other or not (one.isalpha() and other.isalpha()) or min(len(one), len(other)) < _SHORTEST_SINGULAR:
+    if (
+        one == other
+        or not (one.isalpha() and other.isalpha())
+        or min(len(one), len(other)) < _SHORTEST_SINGULAR
+    ):
         return one == other
     one, other = language.spelt(one), language.spelt(other)
     short, long = sorted((one, other), key=len)

@@ -52,12 +52,22 @@ class Language:
         )
         self.places = {word: place for place in ("near", "far") for word in self.grammar[place]}
         self.joining = frozenset(self.grammar["joining"])
-        self._spellings = [(re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")]
-        self._irregular = {form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()}
-        self.infinitive_or_gerund = {self.key(verb) for verb in self.grammar.get("infinitive-or-gerund", ())}
+        self._spellings = [
+            (re.compile(pattern), instead) for pattern, instead in self._pairs("spellings", " = ")
+        ]
+        self._irregular = {
+            form: base for base, forms in self._pairs("irregular", ":") for form in forms.split()
+        }
+        self.infinitive_or_gerund = {
+            self.key(verb) for verb in self.grammar.get("infinitive-or-gerund", ())
+        }
         """Keys of verbs that mean one thing with an infinitive and another with a gerund."""
-        self.contractions = {written: tuple(read.split()) for written, read in self._pairs("contractions")}
-        self._clitics = [written for written in self.contractions if written.startswith("'") or written == "n't"]
+        self.contractions = {
+            written: tuple(read.split()) for written, read in self._pairs("contractions")
+        }
+        self._clitics = [
+            written for written in self.contractions if written.startswith("'") or written == "n't"
+        ]
         self.numbers = {word: (said.rstrip("0123456789."), float(said.lstrip("#x"))) for word, said in
                         self._pairs("numbers")}  # fmt: skip
         self.fractions = {word: 1 / float(parts) for word, parts in self._pairs("fractions")}
@@ -66,15 +76,28 @@ class Language:
             dimension, factor = head.split()
             self.units |= dict.fromkeys(names.split(), (dimension, float(factor)))
         self.clock = {tuple(words.split()): what for words, what in self._pairs("clock")}
-        currencies = [unit for unit, (dimension, _) in self.units.items() if dimension in self.grammar["currencies"]]
-        self.numeric = {*self.numbers, *self.fractions, *(words[0] for words in self.clock), *currencies}
+        currencies = [
+            unit
+            for unit, (dimension, _) in self.units.items()
+            if dimension in self.grammar["currencies"]
+        ]
+        self.numeric = {
+            *self.numbers,
+            *self.fractions,
+            *(words[0] for words in self.clock),
+            *currencies,
+        }
         """Words with which a quantity or a time may begin."""
         self.months = {word: int(number) for word, number in self._pairs("months")}
-        self._phrases = {self._expanded(left): self._expanded(right) for left, right in self._pairs("phrases")}
+        self._phrases = {
+            self._expanded(left): self._expanded(right) for left, right in self._pairs("phrases")
+        }
         self._fillers = {word for line in self._lines("fillers") for word in line.split()}
         self._markers = {word for line in self._lines("markers") for word in line.split()}
         groups = [line.split() for line in self._lines("confusables")]
-        self._confusable = _both_ways((a, b) for group in groups for a in group for b in group if a != b)
+        self._confusable = _both_ways(
+            (a, b) for group in groups for a in group for b in group if a != b
+        )
         self._synonyms: dict[str, set[int]] = {}
         for group, line in enumerate(self._lines("synonyms")):
             for word in self._single(line.split(",")):
@@ -125,7 +148,12 @@ class Language:
         key = self.key(word)
         listed = key in self.opposites or key in self._choices
         light = word in self._fillers or (word in self._markers and not listed)
-        return WordEntry(key, light, word in self._markers, listed or key in self._synonyms or word in self.months)
+        return WordEntry(
+            key,
+            light,
+            word in self._markers,
+            listed or key in self._synonyms or word in self.months,
+        )
 
     def expanded(self, word: str) -> tuple[str, ...]:
         """The words that a contraction stands for; the word itself if it is none."""
@@ -156,7 +184,9 @@ class Language:
         }
         if other in self.opposites.get(one, ()):
             return min(kinds - {"same"}, default="antonym")
-        if not self._synonyms.get(one, _NO_GROUPS).isdisjoint(self._synonyms.get(other, _NO_GROUPS)):
+        if not self._synonyms.get(one, _NO_GROUPS).isdisjoint(
+            self._synonyms.get(other, _NO_GROUPS)
+        ):
             return "same"
         if kinds:
             return "same" if "same" in kinds else min(kinds)
@@ -165,7 +195,11 @@ class Language:
     def complementary(self, one: str, other: str) -> bool:
         """Whether a prefix or a suffix makes one key the opposite of the other: able, unable; harmful, harmless."""
         short, long = sorted((one, other), key=len)
-        if len(short) > 2 and long.endswith(short) and long.removesuffix(short) in self.grammar["prefixes"]:
+        if (
+            len(short) > 2
+            and long.endswith(short)
+            and long.removesuffix(short) in self.grammar["prefixes"]
+        ):
             return True
         return any(
             one.endswith(a) and other.endswith(b) and one.removesuffix(a) == other.removesuffix(b)
@@ -176,12 +210,18 @@ class Language:
     def misspelt(self, one: str, other: str) -> bool:
         """Whether one word is a slip of the other: two letters exchanged or doubled in words of five letters and more,
         one left out or another vowel in longer ones; not at the ends, where inflection makes other words."""
-        if min(len(one), len(other)) < 5 or max(len(one), len(other)) > 30 or other in self._confusable.get(one, ()):
+        if (
+            min(len(one), len(other)) < 5
+            or max(len(one), len(other)) > 30
+            or other in self._confusable.get(one, ())
+        ):
             return False
         if one[0] != other[0] or one[-1] != other[-1] or not (one + other).isascii():
             return False
         short, long = sorted((_undoubled(one), _undoubled(other)), key=len)
-        at = next((k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+        at = next(
+            (k for k, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+        )
         if len(short) == len(long) and short[at : at + 2] == long[at : at + 2][::-1]:
             return short[at + 2 :] == long[at + 2 :]
         if min(len(one), len(other)) < 7:
@@ -228,7 +268,9 @@ def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 
 
 def _undoubled(word: str) -> str:
-    return "".join(letter for letter, before in zip(word, " " + word, strict=False) if letter != before)
+    return "".join(
+        letter for letter, before in zip(word, " " + word, strict=False) if letter != before
+    )
 
 
 @cache

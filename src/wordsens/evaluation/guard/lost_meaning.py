@@ -13,7 +13,15 @@ from wordsens.evaluation.guard.tokens import ONE, Moment, Token, read
 
 LostKind = Literal["negation", "quantity", "time", "condition", "only", "modality", "name"]
 
-_KINDS: tuple[LostKind, ...] = ("condition", "negation", "only", "quantity", "time", "modality", "name")
+_KINDS: tuple[LostKind, ...] = (
+    "condition",
+    "negation",
+    "only",
+    "quantity",
+    "time",
+    "modality",
+    "name",
+)
 """Of two losses in one place, as of "unless", which is read as "if not", the first of these kinds is reported."""
 
 _CONTEXTS = ((2, 2), (1, 1), (0, 1), (1, 0), (0, 0))
@@ -70,7 +78,9 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
     known = {token.key for token in marks.tokens}
     spares = {id(mark.token) for mark in spare}
     new = [token for token in others.tokens if token.key not in known or id(token) in spares]
-    names = sorted((mark.token for mark in missing if mark.kind == "name"), key=lambda token: token.start)
+    names = sorted(
+        (mark.token for mark in missing if mark.kind == "name"), key=lambda token: token.start
+    )
     without_acronyms(new, names)
     unabbreviated = {id(token) for token in names}
     kinds: dict[tuple[int, int], LostKind] = {}
@@ -79,7 +89,12 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
         if mark.kind == "name" and id(mark.token) not in unabbreviated:
             continue
         meant = marks.content[mark.token.place :][:2] if mark.kind == "negation" else [mark.token]
-        pairs = ((token, word) for token in new for word in meant if _stands_for(token, word, mark, language))
+        pairs = (
+            (token, word)
+            for token in new
+            for word in meant
+            if _stands_for(token, word, mark, language)
+        )
         if pair := next(pairs, None):
             new.remove(pair[0])
             said_otherwise.append(pair[1])
@@ -131,7 +146,14 @@ def _marks(text: str, language: Language) -> _Marks:
             group = next((said[token.word] for said in groups if token.word in said), None)
             behind = token.place + (content[token.place : token.place + 1] == [token])
             around = [*keys[token.place : token.place + 2], *keys[behind + 2 : behind + 4]]
-            kept.append(_Mark(kind, group or (NEGATION if kind == "negation" else token.key), token, tuple(around)))
+            kept.append(
+                _Mark(
+                    kind,
+                    group or (NEGATION if kind == "negation" else token.key),
+                    token,
+                    tuple(around),
+                )
+            )
     return _Marks(tokens, content, kept)
 
 
@@ -159,9 +181,15 @@ def _kind(token: Token, after: Token | None, language: Language) -> LostKind | N
     meaning = language.kind(str(token.key)) if token.kind == "word" else None
     if token.word in language.grammar["days"]:
         return "time"
-    if token.word in language.months and token.text[:1].isupper() and (meaning == "time" or not token.initial):
+    if (
+        token.word in language.months
+        and token.text[:1].isupper()
+        and (meaning == "time" or not token.initial)
+    ):
         return "time"
-    if meaning == "modality" and (not language.word(token.word).light or token.word in language.grammar["obliges"]):
+    if meaning == "modality" and (
+        not language.word(token.word).light or token.word in language.grammar["obliges"]
+    ):
         return "modality"
     return "name" if token.kind == "name" else None
 
@@ -207,7 +235,9 @@ def _stands_for(token: Token, word: Token, mark: _Mark, language: Language) -> b
     if mark.kind == "negation" and word is not mark.token:
         return language.relation(str(word.key), str(token.key)) == "antonym"
     if word.moments:
-        return bool(token.moments) and all(_within(moment, word.moments) for moment in token.moments)
+        return bool(token.moments) and all(
+            _within(moment, word.moments) for moment in token.moments
+        )
     for said in (language.links, language.limits):
         if word.word in said and said[word.word] == said.get(token.word):
             return True

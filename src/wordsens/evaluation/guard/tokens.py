@@ -79,13 +79,23 @@ def read(text: str, language: Language) -> ReadText:
             token.kind = "negation"
             negations.append(token)
             continue
-        if before.kind != "word" and token.kind in ("word", "name") and _case_counts(before, token, text):
+        if (
+            before.kind != "word"
+            and token.kind in ("word", "name")
+            and _case_counts(before, token, text)
+        ):
             token.key = token.word = token.text
         elif token.kind == "word":
             token.key, is_light, is_marker, listed = language.word(token.word)
             if is_marker:
                 marker = token.word
-            if is_light and capitals and token.text.isupper() and not token.initial and token.word != "i":
+            if (
+                is_light
+                and capitals
+                and token.text.isupper()
+                and not token.initial
+                and token.word != "i"
+            ):
                 token.key, is_light, listed = token.text, False, False  # "plan A", "US", "IT"
             if is_light:
                 passive = passive or token.word in language.be
@@ -141,7 +151,8 @@ def _is_prose(token: Token, text: str) -> bool:
     if not before.strip():
         capital_after = token.key in ("!", " .") and after.strip()[:1].isupper()
         return capital_after or (
-            token.key == "." and _PARTED_COMMA.search(text, max(0, token.start - 200), token.start) is not None
+            token.key == "."
+            and _PARTED_COMMA.search(text, max(0, token.start - 200), token.start) is not None
         )
     return token.word in (".", "!", "?") and before.islower() and after[:1].isupper()
 
@@ -149,8 +160,13 @@ def _is_prose(token: Token, text: str) -> bool:
 def _case_counts(before: Token, token: Token, text: str) -> bool:
     """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME, [A-Z], x=Y."""
     if before.kind == "number":
-        return not text[before.end : token.start].strip() and _CAPITAL_UNIT.fullmatch(token.text) is not None
-    return before.end == token.start and (before.word[:1] in tuple("\\[{=^|~$%") or before.key == " /")
+        return (
+            not text[before.end : token.start].strip()
+            and _CAPITAL_UNIT.fullmatch(token.text) is not None
+        )
+    return before.end == token.start and (
+        before.word[:1] in tuple("\\[{=^|~$%") or before.key == " /"
+    )
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0f\ufeff"
@@ -177,7 +193,11 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
         stop = at + 1
         while stop < len(text) and unicodedata.combining(text[stop]):
             stop += 1
-        letters = unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN)).lower().translate(_SAME_SIGN)
+        letters = (
+            unicodedata.normalize("NFKC", text[at:stop].translate(_SAME_SIGN))
+            .lower()
+            .translate(_SAME_SIGN)
+        )
         if unicodedata.category(text[at]) == "No" and "/" in letters:
             letters = f" {letters}"
         if text[at] in _SUPERSCRIPTS and text[at - 1 : at] not in _SUPERSCRIPTS:
@@ -188,7 +208,9 @@ def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(plain), origin
 
 
-_LETTER = r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0f\U0001f000-\U0001faff]"
+_LETTER = (
+    r"[^\s\d\x00-@\[-`{-\xbf\xd7\xf7\u2000-\u2bff\u3000-\u303f\uff00-\uff0f\U0001f000-\U0001faff]"
+)
 
 
 _SIGN = rf"""°[cf]
@@ -244,11 +266,20 @@ def _scanned(plain: str, language: Language) -> list[Token]:
     initial, negative, contractions = True, False, language.contractions
     for match in _pattern(language).finditer(plain):
         (start, end), kind, written = match.span(), match.lastgroup, match[0]
-        if kind == "word" and tokens and tokens[-1].end == start and written in language.grammar["ordinals"]:
+        if (
+            kind == "word"
+            and tokens
+            and tokens[-1].end == start
+            and written in language.grammar["ordinals"]
+        ):
             if amount := tokens[-1].amount:
                 tokens[-1].amount, tokens[-1].end = amount._replace(dimension="ordinal"), end
         elif kind == "word":
-            words = language.expanded(written) if "'" in written or written in contractions else (written,)
+            words = (
+                language.expanded(written)
+                if "'" in written or written in contractions
+                else (written,)
+            )
             for word in words:
                 tokens.append(Token(word, start, end, "word", initial))
                 initial = False
@@ -265,7 +296,15 @@ def _scanned(plain: str, language: Language) -> list[Token]:
             known = written in language.units and (
                 plain[start - 1 : start].isdigit() or not plain[end : end + 1].isalpha()
             )
-            tokens.append(Token(written, start, end, "word" if known else "symbol", key=_placed(plain, start, end)))
+            tokens.append(
+                Token(
+                    written,
+                    start,
+                    end,
+                    "word" if known else "symbol",
+                    key=_placed(plain, start, end),
+                )
+            )
         else:
             tokens.append(_measured(kind or "", written, start, end, language))
             if negative and (amount := tokens[-1].amount):
@@ -302,7 +341,11 @@ _DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), 
 
 def _measured(kind: str, written: str, start: int, end: int, language: Language) -> Token:
     """A number, a time, a date or an identifier; what cannot be one of the first three is an identifier."""
-    parts = [int(part) for part in re.findall(r"\d+", written)[:3]] if kind in (*_DATES, "clock", "fraction") else []
+    parts = (
+        [int(part) for part in re.findall(r"\d+", written)[:3]]
+        if kind in (*_DATES, "clock", "fraction")
+        else []
+    )
     if kind == "fraction":
         return Token("", start, end, "number", amount=Amount("", parts[0] / parts[1]))
     if kind == "clock":
@@ -314,8 +357,12 @@ def _measured(kind: str, written: str, start: int, end: int, language: Language)
         value = _decimal(written)
         if sum(map(str.isdigit, written)) <= _EXACT_DIGITS and abs(value) < float("inf"):
             versionlike = (written.endswith("0") and "." in written) or _LEADING_ZERO.match(written)
-            doubtful = written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
-            as_written = written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
+            doubtful = (
+                written[-4:-3] == " " and written.count(" ") == 1 and not written.endswith("000")
+            )
+            as_written = (
+                written if doubtful else re.sub("[ '_,]", "", written) if versionlike else ""
+            )
             return Token(written, start, end, "number", amount=Amount("", value, as_written))
     century = 0 if re.search(r"\d{4}", written) else 2000
     readings = [(parts[y] + century, parts[m], parts[d]) for y, m, d in _DATES.get(kind, ())]
@@ -341,7 +388,9 @@ def _decimal(written: str) -> float:
         written = f"{factor if factor.strip('-') else factor + '1'}e{exponent}"
     written = re.sub("[ '_]", "", written)
     thousands, decimal = ",", "."
-    if written.rfind(",") > written.rfind(".") and not re.fullmatch(r"-?[^,-]{1,3}(,\d{3})*", written):
+    if written.rfind(",") > written.rfind(".") and not re.fullmatch(
+        r"-?[^,-]{1,3}(,\d{3})*", written
+    ):
         thousands, decimal = ".", ","
     whole, _, part = written.replace(thousands, "").rpartition(decimal)
     return float(f"{whole.replace(decimal, '')}.{part}" if whole or decimal in written else part)
@@ -353,7 +402,9 @@ Rewriting = tuple[int, list[Token]]
 Rule = Callable[[list[Token], int, Language], Rewriting | None]
 
 
-def _rewritten(tokens: list[Token], starts: list[int], rule: Rule, language: Language) -> list[Token]:
+def _rewritten(
+    tokens: list[Token], starts: list[int], rule: Rule, language: Language
+) -> list[Token]:
     """The tokens with those read as others that a rule knows, from the first of `starts` on."""
     rewritten, done = [], 0
     for start in starts:
@@ -367,7 +418,11 @@ def _rewritten(tokens: list[Token], starts: list[int], rule: Rule, language: Lan
 def _phrased(tokens: list[Token], language: Language) -> list[Token]:
     """The tokens with phrases read as the list says; what a phrase is read as may be part of another."""
     for _ in range(3):
-        starts = [at for at, (one, other) in enumerate(pairwise(tokens)) if (one.word, other.word) in language.phrases]
+        starts = [
+            at
+            for at, (one, other) in enumerate(pairwise(tokens))
+            if (one.word, other.word) in language.phrases
+        ]
         before, tokens = tokens, _rewritten(tokens, starts, _phrase, language)
         if tokens is before:
             break
@@ -377,7 +432,9 @@ def _phrased(tokens: list[Token], language: Language) -> list[Token]:
 def _phrase(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
     for left, right in language.phrases[tokens[at].word, tokens[at + 1].word]:
         inside = tokens[at : at + len(left)]
-        if tuple(token.word for token in inside) == left and not any(token.initial for token in inside[1:]):
+        if tuple(token.word for token in inside) == left and not any(
+            token.initial for token in inside[1:]
+        ):
             start, end, initial = inside[0].start, inside[-1].end, inside[0].initial
             return at + len(left), [
                 Token("", start, end, "number", amount=Amount("", float(word)))
@@ -407,13 +464,19 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
         return time
     currency = language.units.get(tokens[at].word, ("", 0.0))[0]
     begin = at + (currency in language.grammar["currencies"])
-    number = _value(tokens, begin, language) or (None if begin > at else _fraction(tokens, at, language))
+    number = _value(tokens, begin, language) or (
+        None if begin > at else _fraction(tokens, at, language)
+    )
     if number is None:
         return None
     amount, stop = number
     unit = language.units.get(tokens[stop].word, ("", 0.0)) if stop < len(tokens) else ("", 0.0)
     if begin > at:
-        million = stop < len(tokens) and tokens[stop].word == "m" and tokens[stop].start == tokens[stop - 1].end
+        million = (
+            stop < len(tokens)
+            and tokens[stop].word == "m"
+            and tokens[stop].start == tokens[stop - 1].end
+        )
         stop += million or unit[0] == currency
         unit = currency, 1e6 if million else 1.0
     elif unit[0] and amount.dimension != "ordinal":
@@ -425,7 +488,11 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
         counted = unit[0] and stop < len(tokens) and not language.word(tokens[stop].word).light
         written = amount.written if counted else ""  # "3 100 W bulbs" may be three
     amount = Amount(unit[0], float(f"{amount.value * unit[1]:.12g}"), written)
-    return stop, [Token("", tokens[at].start, tokens[stop - 1].end, "number", tokens[at].initial, amount=amount)]
+    return stop, [
+        Token(
+            "", tokens[at].start, tokens[stop - 1].end, "number", tokens[at].initial, amount=amount
+        )
+    ]
 
 
 def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, int] | None:
@@ -447,7 +514,9 @@ def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, in
             total, current = total + (current or 1.0) * value, 0.0
         elif sort == "x":
             current = (current or 1.0) * value
-        elif digits or (current % 100 and not (value < 10 and current % 100 >= 20 and current % 10 == 0)):
+        elif digits or (
+            current % 100 and not (value < 10 and current % 100 >= 20 and current % 10 == 0)
+        ):
             break
         else:
             current += value
@@ -459,17 +528,30 @@ def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, in
     summed = total + current
     if [token.word for token in tokens[stop : stop + 3]] == language.grammar["and-a-half"]:
         return _part(summed + 0.5, tokens, stop + 3, language)
-    if stop < len(tokens) and tokens[stop].word in language.fractions and tokens[stop].word not in language.numbers:
+    if (
+        stop < len(tokens)
+        and tokens[stop].word in language.fractions
+        and tokens[stop].word not in language.numbers
+    ):
         return _part(summed * language.fractions[tokens[stop].word], tokens, stop + 1, language)
-    if stop < len(tokens) and digits and (after := tokens[stop].amount) and 0 < after.value < 1 <= summed:
+    if (
+        stop < len(tokens)
+        and digits
+        and (after := tokens[stop].amount)
+        and 0 < after.value < 1 <= summed
+    ):
         return _part(summed + after.value, tokens, stop + 1, language)
     return Amount("", summed, amount.written if summed == amount.value else ""), stop
 
 
 def _part(value: float, tokens: list[Token], at: int, language: Language) -> tuple[Amount, int]:
     """A number with a part, times the power of ten behind it: one and a half million, a quarter of a million."""
-    stop = next((k for k in range(at, len(tokens)) if tokens[k].word not in language.grammar["part-of"]), at)
-    sort, factor = language.numbers.get(tokens[stop].word, ("", 1.0)) if stop < len(tokens) else ("", 1.0)
+    stop = next(
+        (k for k in range(at, len(tokens)) if tokens[k].word not in language.grammar["part-of"]), at
+    )
+    sort, factor = (
+        language.numbers.get(tokens[stop].word, ("", 1.0)) if stop < len(tokens) else ("", 1.0)
+    )
     return (Amount("", value * factor), stop + 1) if sort == "x" else (Amount("", value), at)
 
 
@@ -480,7 +562,11 @@ def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount,
         return scaled
     if part and stop < len(tokens) and tokens[stop].word in language.grammar["genitive"]:
         return Amount("", part), stop
-    while part and stop < len(tokens) and (language.word(tokens[stop].word).light or tokens[stop].amount == ONE):
+    while (
+        part
+        and stop < len(tokens)
+        and (language.word(tokens[stop].word).light or tokens[stop].amount == ONE)
+    ):
         stop += 1  # "half a year" was read as "half 1 years"
     if part and stop < len(tokens) and tokens[stop].word in language.units:
         return Amount("", part), stop
@@ -489,12 +575,18 @@ def _fraction(tokens: list[Token], at: int, language: Language) -> tuple[Amount,
 
 def _spoken_time(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
     """Half past two, a quarter to eight, ten in the morning."""
-    shifts = [(int(what), stop) for stop, what in _clock(tokens, at, language) if what not in ("am", "pm")]
+    shifts = [
+        (int(what), stop) for stop, what in _clock(tokens, at, language) if what not in ("am", "pm")
+    ]
     shift, begin = shifts[0] if shifts else (0, at)
     number = _value(tokens, begin, language)
     if number is None or number[0].dimension or number[0].value not in range(1, 25):
         return None
-    halves = [(what[0], stop) for stop, what in _clock(tokens, number[1], language) if what in ("am", "pm")]
+    halves = [
+        (what[0], stop)
+        for stop, what in _clock(tokens, number[1], language)
+        if what in ("am", "pm")
+    ]
     if not shifts and not halves:
         return None
     half, stop = halves[0] if halves else ("", number[1])
@@ -523,8 +615,15 @@ def _date(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
     if number.value not in range(1, 32):
         return None
     last, year = words[1], None
-    if len(words) > 2 and (after := words[2].amount) and after.dimension == "" and after.value in range(1000, 3000):
+    if (
+        len(words) > 2
+        and (after := words[2].amount)
+        and after.dimension == ""
+        and after.value in range(1000, 3000)
+    ):
         last, year = words[2], int(after.value)
     stop = next(k for k in range(at, at + 4) if tokens[k] is last) + 1
     moment = year, language.months[name], int(number.value)
-    return stop, [Token("", tokens[at].start, last.end, "date", tokens[at].initial, moments=(moment,))]
+    return stop, [
+        Token("", tokens[at].start, last.end, "date", tokens[at].initial, moments=(moment,))
+    ]

@@ -51,7 +51,9 @@ class Dominant:
     rows: Int[Tensor, " m"]
     rest: Float[Tensor, "m d"]
 
-    def pairs(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
+    def pairs(
+        self, words: Int[Tensor, " b"]
+    ) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"], Float[Tensor, "c d"]]:
         """The pairs of a batch that meet dominated rows: the pair, the row and its r_ji."""
         which, dominated = (words.unsqueeze(1) == self.words).nonzero(as_tuple=True)
         return which, self.rows[dominated], self.rest[dominated]
@@ -97,13 +99,19 @@ class Head(ScoredHead):
             attention = self.score.attention(self.scores[block])
             self.outputs[block] = attention @ self.values
             # Differences are formed before they are squared, so close rows keep their digits.
-            distances = torch.cdist(self.values, self.outputs[block], compute_mode="donot_use_mm_for_euclid_dist")
+            distances = torch.cdist(
+                self.values, self.outputs[block], compute_mode="donot_use_mm_for_euclid_dist"
+            )
             self.lengths[:, block] = distances.square_()
             largest, word = attention.max(dim=1)
             dominated = (largest > 0.5).nonzero().squeeze(1)
             without = self.score.attention_without(self.scores[block][dominated], word[dominated])
             parts.append(
-                (word[dominated], dominated + block.start, self.values[word[dominated]] - without @ self.values)
+                (
+                    word[dominated],
+                    dominated + block.start,
+                    self.values[word[dominated]] - without @ self.values,
+                )
             )
         words, rows, rest = (torch.cat(part) for part in zip(*parts, strict=True))
         self.lengths[words, rows] = rest.square().sum(dim=1)
@@ -126,18 +134,29 @@ class HeadChange:
         self.score, self.n, self.texts = first.score, len(first.rows), len(heads)
         self.response = type(first.response).together([head.response for head in heads])
         self.scores, self.values, self.outputs = (
-            _by_word([getattr(head, name) for head in heads]) for name in ("scores", "values", "outputs")
+            _by_word([getattr(head, name) for head in heads])
+            for name in ("scores", "values", "outputs")
         )
         self.lengths = _by_word(
-            [head.lengths if head.score.normalized else head.squared_values.unsqueeze(1) for head in heads]
+            [
+                head.lengths if head.score.normalized else head.squared_values.unsqueeze(1)
+                for head in heads
+            ]
         )
         self.stacked, self.symmetric = (
-            torch.stack([getattr(head, name) for head in heads]) for name in ("stacked", "symmetric")
+            torch.stack([getattr(head, name) for head in heads])
+            for name in ("stacked", "symmetric")
         )
-        self.lift = None if first.lift is None else torch.stack([head.lift for head in heads if head.lift is not None])
+        self.lift = (
+            None
+            if first.lift is None
+            else torch.stack([head.lift for head in heads if head.lift is not None])
+        )
         self.dominant = _DominantRows.of(heads)
 
-    def times(self, vectors: Float[Tensor, "b k"], matrices: Float[Tensor, "T k m"]) -> Float[Tensor, "b m"]:
+    def times(
+        self, vectors: Float[Tensor, "b k"], matrices: Float[Tensor, "T k m"]
+    ) -> Float[Tensor, "b m"]:
         """Of every pair its vector times the matrix of its text."""
         return torch.bmm(vectors.unflatten(0, (self.texts, -1)), matrices).flatten(end_dim=1)
 
@@ -150,13 +169,18 @@ class HeadChange:
         products = self.times(delta, self.stacked.mT)
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
-        to_self, value_delta = moved.gather(1, column), delta if self.lift is None else self.times(delta, self.lift)
+        to_self, value_delta = (
+            moved.gather(1, column),
+            delta if self.lift is None else self.times(delta, self.lift),
+        )
         squared, half_gradient = self._others(value_delta, words, column, moved, along, gradient)
 
         # Row i, whose query, key and value all move.
         pushed = self.times(delta, self.symmetric)
         new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores.scatter_add_(1, column, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1))
+        new_scores.scatter_add_(
+            1, column, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1)
+        )
         attention = self.score.attention(new_scores)
         to_itself = attention.gather(1, column)
         change = self.times(attention, values).sub_(self.outputs.index_select(0, words))
@@ -208,14 +232,18 @@ class HeadChange:
         if dominant is not None and along is not None:
             rows, meets, place = (part.index_select(0, words) for part in dominant.of_words)
             with_rest = self.times(value_delta, dominant.rest.mT).gather(1, place)
-            dominant_gain = self.response.dominant_gain(moved.gather(1, rows), words.unsqueeze(1), rows)
+            dominant_gain = self.response.dominant_gain(
+                moved.gather(1, rows), words.unsqueeze(1), rows
+            )
             for array, there in (
                 (gain, dominant_gain), (answer.gain_slope, answer.p_slope.gather(1, rows)), (along, with_rest),
             ):  # fmt: skip
                 array.scatter_(1, rows, torch.where(meets, there, array.gather(1, rows)))
         p.scatter_(1, column, 0.0)
         gain.scatter_(1, column, 0.0)
-        on_delta = torch.addcmul(p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word)
+        on_delta = torch.addcmul(
+            p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word
+        )
         on_rest = torch.addcmul(p * on_rest_of_word, gain, length)
         squared = torch.linalg.vecdot(p, on_delta) + torch.linalg.vecdot(gain, on_rest)
         if not gradient:
@@ -228,7 +256,12 @@ class HeadChange:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
         else:
             torch.mul(p, gain, out=along)
-            if dominant is not None and rows is not None and meets is not None and place is not None:
+            if (
+                dominant is not None
+                and rows is not None
+                and meets is not None
+                and place is not None
+            ):
                 there = along.gather(1, rows)
                 along.scatter_(1, rows, there.masked_fill(meets, 0.0))
                 taken = along.new_zeros(len(words), dominant.rest.shape[1])
@@ -264,14 +297,20 @@ class _DominantRows:
         n, like = len(heads[0].rows), heads[0].values
         meets = torch.zeros(len(heads), n, n, dtype=torch.bool, device=like.device)
         place = torch.zeros(len(heads), n, n, dtype=torch.long, device=like.device)
-        rest = like.new_zeros(len(heads), max(len(each.rows) for each in dominants if each is not None), like.shape[1])
+        rest = like.new_zeros(
+            len(heads), max(len(each.rows) for each in dominants if each is not None), like.shape[1]
+        )
         for text, each in enumerate(dominants):
             if each is not None:
                 meets[text, each.words, each.rows] = True
-                place[text, each.words, each.rows] = torch.arange(len(each.rows), device=like.device)
+                place[text, each.words, each.rows] = torch.arange(
+                    len(each.rows), device=like.device
+                )
                 rest[text, : len(each.rows)] = each.rest
         meets, place = meets.flatten(end_dim=1), place.flatten(end_dim=1)
-        rows = meets.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, : int(meets.sum(dim=1).amax())]
+        rows = meets.to(torch.int8).argsort(dim=1, descending=True, stable=True)[
+            :, : int(meets.sum(dim=1).amax())
+        ]
         return cls((rows, meets.gather(1, rows), place.gather(1, rows)), rest)
 
 
@@ -337,7 +376,10 @@ class AttentionWordChange(WordChange):
         if self.rows.dtype == torch.float32 or copies > self.memory_budget // 2:
             return None
         sizes = [head.score_sizes for head in self.heads]
-        largest, median = (max(float(part.max()) for part in sizes), min(float(part.median()) for part in sizes))
+        largest, median = (
+            max(float(part.max()) for part in sizes),
+            min(float(part.median()) for part in sizes),
+        )
         factor = 1.0
         if largest > _MAX_UNEVENNESS * median:
             return None
@@ -359,13 +401,17 @@ class AttentionWordChange(WordChange):
             return None
         basis = torch.linalg.qr(together.double()).Q.mT.to(self.rows.dtype)
         weights = [head.within(basis) for head in self._weights]
-        return AttentionWordChange(self.rows @ basis.mT, weights, self._score, self.memory_budget), basis
+        return AttentionWordChange(
+            self.rows @ basis.mT, weights, self._score, self.memory_budget
+        ), basis
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (20 * n + 8 * d) * self.rows.element_size()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w d"]:
         emptied = self._score.kinked and self._score.normalized
         return starting_points(self.heads, words.unsqueeze(1), radius, emptied=emptied).squeeze(2)
 
@@ -376,7 +422,8 @@ class AttentionWordChange(WordChange):
         """Texts of one shape under heads of one shape, each with weights of its own."""
         return (
             isinstance(other, AttentionWordChange)
-            and (self.rows.shape, self.dtype, self.device) == (other.rows.shape, other.dtype, other.device)
+            and (self.rows.shape, self.dtype, self.device)
+            == (other.rows.shape, other.dtype, other.device)
             and (self.stages, len(self.heads)) == (other.stages, len(other.heads))
             and self._score == other._score
             and all(
@@ -404,7 +451,9 @@ class AttentionTextsChange(Objective):
         )  # fmt: skip
         self._texts, self.stride = tuple(texts), len(first.rows)
         self.stages, self.kinked = first.stages, first.kinked
-        self._changes = [HeadChange(heads) for heads in zip(*(each.heads for each in texts), strict=True)]
+        self._changes = [
+            HeadChange(heads) for heads in zip(*(each.heads for each in texts), strict=True)
+        ]
 
     @property
     def alone(self) -> Sequence[AttentionWordChange]:
@@ -418,9 +467,13 @@ class AttentionTextsChange(Objective):
     def bytes_per_pair(self) -> int:
         return self._texts[0].bytes_per_pair()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w d"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w d"]:
         parts = zip(self._texts, words.chunk(self.texts), radius.chunk(self.texts), strict=True)
-        return torch.cat([each.starts(some % self.stride, reach) for each, some, reach in parts], dim=1)
+        return torch.cat(
+            [each.starts(some % self.stride, reach) for each, some, reach in parts], dim=1
+        )
 
     def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
         numbers = max(self._texts[0].rows.shape)
@@ -432,5 +485,10 @@ def attention_stages(words: int, d: int) -> Stages:
     if words * d <= _SMALL_TEXT:
         return Stages(starts=64, generations=6, leaders=6, finish=150)
     return Stages(
-        starts=32, halvings=(4, 8, 12), generations=min(6, max(2, 300 // words)), children=6, leaders=6, finish=150
+        starts=32,
+        halvings=(4, 8, 12),
+        generations=min(6, max(2, 300 // words)),
+        children=6,
+        leaders=6,
+        finish=150,
     )

@@ -8,7 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype, require_positive
+from wordsens.errors import (
+    InputError,
+    require_choice,
+    require_count,
+    require_device,
+    require_dtype,
+    require_positive,
+)
 from wordsens.maps.attention.change import AttentionWordChange
 from wordsens.maps.attention.groups import AnyScoreChange, AttentionGroupChange
 from wordsens.maps.attention.head import HeadWeights
@@ -33,7 +40,9 @@ class AttentionLayer(FeatureMap):
     attention_layers = 1
 
     @abstractmethod
-    def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
+    def head_weights(
+        self, n: int, dtype: torch.dtype, *, isometric: bool = False
+    ) -> list[HeadWeights]:
         """The weights of every head, for texts of n words.
 
         `isometric`: values may be given by other coordinates, fewer perhaps, as long as their lengths and those of
@@ -48,13 +57,18 @@ class AttentionLayer(FeatureMap):
         """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
         return self.score.attention(self.scores(texts))
 
-    def attention_of(self, rows: Float[Tensor, "n d"], layer: int = 1) -> Float[Tensor, "heads n n"]:
+    def attention_of(
+        self, rows: Float[Tensor, "n d"], layer: int = 1
+    ) -> Float[Tensor, "heads n n"]:
         """The attention weights of every head on one text; there is one layer, 1."""
         weights = self.attention(rows)
         return weights.unsqueeze(0) if self.heads == 1 else weights
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        outputs = [self.score.attention(head.scores(texts)) @ head.values(texts) for head in self._weights(texts)]
+        outputs = [
+            self.score.attention(head.scores(texts)) @ head.values(texts)
+            for head in self._weights(texts)
+        ]
         return self._joined(outputs)
 
     def perturbed_features(
@@ -70,7 +84,9 @@ class AttentionLayer(FeatureMap):
         The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2 n² d + n d²)).
         """
         heads = [(head, head.scores_between(rows, rows)) for head in self._weights(rows)]
-        for some, delta in zip(words.to(rows.device).split(at_once), perturbations.split(at_once), strict=True):
+        for some, delta in zip(
+            words.to(rows.device).split(at_once), perturbations.split(at_once), strict=True
+        ):
             yield self._perturbed(heads, rows, some, delta)
 
     def _perturbed(
@@ -91,24 +107,38 @@ class AttentionLayer(FeatureMap):
             scores[pair.unsqueeze(2), place, place.mT] = head.scores_between(moved, moved)
             attention = self.score.attention(head.biased(scores))
             to_moved = attention.mT[pair, words].mT
-            output = (attention.flatten(end_dim=1) @ head.values(rows)).unflatten(0, attention.shape[:2])
+            output = (attention.flatten(end_dim=1) @ head.values(rows)).unflatten(
+                0, attention.shape[:2]
+            )
             per_head.append(output.baddbmm_(to_moved, head.value_change(perturbations)))
         return self._joined(per_head).flatten(start_dim=1)
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> WordChange:
         rows, score = self.accept(rows), None if self.summed else offered(self.score, ClosedForm)
         if score is None:
-            return AnyScoreChange(self, rows, self._weights(rows), self.score, memory_budget, summed=self.summed)
+            return AnyScoreChange(
+                self, rows, self._weights(rows), self.score, memory_budget, summed=self.summed
+            )
         feature_norm(self.features(rows), self.name)
-        return AttentionWordChange(rows, self.head_weights(len(rows), self.dtype, isometric=True), score, memory_budget)
+        return AttentionWordChange(
+            rows, self.head_weights(len(rows), self.dtype, isometric=True), score, memory_budget
+        )
 
     def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> AttentionGroupChange:
         rows = self.accept(rows)
         feature_norm(self.features(rows), self.name)
         weights = self._weights(rows)
-        return AttentionGroupChange(rows, groups, weights, self.score, memory_budget, summed=self.summed)
+        return AttentionGroupChange(
+            rows, groups, weights, self.score, memory_budget, summed=self.summed
+        )
 
     def _weights(self, texts: Float[Tensor, "*batch n d"]) -> list[HeadWeights]:
         return self.head_weights(texts.shape[-2], self.dtype)
@@ -130,7 +160,9 @@ def checked_score(score: str | Score) -> Score:
             "derived from wordsens.Score"
         )
     missing = [
-        name for name, kind in (("name", str), ("normalized", bool)) if not isinstance(getattr(score, name, 0), kind)
+        name
+        for name, kind in (("name", str), ("normalized", bool))
+        if not isinstance(getattr(score, name, 0), kind)
     ]
     if missing:
         raise InputError(
@@ -196,7 +228,9 @@ class RandomAttentionFeatures(AttentionLayer):
         self.score = checked_score(score)
         self.temperature = require_positive("temperature", temperature)
         self.heads = require_count("heads", heads)
-        self.head_dimension = None if head_dimension is None else require_count("head_dimension", head_dimension)
+        self.head_dimension = (
+            None if head_dimension is None else require_count("head_dimension", head_dimension)
+        )
         self.seed = seed
         self.dtype = require_dtype(dtype)
         self.device = torch.device(require_device(device))
@@ -236,10 +270,14 @@ class RandomAttentionFeatures(AttentionLayer):
                 "give one (d, d) matrix a head"
             )
         heads = len(weight) if weight.ndim == 3 else 1
-        phi = cls(weight.shape[-1], score, 0, dtype, temperature=temperature, heads=heads, device=device)
+        phi = cls(
+            weight.shape[-1], score, 0, dtype, temperature=temperature, heads=heads, device=device
+        )
         matrix = weight.clone() if weight.is_inference() else weight
         phi.weight = (
-            (matrix[0] if weight.ndim == 3 and heads == 1 else matrix).detach().to(dtype=dtype, device=phi.device)
+            (matrix[0] if weight.ndim == 3 and heads == 1 else matrix)
+            .detach()
+            .to(dtype=dtype, device=phi.device)
         )
         phi._weight_is_drawn = False
         return phi
@@ -250,13 +288,17 @@ class RandomAttentionFeatures(AttentionLayer):
         rank = "" if self.head_dimension is None else f", head_dimension={self.head_dimension}"
         source = f"seed={self.seed}" if self._weight_is_drawn else "weight=..."
         options = f"{temperature}{heads}{rank}, {source}"
-        return f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{options})"
+        return (
+            f"RandomAttentionFeatures(d={self.text_shape[1]}, score={self.score.name!r}{options})"
+        )
 
     @property
     def matrices(self) -> Float[Tensor, "heads d d"]:
         """W of every head."""
         return self.weight.view(self.heads, *self.weight.shape[-2:])
 
-    def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
+    def head_weights(
+        self, n: int, dtype: torch.dtype, *, isometric: bool = False
+    ) -> list[HeadWeights]:
         scale = self.temperature * math.sqrt(self.weight.shape[-1])
         return [HeadWeights(matrix.to(dtype), scale) for matrix in self.matrices]

@@ -83,7 +83,8 @@ class AttentionFeatures(AttentionLayer):
         names = ("query", m), ("key", m), ("value", values)
         vectors = ((name, getattr(bias, name), size) for name, size in names)
         self._bias = [
-            None if vector is None else self._checked(f"bias.{name}", vector, (size,)) for name, vector, size in vectors
+            None if vector is None else self._checked(f"bias.{name}", vector, (size,))
+            for name, vector, size in vectors
         ]
         self._mask = None if isinstance(mask, str) or mask is None else self._checked_mask(mask)
         self.causal = mask == CAUSAL
@@ -95,8 +96,13 @@ class AttentionFeatures(AttentionLayer):
         d, m = self._query.shape[-2:]
         return f"AttentionFeatures(d={d}, m={m}, score={self.score.name!r}, heads={self.heads})"
 
-    def head_weights(self, n: int, dtype: torch.dtype, *, isometric: bool = False) -> list[HeadWeights]:
-        return [self._head(head, n, dtype, isometric=isometric and not self.summed) for head in range(self.heads)]
+    def head_weights(
+        self, n: int, dtype: torch.dtype, *, isometric: bool = False
+    ) -> list[HeadWeights]:
+        return [
+            self._head(head, n, dtype, isometric=isometric and not self.summed)
+            for head in range(self.heads)
+        ]
 
     def _head(self, head: int, n: int, dtype: torch.dtype, *, isometric: bool) -> HeadWeights:
         query, key, plain, output, added, on_keys, value_bias = (
@@ -140,10 +146,14 @@ class AttentionFeatures(AttentionLayer):
             ),
         )
 
-    def _place_bias(self, head: int, n: int, dtype: torch.dtype, scale: float) -> Float[Tensor, "n n"] | None:
+    def _place_bias(
+        self, head: int, n: int, dtype: torch.dtype, scale: float
+    ) -> Float[Tensor, "n n"] | None:
         if self.causal:
             hidden = torch.ones(n, n, dtype=torch.bool, device=self.device).triu(1)
-            return torch.zeros(n, n, dtype=dtype, device=self.device).masked_fill(hidden, -torch.inf)
+            return torch.zeros(n, n, dtype=dtype, device=self.device).masked_fill(
+                hidden, -torch.inf
+            )
         if self._mask is None:
             return None
         return self._mask[head if len(self._mask) > 1 else 0].to(dtype) * scale
@@ -152,14 +162,21 @@ class AttentionFeatures(AttentionLayer):
         """The tensor with an axis for heads, in the map's dtype."""
         wanted = (*((self.heads,) if self._stacked else ()), *shape)
         fits = isinstance(matrix, Tensor) and matrix.ndim == len(wanted)
-        fits = fits and all(want in (None, have) for want, have in zip(wanted, matrix.shape, strict=True))
+        fits = fits and all(
+            want in (None, have) for want, have in zip(wanted, matrix.shape, strict=True)
+        )
         if not fits or not bool(torch.isfinite(matrix).all()):
             shown_shape = ", ".join("any" if size is None else str(size) for size in wanted)
             raise InputError(
                 f"`{name}` (shape {tuple(getattr(matrix, 'shape', ()))}) must be a finite tensor of shape "
                 f"({shown_shape}), to fit W_Q"
             )
-        own_copy = (matrix.clone() if matrix.is_inference() else matrix).detach().to(self.dtype).to(self.device)
+        own_copy = (
+            (matrix.clone() if matrix.is_inference() else matrix)
+            .detach()
+            .to(self.dtype)
+            .to(self.device)
+        )
         return own_copy if self._stacked else own_copy.unsqueeze(0)
 
     def _checked_mask(self, mask: Tensor) -> Float[Tensor, "heads n n"]:
@@ -171,10 +188,14 @@ class AttentionFeatures(AttentionLayer):
                 "values or of numbers that are added to the scores"
             )
         if mask.dtype == torch.bool:
-            mask = torch.zeros(mask.shape, dtype=self.dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+            mask = torch.zeros(mask.shape, dtype=self.dtype, device=mask.device).masked_fill(
+                ~mask, -torch.inf
+            )
         hidden = mask == -torch.inf
         if not bool((torch.isfinite(mask) | hidden).all()):
-            raise InputError("`mask` has entries that are neither finite nor -inf; use -inf where a word is not seen")
+            raise InputError(
+                "`mask` has entries that are neither finite nor -inf; use -inf where a word is not seen"
+            )
         if self.score.sums_to_one and bool(hidden.all(dim=-1).any()):
             raise InputError(
                 "`mask` leaves a row that sees no word, whose weights cannot sum to one; let it see itself"

@@ -23,17 +23,29 @@ from wordsens.search.objective import Deltas, Evaluated, Words
 class GroupHead(ScoredHead):
     """The part that does not depend on Delta, for one head and every group."""
 
-    def __init__(self, rows: Tensor, groups: Int[Tensor, "m g"], weights: HeadWeights, score: Score):
+    def __init__(
+        self, rows: Tensor, groups: Int[Tensor, "m g"], weights: HeadWeights, score: Score
+    ):
         self.rows, self.groups, self.weights, self.score = rows, groups, weights, score
-        self.queries, self.keys, self.symmetric = weights.queries(rows), weights.keys(rows), weights.symmetric
+        self.queries, self.keys, self.symmetric = (
+            weights.queries(rows),
+            weights.keys(rows),
+            weights.symmetric,
+        )
         self.scores, self.values = weights.scores(rows), weights.values(rows)
         self.attention = score.attention(self.scores)
         self.outputs = self.attention @ self.values
         # The part of a row's scores that does not depend on the row.
-        apart = rows.new_zeros(len(rows)) if weights.query_offset is None else rows @ weights.query_offset
+        apart = (
+            rows.new_zeros(len(rows))
+            if weights.query_offset is None
+            else rows @ weights.query_offset
+        )
         self._apart = (apart + weights.constant) / weights.scale
 
-    def change(self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]) -> Float[Tensor, "b n m"]:
+    def change(
+        self, delta: Float[Tensor, "b g d"], which: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b n m"]:
         """phi(X^G(Delta)) - phi(X) of this head."""
         members = self.groups[which]
         moved_rows, value_delta = self.rows[members] + delta, self.weights.value_change(delta)
@@ -53,8 +65,13 @@ class GroupHead(ScoredHead):
             row_scores = row_scores + self.weights.bias[members] / self.weights.scale
         among = self.weights.scores_between(moved_rows, moved_rows)
         if self.weights.bias is not None:
-            among = among + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
-        row_scores = row_scores.scatter(2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among)
+            among = (
+                among
+                + self.weights.bias[members.unsqueeze(2), members.unsqueeze(1)] / self.weights.scale
+            )
+        row_scores = row_scores.scatter(
+            2, members.unsqueeze(1).expand(-1, members.shape[1], -1), among
+        )
         row_weights = self.score.attention(row_scores)
         to_members = row_weights.gather(2, members.unsqueeze(1).expand(-1, members.shape[1], -1))
         row_change = row_weights @ self.values + to_members @ value_delta - self.outputs[members]
@@ -75,20 +92,30 @@ class AttentionGroupChange(WordChange):
         summed: bool = False,
     ):
         super().__init__(rows, memory_budget, (groups.shape[1], rows.shape[1]))
-        self._groups, self._weights, self._score, self._summed = groups.to(rows.device), weights, score, summed
+        self._groups, self._weights, self._score, self._summed = (
+            groups.to(rows.device),
+            weights,
+            score,
+            summed,
+        )
         self.heads = self._of_rows()
         self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
         self._emptied = score.kinked and score.normalized
 
     def _of_rows(self) -> list[GroupHead]:
         dtype = self.rows.dtype
-        return [GroupHead(self.rows, self._groups, head.to(dtype), self._score) for head in self._weights]
+        return [
+            GroupHead(self.rows, self._groups, head.to(dtype), self._score)
+            for head in self._weights
+        ]
 
     def bytes_per_pair(self) -> int:
         n, d = self.rows.shape
         return (12 * n * n + 6 * n * d) * self.rows.element_size()
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         points = starting_points(self.heads, self._groups[words], radius, emptied=self._emptied)
         return points.reshape(len(points), len(words), *self.shape)
 
@@ -99,7 +126,9 @@ class AttentionGroupChange(WordChange):
             changes = [head.change(moved, words) for head in self.heads]
             if self._summed:
                 changes = [torch.stack(changes).sum(dim=0)]
-            squared = torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(dim=0)
+            squared = torch.stack([change.square().sum(dim=(1, 2)) for change in changes]).sum(
+                dim=0
+            )
         return squared.detach(), torch.autograd.grad(squared.sum(), delta)[0] if gradient else None
 
 
@@ -123,7 +152,9 @@ class AnyScoreChange(AttentionGroupChange):
     ):
         require_repeatable(phi, rows)
         n, d = rows.shape
-        super().__init__(rows, torch.arange(n).unsqueeze(1), weights, score, memory_budget, summed=summed)
+        super().__init__(
+            rows, torch.arange(n).unsqueeze(1), weights, score, memory_budget, summed=summed
+        )
         self.shape, self._emptied = (d,), False
         if len(weights) * n * n * d > _MOST_SMALL:
             self.stages = plain_stages(rows)

@@ -93,7 +93,9 @@ class HeadWeights:
             parts = {name: getattr(thing, name, None) for name in factors}
             return {name: part * factors[name] for name, part in parts.items() if part is not None}
 
-        return replace(self, scale=1.0, sizes=replace(self.norms, **times(self.norms)), **times(self))
+        return replace(
+            self, scale=1.0, sizes=replace(self.norms, **times(self.norms)), **times(self)
+        )
 
     @property
     def steepest(self) -> float:
@@ -152,7 +154,10 @@ class HeadWeights:
     def to(self, dtype: torch.dtype) -> "HeadWeights":
         """In another precision."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: part.to(dtype) for name, part in parts.items() if isinstance(part, Tensor)})
+        return replace(
+            self,
+            **{name: part.to(dtype) for name, part in parts.items() if isinstance(part, Tensor)},
+        )
 
     def within(self, basis: Float[Tensor, "k d"]) -> "HeadWeights":
         """In the coordinates of an orthonormal basis of the span."""
@@ -215,19 +220,27 @@ class ScoredHead:
 
 
 def starting_points(
-    heads: Sequence[ScoredHead], groups: Int[Tensor, "w g"], radius: Float[Tensor, " w"], *, emptied: bool = False
+    heads: Sequence[ScoredHead],
+    groups: Int[Tensor, "w g"],
+    radius: Float[Tensor, " w"],
+    *,
+    emptied: bool = False,
 ) -> Float[Tensor, "count w g d"]:
     """Every head's `directions`, -x_i and the mean of the other rows less x_i, in units of the group's radius.
 
     A group's words take the same kind of point together. `emptied`: also points of `self_only_starts`, or of
     `focused_starts` where several words move, for scores under which a row can be left to one word.
     """
-    everywhere = torch.cat([head.directions for head in heads])[:, None, None].expand(-1, *groups.shape, -1)
+    everywhere = torch.cat([head.directions for head in heads])[:, None, None].expand(
+        -1, *groups.shape, -1
+    )
     points = [everywhere, replacements(heads[0].rows, groups, radius)]
     if emptied and groups.shape[1] == 1:
         points += [self_only_starts(head, groups.squeeze(1), radius).unsqueeze(2) for head in heads]
     elif emptied:
-        points += [focused_starts(head, groups, target, radius) for head in heads for target in groups.T]
+        points += [
+            focused_starts(head, groups, target, radius) for head in heads for target in groups.T
+        ]
     return torch.cat(points)
 
 
@@ -256,7 +269,10 @@ def self_only_starts(
 
 
 def focused_starts(
-    head: ScoredHead, groups: Int[Tensor, "w g"], target: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    head: ScoredHead,
+    groups: Int[Tensor, "w g"],
+    target: Int[Tensor, " w"],
+    radius: Float[Tensor, " w"],
 ) -> Float[Tensor, "count w g d"]:
     """Points, in units of radii, at which all rows of a group attend to its `target`, whose own row is longest.
 
@@ -267,9 +283,9 @@ def focused_starts(
     polyhedron = _Polyhedron.of_rows(head, words, aim, radius.repeat_interleave(groups.shape[1]))
     raised = unit(head.keys)[aim] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
     nearest, _ = polyhedron.nearest(raised, torch.zeros_like(raised @ head.keys.T), _FIRST)
-    return into_ball(torch.where((words == aim).unsqueeze(1), unit(head.rows)[words], nearest)).unflatten(
-        1, groups.shape
-    )
+    return into_ball(
+        torch.where((words == aim).unsqueeze(1), unit(head.rows)[words], nearest)
+    ).unflatten(1, groups.shape)
 
 
 class _Polyhedron:
@@ -277,12 +293,20 @@ class _Polyhedron:
 
     @classmethod
     def of_rows(
-        cls, head: ScoredHead, words: Int[Tensor, " w"], spared: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+        cls,
+        head: ScoredHead,
+        words: Int[Tensor, " w"],
+        spared: Int[Tensor, " w"],
+        radius: Float[Tensor, " w"],
     ) -> "_Polyhedron":
         """Where no score of each word's row is positive but that with its spared word, Delta in units of the radius."""
-        length = torch.linalg.vector_norm(head.keys, dim=1).clamp(min=torch.finfo(head.keys.dtype).tiny)
+        length = torch.linalg.vector_norm(head.keys, dim=1).clamp(
+            min=torch.finfo(head.keys.dtype).tiny
+        )
         scores = head.scores[words] / length / radius.to(head.rows).unsqueeze(1) + _MARGIN
-        return cls(head.keys / length.unsqueeze(1), scores.scatter(1, spared.unsqueeze(1), -torch.inf))
+        return cls(
+            head.keys / length.unsqueeze(1), scores.scatter(1, spared.unsqueeze(1), -torch.inf)
+        )
 
     def __init__(self, keys: Float[Tensor, "m d"], scores: Float[Tensor, "w m"]):
         self._keys, self._scores, self._gram = keys, scores, keys @ keys.T

@@ -19,7 +19,10 @@ from wordsens.maps.attention.scores import ClosedForm
 
 
 def attention_normal_product(
-    rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: ClosedForm, words: Int[Tensor, " w"]
+    rows: Float[Tensor, "n d"],
+    weights: Sequence[HeadWeights],
+    score: ClosedForm,
+    words: Int[Tensor, " w"],
 ) -> Callable[[Float[Tensor, "w d"]], Float[Tensor, "w d"]]:
     """y -> J_i^T J_i y for the words i, row k of y for word k, J_i = d phi / d x_i. O(n d) a word, O(n²) memory."""
     heads = [_HeadJacobian(rows, head, score, words) for head in weights]
@@ -27,15 +30,28 @@ def attention_normal_product(
 
 
 class _HeadJacobian:
-    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights, score: ClosedForm, words: Int[Tensor, " w"]):
+    def __init__(
+        self,
+        rows: Float[Tensor, "n d"],
+        weights: HeadWeights,
+        score: ClosedForm,
+        words: Int[Tensor, " w"],
+    ):
         self._weights, self._score, self._words = weights, score, words
         self._queries, self._keys = weights.queries(rows), weights.keys(rows)
         self._values, scores = weights.values(rows), weights.scores(rows)
         attention = score.attention(scores)
         self._row_scores, self._row_attention = scores[words], attention[words]
-        self._outputs = attention @ self._values if score.normalized else torch.zeros_like(self._values)
-        weight, slope = attention[:, words].T.clone(), score.gain_slopes(scores, attention)[:, words].T.clone()
-        lengths = torch.cdist(self._values[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
+        self._outputs = (
+            attention @ self._values if score.normalized else torch.zeros_like(self._values)
+        )
+        weight, slope = (
+            attention[:, words].T.clone(),
+            score.gain_slopes(scores, attention)[:, words].T.clone(),
+        )
+        lengths = torch.cdist(
+            self._values[words], self._outputs, compute_mode="donot_use_mm_for_euclid_dist"
+        ).square()
         pair = torch.arange(len(words), device=words.device)
         self._to_itself = weight[pair, words].unsqueeze(1)
         weight[pair, words] = 0
@@ -50,9 +66,13 @@ class _HeadJacobian:
         to_queries = self._mixed * along + self._pushed * moved
         back = self._mixed * moved
         on_projected = (
-            self._weight_squares * value_delta + back.sum(dim=1, keepdim=True) * values - back @ self._outputs
+            self._weight_squares * value_delta
+            + back.sum(dim=1, keepdim=True) * values
+            - back @ self._outputs
         )
-        through_queries = to_queries @ self._queries + self._row_product(vectors, value_delta, moved, on_projected)
+        through_queries = to_queries @ self._queries + self._row_product(
+            vectors, value_delta, moved, on_projected
+        )
         value = self._weights.value
         return through_queries + (on_projected if value is None else on_projected @ value.mT)
 
@@ -67,7 +87,9 @@ class _HeadJacobian:
         pair, words = torch.arange(len(vectors), device=vectors.device), self._words
         score_change = vectors @ self._keys.T
         score_change[pair, words] += moved[pair, words]
-        weight_change = self._score.push_forward(self._row_scores, self._row_attention, score_change)
+        weight_change = self._score.push_forward(
+            self._row_scores, self._row_attention, score_change
+        )
         change = weight_change @ self._values + self._to_itself * value_delta
         back = self._score.pull_back(self._row_scores, self._row_attention, change @ self._values.T)
         on_projected += self._to_itself * change

@@ -26,7 +26,9 @@ def entering_attention(phi: TransformerFeatures, X: TextMatrix, layer: int) -> T
 
 
 @torch.no_grad()
-def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = None) -> AttentionFeatures:
+def trained_attention(
+    phi: TransformerFeatures, layer: int, head: int | None = None
+) -> AttentionFeatures:
     """A head's part of the attention output of its layer, from the rows that enter the attention; in float64.
 
     With head None the sum of all heads, without the projection's bias. The model's weights, biases and causal mask, as
@@ -67,16 +69,24 @@ def trained_attention(phi: TransformerFeatures, layer: int, head: int | None = N
         value,
         output[0] if len(columns) == 1 else output,
         mask=CAUSAL if stack.causal else None,
-        bias=AttentionBias(**{name: None if bias is None else stacked(bias) for name, bias in named}),
+        bias=AttentionBias(
+            **{name: None if bias is None else stacked(bias) for name, bias in named}
+        ),
     )
-    ids = torch.arange(_PROBED, device=stack.device).unsqueeze(0).clamp(max=stack.model.config.vocab_size - 1)
+    ids = (
+        torch.arange(_PROBED, device=stack.device)
+        .unsqueeze(0)
+        .clamp(max=stack.model.config.vocab_size - 1)
+    )
     rows = stack.entering(ids)
     expected = torch.stack(stack.heads_outputs(rows, layer, chosen)).sum(dim=0).double()
     apart = (attention(_entering(stack, rows, layer)) - expected).abs().max()
     tolerance = max(_TOLERANCE, 8 * torch.finfo(stack.dtype).eps)
     if not bool(apart <= tolerance * (1 + expected.abs().max())):
         raise _other_scores(stack)
-    attention.name = f"{stack.name} layer {layer} attention" + ("" if head is None else f" head {head}")
+    attention.name = f"{stack.name} layer {layer} attention" + (
+        "" if head is None else f" head {head}"
+    )
     return attention
 
 
@@ -97,4 +107,6 @@ def _three(parts: list[nn.Module]) -> list[tuple[Tensor, Tensor | None]]:
     if len(layers) != 1:
         return layers[:3]
     weight, bias = layers[0]
-    return list(zip(weight.chunk(3, dim=1), (None,) * 3 if bias is None else bias.chunk(3), strict=True))
+    return list(
+        zip(weight.chunk(3, dim=1), (None,) * 3 if bias is None else bias.chunk(3), strict=True)
+    )

@@ -36,7 +36,9 @@ OUTPUTS = ("states", "logits", "probabilities")
 _HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
-_EMBEDDINGS_NOTE = "the rows that move are those of the token embeddings: no list of layers was recognised"
+_EMBEDDINGS_NOTE = (
+    "the rows that move are those of the token embeddings: no list of layers was recognised"
+)
 
 
 class TransformerFeatures(FeatureMap):
@@ -85,7 +87,9 @@ class TransformerFeatures(FeatureMap):
         self._model_name, self._load_sentence = loaded.name, loaded.sentence
         self._cache: dict[str, SentenceModules] = {}
         base = getattr(loaded.model, "base_model", loaded.model)
-        self._plain_reader = None if loaded.tokenizer is None else Reader(loaded.tokenizer, base, loaded.name)
+        self._plain_reader = (
+            None if loaded.tokenizer is None else Reader(loaded.tokenizer, base, loaded.name)
+        )
         frame = ((), ()) if self._plain_reader is None else self._plain_reader.frame
         self.stack = Stack(loaded.model, loaded.name, frame)
         self.device, self.text_shape = self.stack.device, (None, self.stack.dimension)
@@ -145,7 +149,12 @@ class TransformerFeatures(FeatureMap):
         return cls(loaded, layer=layer, head=head, pool=pool, output=output)
 
     def at(
-        self, *, layer: int = -1, head: int | None = None, pool: str | None = None, output: str = "states"
+        self,
+        *,
+        layer: int = -1,
+        head: int | None = None,
+        pool: str | None = None,
+        output: str = "states",
     ) -> "TransformerFeatures":
         """Another map of the same model, which is not loaded again."""
         other = copy.copy(self)
@@ -163,13 +172,17 @@ class TransformerFeatures(FeatureMap):
             random = type(model)(model.config).to(dtype=self.stack.dtype, device=self.device)
         tokenizer = None if self._plain_reader is None else self._plain_reader.tokenizer
         loaded = LoadedModel(random, tokenizer, f"{self._model_name} with random weights")
-        return TransformerFeatures(loaded, layer=self.layer, head=self.head, pool=self.pool, output=self.output)
+        return TransformerFeatures(
+            loaded, layer=self.layer, head=self.head, pool=self.pool, output=self.output
+        )
 
     def prompted(self, name: str) -> "TransformerFeatures":
         """The same map with the prompt of that name before every text; InputError where there is none."""
         if self.pool != OWN or name not in self._sentence.prompts:
             known = ", ".join(map(repr, self._sentence.prompts)) if self.pool == OWN else ""
-            raise InputError(f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has {known or 'none'}")
+            raise InputError(
+                f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has {known or 'none'}"
+            )
         other = copy.copy(self)
         other._cache = {"modules": self._sentence.prompted(name)}
         other._follow_sentence_transformers()
@@ -199,7 +212,9 @@ class TransformerFeatures(FeatureMap):
                     "output='states', or a classifier or language model"
                 )
             if head is not None or layer != stack.layers:
-                raise InputError(f"`output` (={output!r}) is made from the last layer; leave layer and head out")
+                raise InputError(
+                    f"`output` (={output!r}) is made from the last layer; leave layer and head out"
+                )
             if pool not in (None, "last"):
                 raise InputError(
                     f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
@@ -210,8 +225,14 @@ class TransformerFeatures(FeatureMap):
         if pool == OWN:
             self._follow_sentence_transformers()
         # The rows of a model that is used for one vector a text.
-        unpooled = self._load_sentence is not None and pool is None and head is None and output == "states"
-        notes = {_CAUSAL_NOTE: stack.causal, _POOLING_NOTE: unpooled, _EMBEDDINGS_NOTE: stack.blocks is None}
+        unpooled = (
+            self._load_sentence is not None and pool is None and head is None and output == "states"
+        )
+        notes = {
+            _CAUSAL_NOTE: stack.causal,
+            _POOLING_NOTE: unpooled,
+            _EMBEDDINGS_NOTE: stack.blocks is None,
+        }
         self.notes = tuple(note for note, holds in notes.items() if holds)
         parts = [name, f"layer {layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
@@ -238,7 +259,11 @@ class TransformerFeatures(FeatureMap):
             try:
                 with torch.no_grad():
                     modules.vectors(
-                        self.stack, self.stack.entering(self.stack.probe_ids), self.stack.layers, 0, self.dtype
+                        self.stack,
+                        self.stack.entering(self.stack.probe_ids),
+                        self.stack.layers,
+                        0,
+                        self.dtype,
                     )
             except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
                 raise InputError(
@@ -263,7 +288,11 @@ class TransformerFeatures(FeatureMap):
     @property
     def modules(self) -> tuple[nn.Module, ...]:
         """What makes the features: the model, or the modules of sentence-transformers around it."""
-        return (self._sentence.transformer, *self._sentence.rest) if self.pool == OWN else (self.stack.model,)
+        return (
+            (self._sentence.transformer, *self._sentence.rest)
+            if self.pool == OWN
+            else (self.stack.model,)
+        )
 
     @property
     def dimensions(self) -> int | None:
@@ -306,7 +335,10 @@ class TransformerFeatures(FeatureMap):
         for number, document in enumerate(as_documents(texts)):
             where = f"text {number}" + (f" ({document.source})" if document.source else "")
             read = self.reading().tokens(document.text, where, max_words)
-            rows, source = self.rows_of(torch.tensor([read.ids]))[0], document.source or f"text {number}"
+            rows, source = (
+                self.rows_of(torch.tensor([read.ids]))[0],
+                document.source or f"text {number}",
+            )
             embedded.append(TextMatrix(rows, read.tokens, document.label, source, read.whole_words))
         return embedded
 
@@ -324,7 +356,9 @@ class TransformerFeatures(FeatureMap):
         """
         side = SIDES.index(require_choice("moves", moves, SIDES))
         ids, types, words = self.reading().pair(first, second, side)
-        rows = self.stack.entering(torch.tensor([ids]), None if types is None else torch.tensor([types]))[0]
+        rows = self.stack.entering(
+            torch.tensor([ids]), None if types is None else torch.tensor([types])
+        )[0]
         return TextMatrix(rows.to(self.dtype), self.reading().spelled(ids), None, "pair", words)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
@@ -333,20 +367,28 @@ class TransformerFeatures(FeatureMap):
         Raises:
             InputError: as of `embed`; a map without a pool.
         """
-        return by_length(self._numbers(texts), batch_size, lambda ids: self.features(self.rows_of(ids))[None])[0]
+        return by_length(
+            self._numbers(texts), batch_size, lambda ids: self.features(self.rows_of(ids))[None]
+        )[0]
 
-    def encode_layers(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "layers m d"]:
+    def encode_layers(
+        self, texts: Sequence[str], *, batch_size: int = 32
+    ) -> Float[Tensor, "layers m d"]:
         """The states of layers 0 to L, each pooled as phi pools its own, in float64 on the CPU.
 
         Where the model has weights behind its pooling (pool="own"), which are made for the last layer alone, all that
         stands behind the pooling is left out.
         """
         if self.pool is None:
-            raise InputError("`encode_layers` pools hidden states, and this map reads logits; leave output out")
+            raise InputError(
+                "`encode_layers` pools hidden states, and this map reads logits; leave output out"
+            )
         return by_length(
             self._numbers(texts),
             batch_size,
-            lambda ids: torch.stack([self._pooled(states.to(self.dtype)) for states in self.stack.all_states(ids)]),
+            lambda ids: torch.stack(
+                [self._pooled(states.to(self.dtype)) for states in self.stack.all_states(ids)]
+            ),
         )
 
     def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
@@ -370,12 +412,16 @@ class TransformerFeatures(FeatureMap):
         reader = self.reading()
         tokens = whole_word_tokens(reader.tokenizer, rows=embedding_rows(self.stack.base))
         first = 0 if special_tokens else reader.leading_tokens
-        return transformer_vocabulary(tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale)
+        return transformer_vocabulary(
+            tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale
+        )
 
     def reading(self) -> Reader:
         """The reader of texts; InputError for a map without a tokenizer."""
         if self.reader is None:
-            raise InputError("this map has no tokenizer; pass one to TransformerFeatures, or give rows")
+            raise InputError(
+                "this map has no tokenizer; pass one to TransformerFeatures, or give rows"
+            )
         return self.reader
 
     def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
@@ -393,7 +439,9 @@ class TransformerFeatures(FeatureMap):
         return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        features = self._features(texts.reshape(-1, *texts.shape[-2:]).to(self.stack.dtype)).to(self.dtype)
+        features = self._features(texts.reshape(-1, *texts.shape[-2:]).to(self.stack.dtype)).to(
+            self.dtype
+        )
         return features.reshape(*texts.shape[:-2], *features.shape[1:])
 
     def _features(self, rows: Float[Tensor, "b n d"]) -> Tensor:
@@ -401,13 +449,20 @@ class TransformerFeatures(FeatureMap):
             logits = self.stack.logits(rows, last_only=self.pool is not None).to(self.dtype)
             if self.output == "logits":
                 return logits
-            several = getattr(self.stack.model.config, "problem_type", None) == "multi_label_classification"
+            several = (
+                getattr(self.stack.model.config, "problem_type", None)
+                == "multi_label_classification"
+            )
             sigmoid = several or logits.shape[-1] == 1
             return torch.sigmoid(logits) if sigmoid else torch.softmax(logits, dim=-1)
         if self.head is not None:
-            return self._pooled(self.stack.heads_outputs(rows, self.layer, [self.head])[0].to(self.dtype))
+            return self._pooled(
+                self.stack.heads_outputs(rows, self.layer, [self.head])[0].to(self.dtype)
+            )
         if self.pool == OWN:
-            return self._sentence.vectors(self.stack, rows, self.layer, self.reading().leading_tokens, self.dtype)
+            return self._sentence.vectors(
+                self.stack, rows, self.layer, self.reading().leading_tokens, self.dtype
+            )
         return self._pooled(self.stack.states(rows, self.layer).to(self.dtype))
 
     def _pooled(self, states: Float[Tensor, "b n d"]) -> Tensor:
@@ -421,16 +476,24 @@ class TransformerFeatures(FeatureMap):
         """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        numbers = max(1, self.layer) * (n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n)
+        numbers = max(1, self.layer) * (
+            n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n
+        )
         if self.output != "states":
             numbers += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
         return numbers * self.stack.dtype.itemsize
 
-    def word_change(self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET) -> WordChange:
+    def word_change(
+        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+    ) -> WordChange:
         return TransformerChange(self, rows, None, memory_budget=memory_budget)
 
     def group_change(
-        self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
+        self,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"],
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> WordChange:
         return TransformerChange(self, rows, groups, memory_budget=memory_budget)
 
@@ -470,5 +533,7 @@ def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeat
 def _loaded(model: str, dtype: torch.dtype, device: str, content: str) -> TransformerFeatures:
     phi = TransformerFeatures.from_pretrained(model, dtype=dtype, device=device)
     if content_of(model) != content:
-        raise InputError(f"the files of the model {model!r} changed while they were read; start again")
+        raise InputError(
+            f"the files of the model {model!r} changed while they were read; start again"
+        )
     return phi

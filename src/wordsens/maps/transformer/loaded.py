@@ -15,7 +15,13 @@ from wordsens.maps.transformer.stack import Stack
 from wordsens.text.encoder import Tokenization
 from wordsens.text.loaded_models import TASKS, is_sentence_transformer, model_parts
 from wordsens.text.matrix import Word
-from wordsens.text.pretrained import ATTENTIONS, USUAL_ACCESS, Access, load_model, require_fast_tokenizer
+from wordsens.text.pretrained import (
+    ATTENTIONS,
+    USUAL_ACCESS,
+    Access,
+    load_model,
+    require_fast_tokenizer,
+)
 from wordsens.text.transformer_encoder import (
     context_of,
     cuts_on_the_left,
@@ -61,7 +67,9 @@ class Reader:
         require_fast_tokenizer(tokenizer, name)
         self.tokenizer, self.prompt, self.cuts = tokenizer, prompt, cuts
         self._table, self._name = embedding_rows(model), name
-        limits = [limit for limit in (context_of(tokenizer, model), most_tokens) if limit is not None]
+        limits = [
+            limit for limit in (context_of(tokenizer, model), most_tokens) if limit is not None
+        ]
         self.context = min(limits, default=None)
         ids = tokenizer("", add_special_tokens=True)["input_ids"]
         mask = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
@@ -70,13 +78,17 @@ class Reader:
         prompted = len(tokenizer(prompt, add_special_tokens=False, verbose=False)["input_ids"])
         self.leading_tokens, self.own_tokens = leading + prompted, len(ids) + prompted
 
-    def tokens(self, text: str, where: str = "the text", max_words: int | None = None) -> Tokenization:
+    def tokens(
+        self, text: str, where: str = "the text", max_words: int | None = None
+    ) -> Tokenization:
         """The text's tokens, special ones included.
 
         Raises:
             InputError: no token, more than the context holds, or hardly one that the vocabulary knows.
         """
-        whole = tokenized(text, self.tokenizer, self._table, where=where, name=self._name, prompt=self.prompt)
+        whole = tokenized(
+            text, self.tokenizer, self._table, where=where, name=self._name, prompt=self.prompt
+        )
         begin = self.tokenizer.bos_token_id
         if not self.cuts and begin is not None and whole.ids[:2] == (begin, begin):
             # A chat template writes the begin token, too. Vectors of a text that is cut are those of the model's own
@@ -92,8 +104,13 @@ class Reader:
                     f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its {self.context} tokens"
                 )
             if cuts_on_the_left(self.tokenizer) and (max_words is None or max_words >= room):
-                whole = whole.without_front(max(0, len(whole.ids) - self.context), len(self.frame[0]))
-                around, room = whole.leading + whole.trailing, self.context - whole.leading - whole.trailing
+                whole = whole.without_front(
+                    max(0, len(whole.ids) - self.context), len(self.frame[0])
+                )
+                around, room = (
+                    whole.leading + whole.trailing,
+                    self.context - whole.leading - whole.trailing,
+                )
             max_words = room if max_words is None else min(max_words, room)
         if max_words is not None:
             whole = whole.first_words(max_words)
@@ -104,7 +121,9 @@ class Reader:
             )
         return whole
 
-    def pair(self, first: str, second: str, side: int) -> tuple[list[int], list[int] | None, tuple[Word, ...]]:
+    def pair(
+        self, first: str, second: str, side: int
+    ) -> tuple[list[int], list[int] | None, tuple[Word, ...]]:
         """The tokens of two texts that are read together, their types, and the words of the one that moves."""
         encoded = self.tokenizer(
             first,
@@ -116,10 +135,14 @@ class Reader:
         )
         moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
         if not moving:
-            raise InputError(f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can move")
+            raise InputError(
+                f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can move"
+            )
         start, stop = moving[0], moving[-1] + 1
         text = (first, second)[side]
-        words = whole_words(text, wide_offsets(encoded["offset_mapping"][start:stop], len(text)), start)
+        words = whole_words(
+            text, wide_offsets(encoded["offset_mapping"][start:stop], len(text)), start
+        )
         return encoded["input_ids"], encoded.get("token_type_ids"), words
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
@@ -128,7 +151,11 @@ class Reader:
 
     def count(self, text: str) -> int:
         """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
-        return len(self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)["input_ids"])
+        return len(
+            self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)[
+                "input_ids"
+            ]
+        )
 
     def read_span(self, text: str) -> Span:
         """Where the part of the text that fits into the context starts and stops."""
@@ -175,32 +202,54 @@ class SentenceModules:
         prompt = model.prompts.get(model.default_prompt_name) or ""
         length, dimensions = model.max_seq_length, model.truncate_dim
         prompts, similarity = dict(model.prompts), model.similarity_fn_name
-        return cls(modules[0], modules[1:], model.tokenizer, prompt, length, dimensions, prompts, similarity)
+        return cls(
+            modules[0],
+            modules[1:],
+            model.tokenizer,
+            prompt,
+            length,
+            dimensions,
+            prompts,
+            similarity,
+        )
 
     def prompted(self, name: str) -> "SentenceModules":
         """The same with the prompt of that name, and the length of its task: what `encode_query` or `encode_document`
         gives. InputError for a query that is filled up with further tokens."""
         task = TASKS.get(name)
         if task == "query" and getattr(self.transformer, "query_expansion", None) is not None:
-            raise InputError("its queries are filled up with further tokens (query_expansion), which have no words")
+            raise InputError(
+                "its queries are filled up with further tokens (query_expansion), which have no words"
+            )
         length = None if task is None else getattr(self.transformer, f"{task}_length", None)
         return replace(self, prompt=self.prompts[name], most_tokens=length or self.most_tokens)
 
     def vectors(
-        self, stack: Stack, rows: Float[Tensor, "b n d"], layer: int, prompted: int, dtype: torch.dtype
+        self,
+        stack: Stack,
+        rows: Float[Tensor, "b n d"],
+        layer: int,
+        prompted: int,
+        dtype: torch.dtype,
     ) -> Float[Tensor, "b p"]:
         """The vectors when the rows enter the first layer; of a layer below the last as `pooled` makes them."""
         if layer != stack.layers:
             return self.pooled(stack.states(rows, layer).to(dtype), prompted)
         features = stack.run(rows, lambda ids: self.transformer(self._features(ids, prompted)))
-        return self._behind({**features, "token_embeddings": features["token_embeddings"].to(dtype)}, self.rest)
+        return self._behind(
+            {**features, "token_embeddings": features["token_embeddings"].to(dtype)}, self.rest
+        )
 
     def pooled(self, states: Float[Tensor, "b n d"], prompted: int) -> Float[Tensor, "b p"]:
         """The vectors of hidden states of any layer: weights behind the pooling are made for the last layer's alone,
         so that a model that has such weights is left with its pooling."""
         weights = any(next(module.parameters(), None) is not None for module in self.rest[1:])
-        features = self._features(torch.zeros(states.shape[:2], dtype=torch.long, device=states.device), prompted)
-        return self._behind({**features, "token_embeddings": states}, self.rest[:1] if weights else self.rest)
+        features = self._features(
+            torch.zeros(states.shape[:2], dtype=torch.long, device=states.device), prompted
+        )
+        return self._behind(
+            {**features, "token_embeddings": states}, self.rest[:1] if weights else self.rest
+        )
 
     def _features(self, ids: Tensor, prompted: int) -> dict[str, Any]:
         prompt = {"prompt_length": prompted} if self.prompt else {}
@@ -242,25 +291,41 @@ def load_parts(
     """The parts of a model by its name, or those of a loaded one. See `TransformerFeatures.from_pretrained`."""
     require_choice("attention", attention, ATTENTIONS)
     if dtype not in _DTYPES:
-        raise InputError(f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64")
+        raise InputError(
+            f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64"
+        )
     if not isinstance(source, str | Path):
         parts = model_parts(source)
-        sentence = partial(SentenceModules.of, source, parts.modules) if is_sentence_transformer(source) else None
+        sentence = (
+            partial(SentenceModules.of, source, parts.modules)
+            if is_sentence_transformer(source)
+            else None
+        )
         return LoadedModel(parts.model, parts.tokenizer, parts.name, sentence)
     name = str(source)
-    tokenizer, model, library = load_model(name, task=task, dtype=dtype, attention=attention, access=access)
+    tokenizer, model, library = load_model(
+        name, task=task, dtype=dtype, attention=attention, access=access
+    )
     model = model.to(require_device(device))
-    return LoadedModel(model, tokenizer, name, None if library is None else partial(_by_name, name, library, model))
+    return LoadedModel(
+        model, tokenizer, name, None if library is None else partial(_by_name, name, library, model)
+    )
 
 
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
     """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
     sentence = library(str(next(model.parameters()).device))
     if not is_sentence_transformer(sentence):
-        raise InputError(f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use as_model")
-    attribute = next((part for part, child in sentence[0].named_children() if hasattr(child, "config")), None)
+        raise InputError(
+            f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use as_model"
+        )
+    attribute = next(
+        (part for part, child in sentence[0].named_children() if hasattr(child, "config")), None
+    )
     if attribute is None:
-        raise InputError(f"{name} does not run a transformer with a tokenizer, so that it has no rows to move")
+        raise InputError(
+            f"{name} does not run a transformer with a tokenizer, so that it has no rows to move"
+        )
     setattr(sentence[0], attribute, model)
     sentence.eval().requires_grad_(False)
     return SentenceModules.of(sentence, list(sentence))

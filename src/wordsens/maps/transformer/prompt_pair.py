@@ -35,7 +35,12 @@ class PromptPair(Result):
     def columns(self) -> dict[str, Any]:
         """A row an answer."""
         first, second = self.probabilities.tolist()
-        return {"answer": self.answers, "first": first, "second": second, "change": self.change.tolist()}
+        return {
+            "answer": self.answers,
+            "first": first,
+            "second": second,
+            "change": self.change.tolist(),
+        }
 
     @property
     def among(self) -> Float[Tensor, "2 a"]:
@@ -64,7 +69,9 @@ def prompt_pair(
         InputError: a model that is not causal or has no language head; answers that begin with the same token, or with
             a blank alone.
     """
-    require_kind("phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained")
+    require_kind(
+        "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"
+    )
     if not phi.causal or phi.output != "probabilities" or phi.pool is None or phi.reader is None:
         raise InputError(
             f"prompts need a causal language model as TransformerFeatures(..., output='probabilities', pool='last'); "
@@ -73,7 +80,9 @@ def prompt_pair(
     tokenizer = phi.reader.tokenizer
     starts = [_first_tokens(tokenizer, answer) for answer in answers]
     if len(answers) < 1 or any(left & right for left, right in combinations(starts, 2)):
-        raise InputError(f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there")
+        raise InputError(
+            f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there"
+        )
     rows = []
     for prompt in (first, second):
         read = phi.reader.tokens(prompt)
@@ -85,7 +94,9 @@ def prompt_pair(
 
 
 def _first_tokens(tokenizer: Any, answer: str) -> set[int]:
-    spelled = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (answer, f" {answer}")]
+    spelled = [
+        tokenizer(text, add_special_tokens=False)["input_ids"] for text in (answer, f" {answer}")
+    ]
     if not all(spelled):
         raise InputError(f"`answers` has {answer!r}, which gives no token; write a word")
     first = {ids[0] for ids in spelled if tokenizer.decode(ids[:1]).strip()}

@@ -46,7 +46,9 @@ class Stack:
         InputError: a model whose numbers depend on the tokens in other ways, or that has no gradient.
     """
 
-    def __init__(self, model: Any, name: str, frame: tuple[Sequence[int], Sequence[int]] = ((), ())):
+    def __init__(
+        self, model: Any, name: str, frame: tuple[Sequence[int], Sequence[int]] = ((), ())
+    ):
         self.model = model.eval().requires_grad_(False)
         self.name, self._frame = name, frame
         self.base: Any = encoder_part(getattr(model, "base_model", model))
@@ -60,7 +62,9 @@ class Stack:
             model.config.pad_token_id = -1
         self.heads = int(getattr(model.config, "num_attention_heads", 0))
         if any(".quantized." in type(part).__module__ for part in model.modules()):
-            raise InputError(f"the model {name!r} is quantised: its layers have no gradient, so it has no map")
+            raise InputError(
+                f"the model {name!r} is quantised: its layers have no gradient, so it has no map"
+            )
         try:
             with torch.inference_mode(False), torch.enable_grad():
                 self._probe()
@@ -74,7 +78,13 @@ class Stack:
 
     def __reduce__(self) -> tuple[Callable[..., "Stack"], tuple[Any, ...]]:
         """Pickled as the model's class, settings and weights: transformers hangs local functions on its modules."""
-        return _rebuilt, (type(self.model), self.model.config, self.model.state_dict(), self.name, self._frame)
+        return _rebuilt, (
+            type(self.model),
+            self.model.config,
+            self.model.state_dict(),
+            self.name,
+            self._frame,
+        )
 
     def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
         """What the model, its base or a function of `input_ids` around it gives when the rows enter the first layer."""
@@ -113,9 +123,13 @@ class Stack:
         parts = [self.head_slice(layer, head) for head in heads]
         return [inputs[..., columns] @ weight for columns, weight in parts]
 
-    def reaching(self, rows: Float[Tensor, "b n d"], parts: Sequence[nn.Module], layer: int) -> Tensor:
+    def reaching(
+        self, rows: Float[Tensor, "b n d"], parts: Sequence[nn.Module], layer: int
+    ) -> Tensor:
         """What enters such a part of `layer` when the rows enter the first layer; `parts` has one of every block."""
-        return tensor_at(parts, partial(self.run, rows, self.base), number=layer)[:, : rows.shape[1]]
+        return tensor_at(parts, partial(self.run, rows, self.base), number=layer)[
+            :, : rows.shape[1]
+        ]
 
     def head_slice(self, layer: int, head: int) -> tuple[slice, Float[Tensor, "size d"]]:
         """The columns of the output projection's input that belong to a head, and its part of the weight."""
@@ -145,7 +159,8 @@ class Stack:
             if isinstance(part, nn.Linear) or type(part).__name__ == "Conv1D"
         }
         handles = [
-            part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0]))) for part in linear
+            part.register_forward_pre_hook(lambda part, inputs: calls.append((part, inputs[0])))
+            for part in linear
         ]
         try:
             self.all_states(self.probe_ids)
@@ -154,14 +169,24 @@ class Stack:
                 handle.remove()
         projections = []
         for number in range(len(blocks)):
-            reading = [(part, rows) for part, rows in calls if linear[part] == number and rows.ndim == 3]
+            reading = [
+                (part, rows) for part, rows in calls if linear[part] == number and rows.ndim == 3
+            ]
             # DeBERTa also projects its table of relative positions, which has another number of rows.
-            reading = [(part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]]
+            reading = [
+                (part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]
+            ]
             queries = [part for part, rows in reading if rows is reading[0][1]]
-            others = [part for part, rows in reading if rows is not reading[0][1] and part not in queries]
+            others = [
+                part for part, rows in reading if rows is not reading[0][1] and part not in queries
+            ]
             projections.append(list(dict.fromkeys([*queries, *others[:1]])))
-        size = int(getattr(self.model.config, "head_dim", None) or self.dimension // max(self.heads, 1))
-        shapes = {tuple(weight_input_first(parts[-1]).shape) for parts in projections if len(parts) > 1}
+        size = int(
+            getattr(self.model.config, "head_dim", None) or self.dimension // max(self.heads, 1)
+        )
+        shapes = {
+            tuple(weight_input_first(parts[-1]).shape) for parts in projections if len(parts) > 1
+        }
         if not projections or shapes != {(self.heads * size, self.dimension)}:
             raise InputError(
                 f"the attention heads of {self.name!r} are not recognised: the output projection of its layers was not "
@@ -169,7 +194,9 @@ class Stack:
             )
         return projections
 
-    def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Float[Tensor, "b ..."]:
+    def logits(
+        self, rows: Float[Tensor, "b n d"], *, last_only: bool = False
+    ) -> Float[Tensor, "b ..."]:
         """The task head's logits: of every row for a language model, of the text for a classifier.
 
         With `last_only`, those of the last row alone, (b, vocabulary).
@@ -189,7 +216,9 @@ class Stack:
         return weights[layer - 1]
 
     @torch.no_grad()
-    def entering(self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+    def entering(
+        self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
         """The rows that enter the first layer when the model reads these tokens, of these types if it knows types."""
         named = {} if types is None else {"token_type_ids": types.to(self.device)}
         run = partial(call, self.base, ids.to(self.device), **named)
@@ -200,9 +229,13 @@ class Stack:
     def _probe(self) -> None:
         """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
         known = embedding_rows(self.base)
-        few = [number for number in self._placeholders if known is None or number < known][:_PROBED_TOKENS]
+        few = [number for number in self._placeholders if known is None or number < known][
+            :_PROBED_TOKENS
+        ]
         self.probe_ids = torch.tensor([few], device=self.device)
-        self._embeddings: Any = self.base.get_input_embeddings() if hasattr(self.base, "get_input_embeddings") else None
+        self._embeddings: Any = (
+            self.base.get_input_embeddings() if hasattr(self.base, "get_input_embeddings") else None
+        )
         self.blocks, expected = layers_and_states(self.base, self.probe_ids)
         self.layers = len(expected) - 1
         if self.blocks is None and self._embeddings is None:

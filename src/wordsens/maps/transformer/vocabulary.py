@@ -29,7 +29,10 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
     from tokenizers.decoders import ByteLevel  # of an extra
 
     numbers, reserved = tokenizer.get_vocab(), set(tokenizer.all_special_ids)
-    mark = max((_BYTES_BEGIN, _PIECE_BEGINS), key=lambda each: sum(token.startswith(each) for token in numbers))
+    mark = max(
+        (_BYTES_BEGIN, _PIECE_BEGINS),
+        key=lambda each: sum(token.startswith(each) for token in numbers),
+    )
     marked = any(token.startswith(mark) for token in numbers)
     allowed: dict[int, str] = {}
     for token, number in numbers.items():
@@ -41,7 +44,9 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
             # Each letter of such a token stands for a byte; a piece of a character is no word.
             bare = ByteLevel().decode([bare])
         # Letters and, from the second character on, the vowel signs that many scripts put on them.
-        if bare[:1].isalpha() and all(sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in bare):
+        if bare[:1].isalpha() and all(
+            sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in bare
+        ):
             allowed[number] = bare
     if not allowed:
         raise InputError("no token of the vocabulary is a whole word of letters")
@@ -49,7 +54,12 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
 
 
 def transformer_vocabulary(
-    tokens: dict[int, str], rows_of: Callable[[Tensor], Tensor], *, name: str, first: int = 0, rescale: bool = False
+    tokens: dict[int, str],
+    rows_of: Callable[[Tensor], Tensor],
+    *,
+    name: str,
+    first: int = 0,
+    rescale: bool = False,
 ) -> Vocabulary:
     """The tokens with the rows that enter the first layer when they stand at a place.
 

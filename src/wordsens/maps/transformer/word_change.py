@@ -14,7 +14,15 @@ from wordsens.search.plan import Stages
 _DIRECTIONS = 2
 """The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
 
-_STAGES = Stages(starts=6, steps=145, first_step=0.2, halvings=(8, 20, 40), finalists=1, finish=15, tolerance=1e-4)
+_STAGES = Stages(
+    starts=6,
+    steps=145,
+    first_step=0.2,
+    halvings=(8, 20, 40),
+    finalists=1,
+    finish=15,
+    tolerance=1e-4,
+)
 """Every evaluation is a pass of the model: about 250 a word. Long ascents of few starts, by short steps, gain more than
 crossing, longer steps or starts in the directions that are best for other words."""
 
@@ -32,7 +40,12 @@ class TransformerChange(PlainGroupChange):
     """
 
     def __init__(
-        self, phi: BatchedMap, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"] | None, *, memory_budget: int
+        self,
+        phi: BatchedMap,
+        rows: Float[Tensor, "n d"],
+        groups: Int[Tensor, "m g"] | None,
+        *,
+        memory_budget: int,
     ):
         self._model = phi
         members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
@@ -48,7 +61,9 @@ class TransformerChange(PlainGroupChange):
     def bytes_per_pair(self) -> int:
         return self._model.bytes_per_text(len(self.rows))
 
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, "count w *shape"]:
+    def starts(
+        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+    ) -> Float[Tensor, "count w *shape"]:
         """`replacements`, and J_i^T u for random u, all words from one backward pass: long singular directions weigh
         most in it."""
         stream = torch.Generator().manual_seed(0)
@@ -57,10 +72,14 @@ class TransformerChange(PlainGroupChange):
             rows = self.rows.detach().requires_grad_()
             features = self._phi(rows).flatten()
             for _ in range(_DIRECTIONS):
-                along = torch.randn(len(features), generator=stream, dtype=torch.float64).to(features)
+                along = torch.randn(len(features), generator=stream, dtype=torch.float64).to(
+                    features
+                )
                 (slope,) = torch.autograd.grad(features, rows, along, retain_graph=True)
                 # A row that cannot move these features has no direction; any will do.
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)
                 directions.append(slope[self._groups[words]].reshape(len(words), *self.shape))
-        ahead = unit(torch.stack(directions).flatten(start_dim=2)).view(_DIRECTIONS, len(words), *self.shape)
+        ahead = unit(torch.stack(directions).flatten(start_dim=2)).view(
+            _DIRECTIONS, len(words), *self.shape
+        )
         return torch.cat([super().starts(words, radius), ahead])

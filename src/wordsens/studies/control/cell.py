@@ -37,7 +37,13 @@ from wordsens.studies.control.tasks import (
     text_pairs,
     texts_task,
 )
-from wordsens.studies.control.training import TrainingPlan, judged, robust_accuracy, share_right, train
+from wordsens.studies.control.training import (
+    TrainingPlan,
+    judged,
+    robust_accuracy,
+    share_right,
+    train,
+)
 from wordsens.studies.passages import swapped_passages
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.texts import (
@@ -127,11 +133,17 @@ class ControlCell(Cell, frozen=True):
         require_choice("task", self.task, TASK_TITLES)
         require_choice("control", self.control, CONTROLS)
         if (self.control == HOLD) != (self.target is not None):
-            raise InputError(f"`target` (={self.target}) goes with control 'hold', and `control` is {self.control!r}")
+            raise InputError(
+                f"`target` (={self.target}) goes with control 'hold', and `control` is {self.control!r}"
+            )
         if (self.task == "texts") != isinstance(self.text, Embedded):
-            raise InputError(f"`text` is for the task 'texts', which needs real ones; `task` is {self.task!r}")
+            raise InputError(
+                f"`text` is for the task 'texts', which needs real ones; `task` is {self.task!r}"
+            )
         if self.strength is not None and self.control == "none":
-            raise InputError(f"`strength` (={self.strength}) is of a control, and `control` is 'none'; drop it")
+            raise InputError(
+                f"`strength` (={self.strength}) is of a control, and `control` is 'none'; drop it"
+            )
         if self.along and not self.steps:
             raise InputError("`along` (=True) needs a training, and `steps` is 0; drop it")
         _ = self.architecture
@@ -140,7 +152,17 @@ class ControlCell(Cell, frozen=True):
     @property
     def architecture(self) -> Architecture:
         """The network's architecture."""
-        names = ("layer", "layers", "hidden", "temperature", "value", "residual", "norm", "mlp", "pooling")
+        names = (
+            "layer",
+            "layers",
+            "hidden",
+            "temperature",
+            "value",
+            "residual",
+            "norm",
+            "mlp",
+            "pooling",
+        )
         return Architecture(**{name: getattr(self, name) for name in names})
 
     @property
@@ -154,13 +176,21 @@ class ControlCell(Cell, frozen=True):
 
     def spec(self) -> dict[str, Any]:
         """Those of attention for attention, and the texts' content. `value` of the layer is `value_matrix`."""
-        of_attention = ("temperature", "value", "residual", "norm", "mlp", "pooling") if self.layer == DENSE else ()
-        keys = {name: one for name, one in super().spec().items() if name not in (*of_attention, "text")}
+        of_attention = (
+            ("temperature", "value", "residual", "norm", "mlp", "pooling")
+            if self.layer == DENSE
+            else ()
+        )
+        keys = {
+            name: one for name, one in super().spec().items() if name not in (*of_attention, "text")
+        }
         keys["strength"] = self.used_strength
         if "value" in keys:
             keys["value_matrix"] = keys.pop("value")
         if isinstance(self.text, Embedded):
-            keys["text"] = text_spec(self.text, fingerprint(self.text, labelled=True), own_rows=False)
+            keys["text"] = text_spec(
+                self.text, fingerprint(self.text, labelled=True), own_rows=False
+            )
         return keys
 
 
@@ -182,7 +212,16 @@ PASSAGES = 160
 _JUDGED = 256
 """Held-out texts of the other tasks of which pairs are made."""
 
-_RESULTS = ("sensitivity", "median_word", "left_out", "short", "robust", "by_layer", "first_upper", "evaluations")
+_RESULTS = (
+    "sensitivity",
+    "median_word",
+    "left_out",
+    "short",
+    "robust",
+    "by_layer",
+    "first_upper",
+    "evaluations",
+)
 
 ALONG = {
     "accuracy": "along_accuracy",
@@ -205,11 +244,19 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
     AlongTraining.
     """
     task = _task(cell)
-    network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(cell.device)
-    learned, judged_pairs = pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(
+        cell.device
+    )
+    learned, judged_pairs = (
+        pairs_of(cell, task) if cell.along or cell.control == "pairs" else (None, None)
+    )
     control = _control(cell, network, learned)
     plan = TrainingPlan(steps=cell.steps, rate=cell.rate, seed=cell.seed_of("training"))
-    along = AlongTraining(cell, network, task, judged_pairs) if cell.along and judged_pairs is not None else None
+    along = (
+        AlongTraining(cell, network, task, judged_pairs)
+        if cell.along and judged_pairs is not None
+        else None
+    )
     if along is not None:
         along(0, cell.steps)
     began, seed = time.process_time(), cell.seed_of("search")
@@ -238,7 +285,9 @@ def measure_control(cell: ControlCell) -> dict[str, Any]:
         "median_word": median(float(one.per_word.median()) for one in results.values()),
         "left_out": left_out,
         "short": float(short.mean()) if len(short) else None,
-        "robust": robust_accuracy(network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed),
+        "robust": robust_accuracy(
+            network, task.test, texts=ATTACKED_TEXTS, words=ATTACKED_WORDS, seed=seed
+        ),
         **(_by_layer(cell, network, task, seed) if cell.by_layer else {}),
         **({} if along is None else along.columns()),
         "evaluations": sum(one.evaluations for one in results.values()),
@@ -278,9 +327,13 @@ def pairs_of(cell: ControlCell, task: Task) -> tuple[TextPairs, TextPairs]:
         return make(task.training, seed), held_out.part(some.repeat(len(held_out) // len(some)))
     plain = cell.text.model_copy(update={"keep_special_tokens": False})
     pairs = swapped_passages(plain, cell.text.encoder, cell.n, PASSAGES, seed)
-    texts = [Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)]
+    texts = [
+        Document(text, None, "a passage") for pair in pairs for text in (pair.first, pair.second)
+    ]
     rows = text_rows(texts, plain, cell.n, cell.d, dtype=torch.float32)
-    whole = text_pairs([(rows[2 * at], rows[2 * at + 1], not pair.same) for at, pair in enumerate(pairs)])
+    whole = text_pairs(
+        [(rows[2 * at], rows[2 * at + 1], not pair.same) for at, pair in enumerate(pairs)]
+    )
     # A passage's two pairs stand half the list apart: it is in one part with both.
     first = torch.arange(len(pairs)) % (len(pairs) // 2) < len(pairs) // 4
     return whole.part(first), whole.part(~first)
@@ -304,7 +357,13 @@ def _control(cell: ControlCell, network: TextNetwork, pairs: TextPairs | None) -
 
 
 def _searched_texts(
-    cell: ControlCell, network: TextNetwork, task: Task, seed: int, texts: int, words: int, layer: int | None = None
+    cell: ControlCell,
+    network: TextNetwork,
+    task: Task,
+    seed: int,
+    texts: int,
+    words: int,
+    layer: int | None = None,
 ) -> tuple[dict[int, Sensitivity], int]:
     """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many were passed over.
 
@@ -325,7 +384,9 @@ def _searched_texts(
         if len(results) == texts:
             break
     if not results:
-        raise ZeroFeaturesError(f"phi(X) = 0 for all {left_out} held-out texts: no unit of the network is on")
+        raise ZeroFeaturesError(
+            f"phi(X) = 0 for all {left_out} held-out texts: no unit of the network is on"
+        )
     return results, left_out
 
 
@@ -343,9 +404,15 @@ def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) ->
     upper = None
     if phi is not None:
         rows = task.test.rows(torch.tensor(list(of_layers[0]))).to(phi.dtype)
-        bounds = [certify(phi, X, one.words.tolist()) for X, one in zip(rows, of_layers[0].values(), strict=True)]
+        bounds = [
+            certify(phi, X, one.words.tolist())
+            for X, one in zip(rows, of_layers[0].values(), strict=True)
+        ]
         upper = fmean(float(each.max()) for each in bounds)
-    return {"by_layer": tuple(fmean(one.value for one in group.values()) for group in of_layers), "first_upper": upper}
+    return {
+        "by_layer": tuple(fmean(one.value for one in group.values()) for group in of_layers),
+        "first_upper": upper,
+    }
 
 
 SHARES = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -364,7 +431,9 @@ class AlongTraining:
 
     def __init__(self, cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs):
         self._cell, self._network, self._task, self._pairs = cell, network, task, pairs
-        self._probe = one_word_task(TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe"))
+        self._probe = one_word_task(
+            TaskSize(cell.n, cell.d, training=_PROBED), cell.seed_of("probe")
+        )
         self._steps = {round(share * cell.steps) for share in SHARES}
         self._looks: list[dict[str, float | None]] = []
 
@@ -391,7 +460,9 @@ class AlongTraining:
     def columns(self) -> dict[str, Any]:
         """A column for each thing that was measured, of one number a look; None where a look does not have it."""
         columns = {name: tuple(point[name] for point in self._looks) for name in self._looks[0]}
-        return {f"along_{name}": None if None in values else values for name, values in columns.items()}
+        return {
+            f"along_{name}": None if None in values else values for name, values in columns.items()
+        }
 
 
 def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | None]:
@@ -417,7 +488,9 @@ def probe_accuracy(network: TextNetwork, probe: Task) -> float:
     """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
     parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
     learned, test = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
-    weights = torch.linalg.lstsq(learned, probe.training.labels.double().unsqueeze(1), driver="gelsd").solution
+    weights = torch.linalg.lstsq(
+        learned, probe.training.labels.double().unsqueeze(1), driver="gelsd"
+    ).solution
     return share_right(probe.test.labels * (test @ weights).squeeze(1))
 
 

@@ -17,7 +17,11 @@ class Control:
     """A control of word sensitivity during training. By itself it changes nothing."""
 
     def texts(
-        self, network: TextNetwork, rows: Float[Tensor, "b n d"], labels: Float[Tensor, " b"], step: int
+        self,
+        network: TextNetwork,
+        rows: Float[Tensor, "b n d"],
+        labels: Float[Tensor, " b"],
+        step: int,
     ) -> Float[Tensor, "b n d"]:
         """The texts that the network is shown in that step in place of these."""
         return rows
@@ -55,7 +59,11 @@ class AdversarialWords(Control):
         self._seed = seed
 
     def texts(
-        self, network: TextNetwork, rows: Float[Tensor, "b n d"], labels: Float[Tensor, " b"], step: int
+        self,
+        network: TextNetwork,
+        rows: Float[Tensor, "b n d"],
+        labels: Float[Tensor, " b"],
+        step: int,
     ) -> Float[Tensor, "b n d"]:
         stream = generator(self._seed, "adversarial words", step)
         words = torch.randint(rows.shape[1], (len(rows), 1), generator=stream).to(rows.device)
@@ -82,7 +90,9 @@ def worst_words(
         return -signs * network(texts)
 
     drawn = torch.randn(words.numel(), rows.shape[2], generator=stream).to(rows)
-    return ascend(against, moved, radius * torch.nn.functional.normalize(drawn, dim=1), radius, steps)
+    return ascend(
+        against, moved, radius * torch.nn.functional.normalize(drawn, dim=1), radius, steps
+    )
 
 
 class WordDropout(Control):
@@ -90,14 +100,22 @@ class WordDropout(Control):
 
     def __init__(self, share: float = 0.1, seed: Seed = 0):
         if not 0 < share < 1:
-            raise InputError(f"`share` (={share!r}) must be between 0 and 1; it is the chance of a word to be blank")
+            raise InputError(
+                f"`share` (={share!r}) must be between 0 and 1; it is the chance of a word to be blank"
+            )
         generator(seed)
         self._share, self._seed = share, seed
 
     def texts(
-        self, network: TextNetwork, rows: Float[Tensor, "b n d"], labels: Float[Tensor, " b"], step: int
+        self,
+        network: TextNetwork,
+        rows: Float[Tensor, "b n d"],
+        labels: Float[Tensor, " b"],
+        step: int,
     ) -> Float[Tensor, "b n d"]:
-        drawn = torch.rand(rows.shape[:2], generator=generator(self._seed, "word dropout", step)).to(rows.device)
+        drawn = torch.rand(
+            rows.shape[:2], generator=generator(self._seed, "word dropout", step)
+        ).to(rows.device)
         keep_mask = (drawn >= self._share) | (drawn == drawn.amax(dim=1, keepdim=True))
         return rows * keep_mask.unsqueeze(2)
 
@@ -121,17 +139,32 @@ class SupervisedPairs(Control):
         InputError: no pairs, or a number that is not positive.
     """
 
-    def __init__(self, pairs: TextPairs, weight: float = 1.0, *, margin: float = 1.0, batch: int = 16, seed: Seed = 0):
+    def __init__(
+        self,
+        pairs: TextPairs,
+        weight: float = 1.0,
+        *,
+        margin: float = 1.0,
+        batch: int = 16,
+        seed: Seed = 0,
+    ):
         if not len(pairs):
             raise InputError("`pairs` (=0 pairs) must hold at least one")
         generator(seed)
         self._pairs, self._seed = pairs, seed
-        self._weight, self._margin = require_positive("weight", weight), require_positive("margin", margin)
+        self._weight, self._margin = (
+            require_positive("weight", weight),
+            require_positive("margin", margin),
+        )
         self._batch = require_count("batch", batch)
         self._step = 0
 
     def texts(
-        self, network: TextNetwork, rows: Float[Tensor, "b n d"], labels: Float[Tensor, " b"], step: int
+        self,
+        network: TextNetwork,
+        rows: Float[Tensor, "b n d"],
+        labels: Float[Tensor, " b"],
+        step: int,
     ) -> Float[Tensor, "b n d"]:
         self._step = step  # every step asks for its texts before its term
         return rows
@@ -141,7 +174,9 @@ class SupervisedPairs(Control):
         chosen = torch.randint(len(self._pairs), (self._batch,), generator=stream)
         first, second = (part.to(rows) for part in self._pairs.rows(chosen))
         before, after = network.features(torch.cat([first, second])).chunk(2)
-        change, lengths = (torch.linalg.vector_norm(part, dim=1) for part in (after - before, before))
+        change, lengths = (
+            torch.linalg.vector_norm(part, dim=1) for part in (after - before, before)
+        )
         defined = lengths > 0
         if not bool(defined.any()):
             return None
@@ -175,7 +210,9 @@ class SpectralPenalty(Control):
         with torch.no_grad():
             right = self._vectors.get(name)
             if right is None:
-                drawn = torch.randn(weight.shape[1], generator=generator(self._seed, "spectral penalty", name))
+                drawn = torch.randn(
+                    weight.shape[1], generator=generator(self._seed, "spectral penalty", name)
+                )
                 right = drawn.to(weight)
             left = nn.functional.normalize(weight @ right, dim=0)
             right = nn.functional.normalize(weight.T @ left, dim=0)

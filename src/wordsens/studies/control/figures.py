@@ -27,7 +27,10 @@ def control_figures(records: Sequence[Record]) -> Figures:
     plain = plain if len({one.n for one in plain}) > 1 else []
     sizes = [one.n for one in plain]
     styles = styles_of(
-        {network_title(one): _map(one) for one in [*uncontrolled(records), *held(records), *stacked(records)]}
+        {
+            network_title(one): _map(one)
+            for one in [*uncontrolled(records), *held(records), *stacked(records)]
+        }
     )
     accuracy, s_of_n = [], []
     for (task,), group in grouped(plain, "task").items():
@@ -37,7 +40,9 @@ def control_figures(records: Sequence[Record]) -> Figures:
         if task == "majority":
             robust = curves_of(group, network_title, "n", "robust")
             title = f"{_task_title(task)}: right while a word moves"
-            accuracy.append(Panel(title, robust, limits=(-0.03, 1.03), label="share that stays right"))
+            accuracy.append(
+                Panel(title, robust, limits=(-0.03, 1.03), label="share that stays right")
+            )
         s_of_n.append(Panel(_task_title(task), curves_of(group, network_title, "n", "sensitivity")))
     targeted = held(records)
     targets = [one.target or 0.0 for one in targeted]
@@ -51,7 +56,9 @@ def control_figures(records: Sequence[Record]) -> Figures:
     ]
     layers = [
         Panel(f"{'Trained' if trained else 'Random'}, {n} words", _layer_curves(group))
-        for (trained, n), group in sorted(grouped(stacked(records), lambda one: one.steps > 0, "n").items())
+        for (trained, n), group in sorted(
+            grouped(stacked(records), lambda one: one.steps > 0, "n").items()
+        )
     ]
     steps = "steps of the training + 1"
     tradeoff, controls = _tradeoff(records)
@@ -119,7 +126,10 @@ def _layer_curves(records: Sequence[Record]) -> dict[str, Points]:
     curves = {}
     for (name,), group in grouped(records, network_title).items():
         values = [one.by_layer for one in group if one.by_layer is not None]
-        curves[name] = [(at, Estimate.of([one[at - 1] for one in values])) for at in range(1, len(values[0]) + 1)]
+        curves[name] = [
+            (at, Estimate.of([one[at - 1] for one in values]))
+            for at in range(1, len(values[0]) + 1)
+        ]
     return curves
 
 
@@ -139,8 +149,13 @@ def _tradeoff(records: Sequence[Record]) -> tuple[list[Panel], dict[str, Style]]
             s, value = estimate(draws, "sensitivity"), estimate(draws)
             if s is not None and value is not None:
                 curves[name(draws[0])].append((float(f"{s.mean:.3g}"), value))
-        curves = {control: sorted(points, key=lambda point: point[0]) for control, points in curves.items()}
-        least = min(value.mean - 2 * value.error for points in curves.values() for _, value in points)
+        curves = {
+            control: sorted(points, key=lambda point: point[0])
+            for control, points in curves.items()
+        }
+        least = min(
+            value.mean - 2 * value.error for points in curves.values() for _, value in points
+        )
         limits = (min(least, 0.9) - 0.02, 1.02)
         title = f"{_task_title(task)}: {network_title(part[0])}"
         drawn.append(Panel(title, curves, limits=limits, scattered=frozenset(curves) - {at_target}))
@@ -164,11 +179,17 @@ def _along_training(records: Sequence[Record]) -> tuple[list[Panel], list[Panel]
         group = groups[task, layer, n]
         curves = {title: _steps(group, column) for title, column in ALONG.items() if title != "S"}
         title = f"{_task_title(task)}: {network_title(group[0])}, {n} words"
-        quality.append(Panel(title, {key: points for key, points in curves.items() if points}, limits=(0.4, 1.03)))
+        quality.append(
+            Panel(
+                title, {key: points for key, points in curves.items() if points}, limits=(0.4, 1.03)
+            )
+        )
     groups = grouped(trained, "task", "n")
     for task, n in sorted(groups, key=in_order):
         by_name = sorted(grouped(groups[task, n], name).items())
-        curves = {key: points for (key,), part in by_name if (points := _steps(part, "along_sensitivity"))}
+        curves = {
+            key: points for (key,), part in by_name if (points := _steps(part, "along_sensitivity"))
+        }
         of_s.append(Panel(f"{_task_title(task)}, {n} words", curves))
     return quality, of_s, styles_of({name(one): _map(one) for one in sorted(trained, key=name)})
 

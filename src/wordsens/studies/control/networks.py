@@ -50,7 +50,9 @@ class TextNetwork(nn.Module, ABC):
 
         weight = self.head.weight
         name = f"{type(self).__name__}, layer {layer}"
-        return FunctionFeatures(behind, batched=True, name=name, dtype=weight.dtype, device=weight.device)
+        return FunctionFeatures(
+            behind, batched=True, name=name, dtype=weight.dtype, device=weight.device
+        )
 
 
 def draw_parameters(network: nn.Module, stream: torch.Generator) -> None:
@@ -108,14 +110,28 @@ class AttentionBlock(nn.Module):
     """
 
     def __init__(
-        self, d: int, *, score: str, temperature: float, value: bool, residual: bool, norm: bool, mlp: int | None
+        self,
+        d: int,
+        *,
+        score: str,
+        temperature: float,
+        value: bool,
+        residual: bool,
+        norm: bool,
+        mlp: int | None,
     ):
         super().__init__()
-        self._score, self._scale, self._residual = SCORES[score], 1 / (temperature * math.sqrt(d)), residual
+        self._score, self._scale, self._residual = (
+            SCORES[score],
+            1 / (temperature * math.sqrt(d)),
+            residual,
+        )
         self.query, self.key = nn.Linear(d, d), nn.Linear(d, d)
         self.value = nn.Linear(d, d, bias=False) if value else None
         self.norm = nn.LayerNorm(d) if norm else None
-        self.mlp = None if mlp is None else nn.Sequential(nn.Linear(d, mlp), nn.ReLU(), nn.Linear(mlp, d))
+        self.mlp = (
+            None if mlp is None else nn.Sequential(nn.Linear(d, mlp), nn.ReLU(), nn.Linear(mlp, d))
+        )
         self.mlp_norm = nn.LayerNorm(d) if norm and mlp is not None else None
 
     def forward(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
@@ -131,7 +147,9 @@ class AttentionBlock(nn.Module):
         """The block in float64, where it is attention and nothing besides."""
         if self._residual or self.norm is not None or self.mlp is not None:
             return None
-        parts = [part.detach().double() for part in (*self.query.parameters(), *self.key.parameters())]
+        parts = [
+            part.detach().double() for part in (*self.query.parameters(), *self.key.parameters())
+        ]
         query, on_query, key, on_key = parts
         temperature = 1 / (self._scale * math.sqrt(len(query)))
         return AttentionFeatures(
@@ -233,7 +251,12 @@ class Architecture:
 
 
 def build_network(
-    architecture: Architecture, n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float32
+    architecture: Architecture,
+    n: int,
+    d: int,
+    seed: Seed = 0,
+    *,
+    dtype: torch.dtype = torch.float32,
 ) -> TextNetwork:
     """The network of that architecture for texts (n, d), with weights that the seed decides.
 

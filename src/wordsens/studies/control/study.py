@@ -55,7 +55,9 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     size = PRESETS[scale]
     common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
     tasks, d = ["one-word", "majority"], 32
-    grids: list[dict[str, Any]] = [{**common, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}]
+    grids: list[dict[str, Any]] = [
+        {**common, "task": tasks, "layer": size["layers"], "n": size["n"], "d": d}
+    ]
     at = {**common, "task": tasks, "layer": size["held"], "n": size["controlled"], "d": d}
     grids += [{**at, "control": HOLD, "target": size["targets"]}, {**at, "control": size["others"]}]
     lengths, layers = size["depths"]
@@ -70,9 +72,18 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     except InputError:
         enough = False
     if not enough:
-        return grids, [f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"]
+        return grids, [
+            f"fewer than {LEAST_TEXTS} labelled texts have {n} words: real texts are left out"
+        ]
     d = min(most, load_encoder(source.encoder).dimension)
-    real = {**common, "task": "texts", "text": source.model_dump(mode="json"), "n": n, "d": d, "layer": size["held"]}
+    real = {
+        **common,
+        "task": "texts",
+        "text": source.model_dump(mode="json"),
+        "n": n,
+        "d": d,
+        "layer": size["held"],
+    }
     grids += [real, {**real, "control": HOLD, "target": size["targets"]}]
     return grids + ([{**real, **followed}] if size["along_real"] else []), []
 

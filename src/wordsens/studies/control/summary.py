@@ -102,7 +102,11 @@ def summarize(records: Sequence[Record]) -> Summary:
     network: dict[str, Column] = {"map": network_title, "task": task_title, "n": "n"}
     accuracy: dict[str, Column] = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
     held_at = {"median word": "median_word", **accuracy}
-    layers = {"first": lambda one: one.by_layer[0], "at most": "first_upper", "last": lambda one: one.by_layer[-1]}
+    layers = {
+        "first": lambda one: one.by_layer[0],
+        "at most": "first_upper",
+        "last": lambda one: one.by_layer[-1],
+    }
     weights = {"map": network_title, "weights": _weights, "n": "n", "layers": "layers"}
     other = {**network, "control": "control", "strength": "strength"}
     sections = (
@@ -110,7 +114,12 @@ def summarize(records: Sequence[Record]) -> Summary:
         table("S held at a target", held(records), {**network, "target": "target"}, held_at),
         table("Other controls", controlled(records), other, accuracy),
         table("S behind the layers", stacked(records), weights, {**layers, "a layer": growth}),
-        table("Along the training", _looks(records), {**network, "control": control_title, "step": "step"}, ALONG),
+        table(
+            "Along the training",
+            _looks(records),
+            {**network, "control": control_title, "step": "step"},
+            ALONG,
+        ),
     )
     along = [
         claim
@@ -139,7 +148,10 @@ def _weights(record: Record) -> str:
 def _looks(records: Sequence[Record]) -> list[Record]:
     """A record for each look at a network along its training."""
     return [
-        one.replace(step=step, **{name: group[at] for name in ALONG.values() if (group := getattr(one, name))})
+        one.replace(
+            step=step,
+            **{name: group[at] for name in ALONG.values() if (group := getattr(one, name))},
+        )
         for one in along_training(records)
         for at, step in enumerate(one.along_steps)
     ]
@@ -159,14 +171,22 @@ def _claims(records: Sequence[Record]) -> Iterator[Finding]:
     plain = grouped(uncontrolled(records), network_title, task_title, "n")
     for key, group in grouped(held(records), network_title, task_title, "n").items():
         yield from _held(", ".join(key[:2]), grouped(group, "target"), plain.get(key, []))
-    for (name, task, n), group in grouped(controlled(records), network_title, task_title, "n").items():
+    for (name, task, n), group in grouped(
+        controlled(records), network_title, task_title, "n"
+    ).items():
         yield from _controls(f"{name}, {task}, {n} words", grouped(group, "control"))
-    for (name, weights, n), group in grouped(stacked(records), network_title, _weights, "n").items():
+    for (name, weights, n), group in grouped(
+        stacked(records), network_title, _weights, "n"
+    ).items():
         yield from _layers(f"{name}, {weights}, {n} words", group)
-    for (name, task, n), group in grouped(along_training(records), network_title, task_title, "n").items():
+    for (name, task, n), group in grouped(
+        along_training(records), network_title, task_title, "n"
+    ).items():
         yield from _along(f"{name}, {task}, {n} words", grouped(group, "control"))
     if dead := [one for one in records if one.sensitivity is None]:
-        names = Counter(f"{network_title(one)}, {task_title(one)}, {control_title(one)}" for one in dead)
+        names = Counter(
+            f"{network_title(one)}, {task_title(one)}, {control_title(one)}" for one in dead
+        )
         sentence = (
             f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
             "that was looked at, and S is not defined. They are in no mean: "
@@ -222,7 +242,9 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
     if first == last:
         return
     draws = grouped((one for group in targets.values() for one in group), "draw")
-    pairs = {draw: [(one.target, one.sensitivity) for one in group] for (draw,), group in draws.items()}
+    pairs = {
+        draw: [(one.target, one.sensitivity) for one in group] for (draw,), group in draws.items()
+    }
     value, low, high = correlation_interval(pairs) if len(pairs) >= LEAST else (0.0, 0.0, 0.0)
     if low > 0:
         sentence = (
@@ -233,7 +255,10 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
         )
         known = "Spearman's; 95 % bootstrap interval over draws. S by full search."
         records = [record for group in targets.values() for record in group]
-        yield replace(finding(f"rank correlation {value:.2f}", sentence, known, value, records), interval=(low, high))
+        yield replace(
+            finding(f"rank correlation {value:.2f}", sentence, known, value, records),
+            interval=(low, high),
+        )
     for (target,), group in targets.items():
         yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
@@ -262,7 +287,9 @@ def _controls(place: str, controls: Groups) -> Iterator[Finding]:
         yield from _cost(subject, group, plain)
     if untold:
         number = f"{len(untold)} control{'s' * (len(untold) > 1)}"
-        sentence = f"{place}: of {number} the draws do not tell whether S changes: {'; '.join(untold)}."
+        sentence = (
+            f"{place}: of {number} the draws do not tell whether S changes: {'; '.join(untold)}."
+        )
         known = "In brackets: the factor of S, paired over draws; its interval holds 1."
         records = [record for group in controls.values() for record in group]
         yield finding(number, sentence, known, len(untold), records)
@@ -293,18 +320,26 @@ def _along(place: str, controls: Groups) -> Iterator[Finding]:
     plain = controls.get(("none",), [])
     for (control,), group in controls.items():
         for column, title in _ALONG_TITLES.items():
-            ends = [one.replace(end=values[-1]) for one in group if (values := getattr(one, column))]
+            ends = [
+                one.replace(end=values[-1]) for one in group if (values := getattr(one, column))
+            ]
             at = 0 if control == "none" else -1
-            others = [one.replace(end=values[at]) for one in plain if (values := getattr(one, column))]
+            others = [
+                one.replace(end=values[at]) for one in plain if (values := getattr(one, column))
+            ]
             change = paired(ends, others, "end")
             if change is None or not (sign := _sign(change)):
                 continue
             now, before = _mean(ends, "end"), _mean(others, "end")
             if control == "none":
-                start, end = (Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1))
+                start, end = (
+                    Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1)
+                )
                 sentence = f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
                 sentence += f"while accuracy goes from {start} to {end}."
             else:
                 sentence = f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
                 sentence += f"training: {now} in place of {before}."
-            yield finding(str(now), f"{place}: {sentence}", _paired(change), change, [*group, *plain])
+            yield finding(
+                str(now), f"{place}: {sentence}", _paired(change), change, [*group, *plain]
+            )

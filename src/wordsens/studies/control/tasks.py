@@ -120,7 +120,9 @@ class TextPairs:
     def __len__(self) -> int:
         return len(self.flipped)
 
-    def rows(self, chosen: Tensor | slice = slice(None)) -> tuple[Float[Tensor, "b n d"], Float[Tensor, "b n d"]]:
+    def rows(
+        self, chosen: Tensor | slice = slice(None)
+    ) -> tuple[Float[Tensor, "b n d"], Float[Tensor, "b n d"]]:
         """The two texts of the chosen pairs as rows; `chosen` are numbers of pairs, or a mask."""
         return self.table[self.first[chosen]], self.table[self.second[chosen]]
 
@@ -153,7 +155,9 @@ def text_pairs(pairs: Sequence[tuple[TextMatrix, TextMatrix, bool]]) -> TextPair
     ((n, _),) = shapes
     words = torch.arange(len(texts) * n).view(-1, 2, n)
     table = torch.cat([text.rows.float() for text in texts])
-    return TextPairs(table, words[:, 0], words[:, 1], torch.tensor([flipped for _, _, flipped in pairs]))
+    return TextPairs(
+        table, words[:, 0], words[:, 1], torch.tensor([flipped for _, _, flipped in pairs])
+    )
 
 
 NEUTRAL = 64
@@ -245,7 +249,9 @@ def majority_task(size: TaskSize, seed: Seed = 0) -> Task:
     True
     """
     if size.n < _LEAST:
-        raise InputError(f"`n` (={size.n}) must be at least {_LEAST}: a majority that no single word may change")
+        raise InputError(
+            f"`n` (={size.n}) must be at least {_LEAST}: a majority that no single word may change"
+        )
     table = sphere_words(2 * SIGNED, size.d, generator(seed, "majority task", "vocabulary"))
     stream = generator(seed, "majority task", "texts", size.n)
     count = sum(size.parts)
@@ -297,10 +303,14 @@ def texts_task(texts: Sequence[TextMatrix], parts: tuple[int, int, int], seed: S
     """
     shapes = {tuple(text.rows.shape) for text in texts}
     if len(shapes) != 1:
-        raise InputError(f"`texts` have {len(shapes)} shapes; give at least one text, and all of n words: max_words=n")
+        raise InputError(
+            f"`texts` have {len(shapes)} shapes; give at least one text, and all of n words: max_words=n"
+        )
     for text in texts:
         if text.label is None:
-            raise InputError(f"the text {text.source!r} has no label; give texts that are labelled +1 or -1")
+            raise InputError(
+                f"the text {text.source!r} has no label; give texts that are labelled +1 or -1"
+            )
     ((n, _),) = shapes
     rows = torch.stack([text.rows.float() for text in texts])
     order = torch.randperm(len(texts), generator=generator(seed, "order of texts"))

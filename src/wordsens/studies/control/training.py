@@ -94,10 +94,14 @@ def train(
         InputError: a loss that is no number.
     """
     control, losses = control or Control(), []
-    optimiser = torch.optim.AdamW(network.parameters(), lr=plan.rate, weight_decay=plan.weight_decay)
+    optimiser = torch.optim.AdamW(
+        network.parameters(), lr=plan.rate, weight_decay=plan.weight_decay
+    )
     learned, weight = task.training, network.head.weight
     for step in range(plan.steps):
-        batch = torch.randint(len(learned), (plan.batch,), generator=generator(plan.seed, "training batch", step))
+        batch = torch.randint(
+            len(learned), (plan.batch,), generator=generator(plan.seed, "training batch", step)
+        )
         rows, labels = learned.rows(batch).to(weight), learned.labels[batch].to(weight)
         for group in optimiser.param_groups:
             group["lr"] = plan.rate_at(step)
@@ -107,7 +111,9 @@ def train(
         if term is not None:
             loss = loss + term
         if not bool(torch.isfinite(loss)):
-            raise InputError(f"the loss is {loss.item()} at step {step}; lower `rate` or the control's weight")
+            raise InputError(
+                f"the loss is {loss.item()} at step {step}; lower `rate` or the control's weight"
+            )
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip)
@@ -135,7 +141,9 @@ def share_right(margins: Float[Tensor, " m"]) -> float:
     return float(((margins > 0).double() + 0.5 * (margins == 0)).mean())
 
 
-def robust_accuracy(network: TextNetwork, part: Labelled, *, texts: int, words: int, seed: Seed = 0) -> float:
+def robust_accuracy(
+    network: TextNetwork, part: Labelled, *, texts: int, words: int, seed: Seed = 0
+) -> float:
     """The share of texts whose label stays right while one word moves in the ball of radius sqrt(d), at most.
 
     Of each of the first `texts` texts, `words` random words are moved against the label one after another by a short
@@ -145,12 +153,16 @@ def robust_accuracy(network: TextNetwork, part: Labelled, *, texts: int, words: 
     weight = network.head.weight
     rows, labels = part.rows(few).to(weight), part.labels[few].to(weight)
     stream = generator(seed, "robust accuracy", rows.shape[1])
-    chosen = torch.rand(rows.shape[:2], generator=stream).argsort(dim=1)[:, :words].to(weight.device)
+    chosen = (
+        torch.rand(rows.shape[:2], generator=stream).argsort(dim=1)[:, :words].to(weight.device)
+    )
     with torch.no_grad():
         right = labels * network(rows) > 0
     for at in range(chosen.shape[1]):
         one = chosen[:, at : at + 1]
-        delta = worst_words(network, rows, labels, one, math.sqrt(rows.shape[2]), ATTACK_STEPS, stream)
+        delta = worst_words(
+            network, rows, labels, one, math.sqrt(rows.shape[2]), ATTACK_STEPS, stream
+        )
         with torch.no_grad():
             right &= labels * network(MovedTexts(rows, one)(delta)) > 0
     return float(right.double().mean())

@@ -45,9 +45,13 @@ class DepthCell(MapCell, frozen=True):
     @model_validator(mode="after")
     def _of_their_maps(self) -> "DepthCell":
         if self.random_weights and not self.reads_texts_itself:
-            raise InputError(f"`random_weights` is for the map 'model', and {self.map!r} has random ones; drop it")
+            raise InputError(
+                f"`random_weights` is for the map 'model', and {self.map!r} has random ones; drop it"
+            )
         if self.last_row and base_name(self.map) != "transformer":
-            raise InputError("`last_row` is for the map 'transformer'; of a model, pool=last is its last row")
+            raise InputError(
+                "`last_row` is for the map 'transformer'; of a model, pool=last is its last row"
+            )
         return self
 
 
@@ -65,10 +69,18 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
     if cell.last_row:
         phi = _last_row(phi)
     elif isinstance(phi, RandomTransformer):
-        by_layer = average_by_layer(phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS)
+        by_layer = average_by_layer(
+            phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS
+        )
         predicted = float(by_layer[-1])
     measured = word_sensitivity(
-        phi, text, [word], cell.radius, cell.seed_of("search"), search=cell.search_plan, certificate=False
+        phi,
+        text,
+        [word],
+        cell.radius,
+        cell.seed_of("search"),
+        search=cell.search_plan,
+        certificate=False,
     )
     radius = float(measured.radius[0])
     return {
@@ -82,13 +94,18 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
         "value": measured.value,
         "average": average_change(phi, text, [word], cell.radius, seed=cell.seed_of("average")),
         "predicted": predicted,
-        "small_radius": radius * jacobian_sensitivity(phi, text, [word], cell.seed_of("jacobian")).value,
+        "small_radius": radius
+        * jacobian_sensitivity(phi, text, [word], cell.seed_of("jacobian")).value,
         "removal": row_removal(phi, text, word),
         "radius": radius,
         "cosine": mean_cosine(text.rows),
         "evaluations": measured.evaluations,
         "converged": float(measured.converged.double().mean()),
-        "arrays": {"rows": text.rows, "words": measured.words, "perturbations": measured.perturbations},
+        "arrays": {
+            "rows": text.rows,
+            "words": measured.words,
+            "perturbations": measured.perturbations,
+        },
     }
 
 
@@ -101,21 +118,37 @@ def series_title(cell: DepthCell, phi: FeatureMap) -> str:
     if not (phi.residual or phi.norm or phi.mlp):
         parts = ["attention with values" if phi.has_values else "attention alone"]
     else:
-        parts = ["" if phi.residual else "no residual", f"{phi.norm}-norm" if phi.norm else "residual" * phi.residual]
-    parts += ["MLP" * bool(phi.mlp), "causal" * phi.causal, f"{phi.heads} heads" if phi.heads > 1 else ""]
-    parts += ["" if phi.score.name == "softmax" else f"{phi.score.name} scores", "last row" * cell.last_row]
+        parts = [
+            "" if phi.residual else "no residual",
+            f"{phi.norm}-norm" if phi.norm else "residual" * phi.residual,
+        ]
+    parts += [
+        "MLP" * bool(phi.mlp),
+        "causal" * phi.causal,
+        f"{phi.heads} heads" if phi.heads > 1 else "",
+    ]
+    parts += [
+        "" if phi.score.name == "softmax" else f"{phi.score.name} scores",
+        "last row" * cell.last_row,
+    ]
     return ", ".join(part for part in parts if part)
 
 
 def _moving_word(cell: DepthCell, text: TextMatrix) -> int:
     """A row of a word among the n, at the same place whatever the map; of a model not one of its own tokens."""
     window = range(cell.front, cell.front + cell.n)
-    of_words = [row for word in text.whole_words or () for row in word.rows if row in window] or list(window)
+    of_words = [
+        row for word in text.whole_words or () for row in word.rows if row in window
+    ] or list(window)
     stream = generator(cell.seed, "word", cell.n, cell.draw)
     return of_words[int(torch.rand(1, generator=stream) * len(of_words))]
 
 
 def _last_row(phi: FeatureMap) -> FeatureMap:
     return FunctionFeatures(
-        lambda texts: phi.features(texts)[..., -1, :], batched=True, name=phi.name, dtype=phi.dtype, device=phi.device
+        lambda texts: phi.features(texts)[..., -1, :],
+        batched=True,
+        name=phi.name,
+        dtype=phi.dtype,
+        device=phi.device,
     )

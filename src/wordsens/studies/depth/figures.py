@@ -17,8 +17,12 @@ def depth_figures(records: Sequence[Record]) -> dict[str, Any]:
     trained = [record for record in plain if record.model is not None]
     around = [record for record in records if in_context(record)]
     return {
-        "depth": _by_layer("One word over the layers of random transformers", random, "value", "sensitivity S"),
-        "depth-average": _by_layer("A random move of one word over the layers", random, "average", "average change"),
+        "depth": _by_layer(
+            "One word over the layers of random transformers", random, "value", "sensitivity S"
+        ),
+        "depth-average": _by_layer(
+            "A random move of one word over the layers", random, "average", "average change"
+        ),
         "depth-model": _of_model(trained),
         "depth-context": _by_context(around),
     }
@@ -41,13 +45,22 @@ def _of_model(records: Sequence[Record]) -> Any:
     drawn, names = [], []
     for (texts, n), part in grouped(records, texts_of, "n").items():
         trained = [record for record in part if not record.random_weights]
-        curves = {f"S, {name}": points for name, points in curves_of(part, "series", "at_layer").items()}
-        curves |= {f"removal, {n}": points for n, points in curves_of(trained, "series", "at_layer", "removal").items()}
+        curves = {
+            f"S, {name}": points for name, points in curves_of(part, "series", "at_layer").items()
+        }
+        curves |= {
+            f"removal, {n}": points
+            for n, points in curves_of(trained, "series", "at_layer", "removal").items()
+        }
         names += curves
         drawn.append(Panel(f"{texts.capitalize()}, {n} rows", curves))
     labels = ("layer", "change over the features' norm")
     return grid(
-        "One word over the layers of a trained model", drawn, styles_of(names), labels, logarithmic=(False, True)
+        "One word over the layers of a trained model",
+        drawn,
+        styles_of(names),
+        labels,
+        logarithmic=(False, True),
     )
 
 

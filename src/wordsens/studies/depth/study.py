@@ -51,7 +51,13 @@ behind."""
 
 
 def preset(
-    scale: str, source: Embedded, seed: int, labels: str | None, *, model: str = "minilm", by: str | None = None
+    scale: str,
+    source: Embedded,
+    seed: int,
+    labels: str | None,
+    *,
+    model: str = "minilm",
+    by: str | None = None,
 ) -> Grids:
     """S by layer of random transformers on real and Gaussian texts, and of a trained model on each kind of text.
 
@@ -69,7 +75,11 @@ def preset(
     width = min(sizes["d"], load_encoder(source.encoder).dimension)
     grids: list[dict[str, Any]] = []
     real = [n for n in sizes["n"] if texts_at_least(source, n, seed=seed, most=1)]
-    notices = [f"no text has {n} words: Gaussian texts are measured alone" for n in sizes["n"] if n not in real]
+    notices = [
+        f"no text has {n} words: Gaussian texts are measured alone"
+        for n in sizes["n"]
+        if n not in real
+    ]
     for text, lengths, d in (
         ({"kind": "gaussian"}, sizes["n"], sizes["d"]),
         (source.model_dump(mode="json"), real, width),
@@ -81,17 +91,26 @@ def preset(
     trained, more = _trained(scale, source, seed, common, model, by)
     in_context = _context(sizes, source, seed, common, width)
     if not in_context:
-        notices.append(f"no text has {sizes['context'][-1]} words and more: words in front and behind are not measured")
+        notices.append(
+            f"no text has {sizes['context'][-1]} words and more: words in front and behind are not measured"
+        )
     return [*grids, *trained, *in_context], [*notices, *more]
 
 
-def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str, by: str | None) -> Grids:
+def _trained(
+    scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str, by: str | None
+) -> Grids:
     phi = loaded_model(model, torch.float32, "cpu")
     kinds: list[Any] = [source]
     if by is not None:
         if not isinstance(source, DatasetText):
-            raise InputError(f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or drop it")
-        kinds = [source.model_copy(update={"where": f"{by}={value}"}) for value in kinds_of_table(source, by)]
+            raise InputError(
+                f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or drop it"
+            )
+        kinds = [
+            source.model_copy(update={"where": f"{by}={value}"})
+            for value in kinds_of_table(source, by)
+        ]
     elif isinstance(source, ReviewsText):
         kinds += [QuestionsText(), PassagesText()]
     quick, last = scale == "quick", phi.stack.layers
@@ -99,7 +118,11 @@ def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any],
     grids, notices, around = [], [], phi.reading().own_tokens
     for kind in kinds:
         # The model makes its rows itself; what a source says of an encoder is not for it.
-        text = {key: value for key, value in kind.model_dump(mode="json").items() if key not in Embedded.model_fields}
+        text = {
+            key: value
+            for key, value in kind.model_dump(mode="json").items()
+            if key not in Embedded.model_fields
+        }
         lengths = [n + around for n in PRESETS[scale]["trained"]]
         lengths = [n for n in lengths if texts_at_least(kind, n, seed=seed, most=1, model=phi)]
         if not lengths:
@@ -112,11 +135,15 @@ def _trained(scale: str, source: Embedded, seed: int, common: Mapping[str, Any],
         grid |= {"search": "quick"} if quick else {}
         grids.append(grid)
         if not quick or kind is source:
-            grids.append({**grid, "random_weights": True, "model_layer": [last] if quick else layers})
+            grids.append(
+                {**grid, "random_weights": True, "model_layer": [last] if quick else layers}
+            )
     return grids, notices
 
 
-def _context(sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapping[str, Any], d: int) -> list[Any]:
+def _context(
+    sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapping[str, Any], d: int
+) -> list[Any]:
     """A word of ten, with words in front of them or behind them: under attention, and in the last row of a causal
     transformer."""
     n, longest = min(sizes["n"]), max(sizes["context"])
@@ -125,7 +152,9 @@ def _context(sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapp
     grid = {**common, "n": n, "d": d, "text": source.model_dump(mode="json")}
     maps = ({"map": "raf"}, {"map": "transformer", "causal": True, "depth": 4, "last_row": True})
     places = ("front", "behind")
-    return [{**grid, **options, place: list(sizes["context"])} for options in maps for place in places]
+    return [
+        {**grid, **options, place: list(sizes["context"])} for options in maps for place in places
+    ]
 
 
 def _figures(records: Sequence[Record]) -> Mapping[str, Any]:

@@ -26,7 +26,12 @@ from wordsens.sweeps.store import Record
 _MEASURES: dict[str, Column] = {
     "S": "value", "average": "average", "small radius": "small_radius", "removal": "removal",
 }  # fmt: skip
-_CURVE: dict[str, Column] = {"layers of": "series", "texts": lambda record: texts_of(record), "n": "n", "d": "d"}
+_CURVE: dict[str, Column] = {
+    "layers of": "series",
+    "texts": lambda record: texts_of(record),
+    "n": "n",
+    "d": "d",
+}
 _BY_LAYER: dict[str, Column] = {**_CURVE, "layer": "at_layer"}
 _AROUND: dict[str, Column] = {**_CURVE, "words in front": "front", "behind": "behind"}
 
@@ -40,7 +45,12 @@ def summarize(records: Sequence[Record]) -> Summary:
         _growth("Random transformers: S of one word over the layers", random, "value"),
         _growth("Trained model: S of one word over the layers", trained, "value"),
         _growth("Random transformers: the average case over the layers", random, "average"),
-        table("Random transformers, every layer", random, _BY_LAYER, _MEASURES | {"predicted": "predicted"}),
+        table(
+            "Random transformers, every layer",
+            random,
+            _BY_LAYER,
+            _MEASURES | {"predicted": "predicted"},
+        ),
         table("Trained model, every layer", trained, _BY_LAYER, _MEASURES),
         table(
             "Words in front and behind",
@@ -78,9 +88,14 @@ def exponent(curve: Sequence[Record], column: str = "value") -> Estimate | None:
     """b of S ~ layer^b: the mean over draws of each draw's least-squares slope; None for a single layer."""
     slopes = []
     for draw in grouped(curve, "draw").values():
-        points = [(record.at_layer, getattr(record, column)) for record in draw if getattr(record, column)]
+        points = [
+            (record.at_layer, getattr(record, column)) for record in draw if getattr(record, column)
+        ]
         if len({layer for layer, _ in points}) > 1:
-            x, y = (centred(np.log(np.array(values, dtype=np.float64))) for values in zip(*points, strict=True))
+            x, y = (
+                centred(np.log(np.array(values, dtype=np.float64)))
+                for values in zip(*points, strict=True)
+            )
             slopes.append(float(least_squares_slope(x, y)))
     return Estimate.of(slopes) if slopes else None
 
@@ -94,14 +109,19 @@ def _growth(title: str, records: Sequence[Record], column: str) -> Table:
             continue
         keys = [value_of(curve[0], key) for key in _CURVE.values()]
         layers = f"{first[0].at_layer}-{last[0].at_layer}"
-        rows.append((*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope)))
+        rows.append(
+            (*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope))
+        )
     return Table(title, (*_CURVE, "layers", "first", "last", "exponent (95 % CI)"), tuple(rows))
 
 
 def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """The records behind the first and the last layer."""
     layers = sorted({record.at_layer for record in curve})
-    first, last = ([record for record in curve if record.at_layer == layer] for layer in (layers[0], layers[-1]))
+    first, last = (
+        [record for record in curve if record.at_layer == layer]
+        for layer in (layers[0], layers[-1])
+    )
     return first, last
 
 
@@ -138,12 +158,18 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
             if grows == count:
                 everywhere.append(member)
                 continue
-            does = [f"grows on {grows} of {count}"] * bool(grows) + [f"falls on {falls} of {count}"] * bool(falls)
+            does = [f"grows on {grows} of {count}"] * bool(grows) + [
+                f"falls on {falls} of {count}"
+            ] * bool(falls)
             elsewhere.setdefault(" and ".join(does) or "shows no trend", []).append(member)
         total = len(everywhere) + sum(map(len, elsewhere.values()))
         if not total:
             continue
-        where = f"all {most} kinds and lengths of text" if most > 1 else "the one kind and length of text"
+        where = (
+            f"all {most} kinds and lengths of text"
+            if most > 1
+            else "the one kind and length of text"
+        )
         sentence = (
             f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} architectures on {where}"
             + (f": {', '.join(everywhere)}" if everywhere else "")
@@ -151,7 +177,9 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
         others = [f"in {', '.join(members)} it {does}" for does, members in elsewhere.items()]
         known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
         number, value = f"{len(everywhere)} of {total}", len(everywhere)
-        claims.append(finding(number, f"{'; '.join([sentence, *others])}.", known, value, records, surety))
+        claims.append(
+            finding(number, f"{'; '.join([sentence, *others])}.", known, value, records, surety)
+        )
     return claims
 
 
@@ -161,23 +189,35 @@ def _training(records: Sequence[Record]) -> list[Finding]:
     for (model,), of_model in grouped(records, "model").items():
         parts, ratios = [], []
         for (texts, n), of_texts in grouped(of_model, texts_of, "n").items():
-            twins = [[r for r in of_texts if bool(r.random_weights) == random] for random in (False, True)]
+            twins = [
+                [r for r in of_texts if bool(r.random_weights) == random]
+                for random in (False, True)
+            ]
             if not all(twins):
                 continue
             last = max(record.at_layer for record in of_texts)
             trained, untrained = ([r for r in twin if r.at_layer == last] for twin in twins)
-            change, values = ratio(trained, untrained), [estimate(group) for group in (trained, untrained)]
+            change, values = (
+                ratio(trained, untrained),
+                [estimate(group) for group in (trained, untrained)],
+            )
             if change is not None:
                 ratios.append(change.mean)
                 parts.append(f"{texts} of {n} rows {values[0]} against {values[1]}")
         if parts:
-            factors = " to ".join(dict.fromkeys(f"{factor:.2g}" for factor in (min(ratios), max(ratios))))
+            factors = " to ".join(
+                dict.fromkeys(f"{factor:.2g}" for factor in (min(ratios), max(ratios)))
+            )
             sentence = (
                 f"Behind its last layer one word moves {model} {factors} times as much as the same architecture with "
                 f"random weights: {'; '.join(parts)}."
             )
             known = "Attained; means over draws, ± one standard error. The ball's radius is the word's own length."
-            claims.append(finding(f"×{fmean(ratios):.2g}", sentence, known, fmean(ratios), of_model, ("attained",)))
+            claims.append(
+                finding(
+                    f"×{fmean(ratios):.2g}", sentence, known, fmean(ratios), of_model, ("attained",)
+                )
+            )
     return claims
 
 
@@ -208,7 +248,11 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
         without = [record for record in of_series if not record.front and not record.behind]
         for place, name in (("front", "in front of"), ("behind", "behind")):
             most = max(getattr(record, place) for record in of_series)
-            change = ratio([r for r in of_series if getattr(r, place) == most], without) if most and without else None
+            change = (
+                ratio([r for r in of_series if getattr(r, place) == most], without)
+                if most and without
+                else None
+            )
             if change is not None:
                 factors.append(change.mean)
                 parts.append(f"{series}, {most} {name} {without[0].n}: ×{change} ({texts})")
@@ -216,8 +260,6 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
     if not parts:
         return []
     sentence = f"More words around those of which one moves change its S by these factors: {'; '.join(parts)}."
-    known = (
-        "Attained; paired draws, ± one standard error. The last row's S is of that row alone, the others' of all rows."
-    )
+    known = "Attained; paired draws, ± one standard error. The last row's S is of that row alone, the others' of all rows."
     largest = max(factors, key=lambda factor: abs(math.log(factor)))
     return [finding(f"×{largest:.2g}", sentence, known, largest, used, ("attained",))]

@@ -36,7 +36,16 @@ from wordsens.sweeps.texts import (
 
 FRONTIER = "frontier"
 
-_SAMPLE_KEYS = ("sample", "training", "objective", "penalty", "gammas", "together", "search", *MapCell.COUNTS)
+_SAMPLE_KEYS = (
+    "sample",
+    "training",
+    "objective",
+    "penalty",
+    "gammas",
+    "together",
+    "search",
+    *MapCell.COUNTS,
+)
 
 
 class GeneralizationCell(MapCell, frozen=True):
@@ -80,13 +89,19 @@ class GeneralizationCell(MapCell, frozen=True):
         require_choice("training", self.training, TRAININGS)
         require_choice("objective", self.objective, (*OBJECTIVE_NAMES, FRONTIER))
         if self.labels == SENTIMENT and not isinstance(self.text, Embedded):
-            raise InputError(f"`labels` (='sentiment') needs real texts; {self.text.kind} texts take linear or random")
+            raise InputError(
+                f"`labels` (='sentiment') needs real texts; {self.text.kind} texts take linear or random"
+            )
         if self.sample >= self.held_out:
-            raise InputError(f"`sample` (={self.sample}) must be less than `held_out` (={self.held_out})")
+            raise InputError(
+                f"`sample` (={self.sample}) must be less than `held_out` (={self.held_out})"
+            )
         if isinstance(self.word, int) and self.word >= self.n:
             raise InputError(f"`word` (={self.word}) must be less than `n` (={self.n})")
         if self.together and self.word == "all":
-            raise InputError("`together` (=True) searches one word for all objectives; give `word` an index")
+            raise InputError(
+                "`together` (=True) searches one word for all objectives; give `word` an index"
+            )
         return self
 
     def of_fit(self) -> "GeneralizationCell":
@@ -98,7 +113,9 @@ class GeneralizationCell(MapCell, frozen=True):
         return self._with_defaults(("training", "objective"))
 
     def _with_defaults(self, names: Iterable[str]) -> "GeneralizationCell":
-        return self.model_copy(update={name: GeneralizationCell.model_fields[name].default for name in names})
+        return self.model_copy(
+            update={name: GeneralizationCell.model_fields[name].default for name in names}
+        )
 
     def spec(self) -> dict[str, Any]:
         unread = {
@@ -145,7 +162,11 @@ def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
 
 def _searched(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What a search for this cell alone finds."""
-    common: dict[str, Any] = {"word": cell.word, "training": cell.training, "seed": cell.seed_of("search")}
+    common: dict[str, Any] = {
+        "word": cell.word,
+        "training": cell.training,
+        "seed": cell.seed_of("search"),
+    }
     common |= {"radius": cell.radius, "search": cell.search_plan}
     if cell.objective == FRONTIER:
         frontier = new.frontier(gammas=cell.gammas, **common)
@@ -243,7 +264,9 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
     )
     if isinstance(phi, RandomFeatures) and cell.word != "all":
         # Set apart and asked once, the word's columns are shared by all the texts that are learned after this fit.
-        phi.layers[0].multiply_block(torch.eye(cell.d, dtype=dtype, device=phi.device), cell.word * cell.d)
+        phi.layers[0].multiply_block(
+            torch.eye(cell.d, dtype=dtype, device=phi.device), cell.word * cell.d
+        )
     return _Fitted(fit, data, accuracy, seconds)
 
 

@@ -9,7 +9,15 @@ from wordsens.generalization import TRAININGS
 from wordsens.maps.registry import map_title
 from wordsens.plotting.records import Figures
 from wordsens.plotting.results import theorem_curve
-from wordsens.plotting.style import COLUMN_INCHES, PAGE_INCHES, STYLES, StyledFigure, StyleFile, styled, tell
+from wordsens.plotting.style import (
+    COLUMN_INCHES,
+    PAGE_INCHES,
+    STYLES,
+    StyledFigure,
+    StyleFile,
+    styled,
+    tell,
+)
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.generalization.summary import GeneralizationSeries, generalization_series
 from wordsens.sweeps.experiment import grouped, text_title
@@ -57,7 +65,9 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
         InputError: no record is finished, or they differ in what the figure does not tell apart.
     """
     points = [
-        record for record in as_records(records, "generalization") if record.done and record.objective != FRONTIER
+        record
+        for record in as_records(records, "generalization")
+        if record.done and record.objective != FRONTIER
     ]
     if not points:
         raise InputError("`records` has no finished record; run the experiment first")
@@ -69,7 +79,11 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
     sizes = {n: _SMALLEST + step * at for at, n in enumerate(texts)}
     for row, training in zip(rows, TRAININGS, strict=True):
         for panel, (name, n) in zip(row, columns, strict=True):
-            _scatter(panel, [one for one in points if (one.map, one.n, one.training) == (name, n, training)], sizes)
+            _scatter(
+                panel,
+                [one for one in points if (one.map, one.n, one.training) == (name, n, training)],
+                sizes,
+            )
     handles = [
         _entry(label, color=colour, marker=marker)
         for name, (label, colour, marker) in _OBJECTIVES.items()
@@ -78,11 +92,14 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
     handles.append(Line2D([], [], color=_THEOREM, linewidth=1.2, label=r"$(2-\gamma)^2$"))
     if len(sizes) > 1:
         handles += [
-            _entry(f"N = {n}", color="#999999", marker="o", markersize=sizes[n] ** 0.5) for n in (texts[0], texts[-1])
+            _entry(f"N = {n}", color="#999999", marker="o", markersize=sizes[n] ** 0.5)
+            for n in (texts[0], texts[-1])
         ]
     if any(_outside(record) for record in points):
         handles.append(_entry("beyond the axes", color="#999999", marker="^", fillstyle="none"))
-    _finish(figure, rows, columns, handles, r"$\gamma$ of the model before", "error on the changed text")
+    _finish(
+        figure, rows, columns, handles, r"$\gamma$ of the model before", "error on the changed text"
+    )
     figure.caption = (
         "Each mark is a text that the model had just learned, with one word changed so that its label flips. Below 1 "
         "the model notices."
@@ -91,7 +108,9 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
 
 
 @styled
-def frontier_figure(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
+def frontier_figure(
+    records: Iterable[Record], *, title: str = "", style: StyleFile = None
+) -> Figure:
     """The least Err attained against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
 
     Args:
@@ -108,7 +127,10 @@ def frontier_figure(records: Iterable[Record], *, title: str = "", style: StyleF
     columns = list(dict.fromkeys((one.map, one.n) for one in series))
     texts = sorted({one.texts for one in series})
     shades = colormaps["viridis_r"]
-    looks = {n: (shades(0.15 + 0.8 * at / max(1, len(texts) - 1)), "os^Dv<>"[at % 7]) for at, n in enumerate(texts)}
+    looks = {
+        n: (shades(0.15 + 0.8 * at / max(1, len(texts) - 1)), "os^Dv<>"[at % 7])
+        for at, n in enumerate(texts)
+    }
     figure, rows = _panels(columns, title)
     for row, training in zip(rows, TRAININGS, strict=True):
         for panel, (name, n) in zip(row, columns, strict=True):
@@ -117,10 +139,20 @@ def frontier_figure(records: Iterable[Record], *, title: str = "", style: StyleF
                     _draw_frontier(panel, one, *looks[one.texts])
             theorem_curve(panel)
     handles = [
-        Line2D([], [], color=colour, marker=marker, markersize=4, linewidth=1.2, label=f"N = {n:,}: median")
+        Line2D(
+            [],
+            [],
+            color=colour,
+            marker=marker,
+            markersize=4,
+            linewidth=1.2,
+            label=f"N = {n:,}: median",
+        )
         for n, (colour, marker) in looks.items()
     ]
-    handles.append(Line2D([], [], color="#999999", linewidth=0.7, label="each sample, in its N's colour"))
+    handles.append(
+        Line2D([], [], color="#999999", linewidth=0.7, label="each sample, in its N's colour")
+    )
     handles.append(Line2D([], [], color=_THEOREM, linewidth=1.2, label=r"$(2-\gamma)^2$"))
     _finish(figure, rows, columns, handles, r"limit on $\gamma$", "least error")
     for panel in (panel for row in rows for panel in row):
@@ -130,7 +162,9 @@ def frontier_figure(records: Iterable[Record], *, title: str = "", style: StyleF
     return figure
 
 
-def _panels(columns: Sequence[tuple[str, int]], title: str) -> tuple[StyledFigure, list[list[Axes]]]:
+def _panels(
+    columns: Sequence[tuple[str, int]], title: str
+) -> tuple[StyledFigure, list[list[Axes]]]:
     width, height = _PANEL_INCHES
     width = COLUMN_INCHES if len(columns) == 1 else max(PAGE_INCHES, width * len(columns))
     figure = StyledFigure(figsize=(width, height * len(TRAININGS) + 0.8), layout="constrained")
@@ -147,36 +181,61 @@ def _entry(label: str, *, markersize: float = 4, **options: Any) -> Line2D:
 def _scatter(panel: Axes, records: Sequence[Record], sizes: dict[int, float]) -> None:
     theorem_curve(panel)
     for name, (label, colour, marker) in _OBJECTIVES.items():
-        group = [one for one in records if one.objective == name and None not in (one.gamma, one.value)]
+        group = [
+            one for one in records if one.objective == name and None not in (one.gamma, one.value)
+        ]
         inside = [one for one in group if not _outside(one)]
         if inside:
             places = [[one.gamma for one in inside], [one.value for one in inside]]
             areas = [sizes[one.texts] for one in inside]
-            drawn = panel.scatter(*places, s=areas, color=colour, marker=marker, alpha=0.7, linewidths=0, zorder=3)
-            tell(panel, drawn, [f"{label}: error {one.value:.3g}, γ {one.gamma:.3g}, {_sample(one)}" for one in inside])
+            drawn = panel.scatter(
+                *places, s=areas, color=colour, marker=marker, alpha=0.7, linewidths=0, zorder=3
+            )
+            tell(
+                panel,
+                drawn,
+                [
+                    f"{label}: error {one.value:.3g}, γ {one.gamma:.3g}, {_sample(one)}"
+                    for one in inside
+                ],
+            )
         for one in group:
             if _outside(one):
-                place = (min(one.gamma or 0.0, _GAMMA_SHOWN * 0.97), min(one.value or 0.0, _ERROR_SHOWN * 0.97))
+                place = (
+                    min(one.gamma or 0.0, _GAMMA_SHOWN * 0.97),
+                    min(one.value or 0.0, _ERROR_SHOWN * 0.97),
+                )
                 arrow = "^" if (one.value or 0.0) > _ERROR_SHOWN else ">"
                 panel.scatter(
-                    *place, s=sizes[one.texts], facecolors="none", edgecolors=colour, marker=arrow, linewidths=0.8
+                    *place,
+                    s=sizes[one.texts],
+                    facecolors="none",
+                    edgecolors=colour,
+                    marker=arrow,
+                    linewidths=0.8,
                 )
 
 
 def _sample(record: Record) -> str:
-    return f"N = {record.texts:,}, word {record.word}" + (f" “{record.token}”" if record.token else "")
+    return f"N = {record.texts:,}, word {record.word}" + (
+        f" “{record.token}”" if record.token else ""
+    )
 
 
 def _outside(record: Record) -> bool:
     gamma, value = record.gamma, record.value
-    return gamma is not None and value is not None and (gamma > _GAMMA_SHOWN or value > _ERROR_SHOWN)
+    return (
+        gamma is not None and value is not None and (gamma > _GAMMA_SHOWN or value > _ERROR_SHOWN)
+    )
 
 
 def _draw_frontier(panel: Axes, series: GeneralizationSeries, colour: Any, marker: str) -> None:
     for sample in zip(*series.least_errors, strict=True):
         panel.plot(series.limits, sample, color=colour, linewidth=0.7, alpha=0.45, zorder=1)
     middle = [statistics.median(errors) for errors in series.least_errors]
-    (line,) = panel.plot(series.limits, middle, color=colour, marker=marker, markersize=4, linewidth=1.2, zorder=3)
+    (line,) = panel.plot(
+        series.limits, middle, color=colour, marker=marker, markersize=4, linewidth=1.2, zorder=3
+    )
     tell(
         panel,
         line,

@@ -8,7 +8,11 @@ from wordsens.generalization import (
     OBJECTIVE_NAMES,
 )
 from wordsens.generalization.min_norm import TRAININGS
-from wordsens.studies.generalization.cell import FRONTIER, GeneralizationCell, measure_generalization
+from wordsens.studies.generalization.cell import (
+    FRONTIER,
+    GeneralizationCell,
+    measure_generalization,
+)
 from wordsens.studies.generalization.summary import summarize
 from wordsens.sweeps.experiment import (
     Experiment,
@@ -52,7 +56,11 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     size, labels = PRESETS[scale], labels or SENTIMENT
     shipped = not isinstance(source, DatasetText)
     width = load_encoder(source.encoder).dimension
-    notices = [f"{source.encoder} has {width} coordinates, fewer than {size['d']}"] if width < size["d"] else []
+    notices = (
+        [f"{source.encoder} has {width} coordinates, fewer than {size['d']}"]
+        if width < size["d"]
+        else []
+    )
     text, labelled = source.model_dump(mode="json"), reads_labels(source, labels)
     grids = []
     for name, n in MAPS_AND_WORDS:
@@ -61,18 +69,28 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         if shipped:
             # A few dozen at most: a third is held out, the others are learned.
             third = max(1, have // 3)
-            keys |= {"held_out": third, "sample": min(size["sample"], third), "texts": [have - third]}
+            keys |= {
+                "held_out": third,
+                "sample": min(size["sample"], third),
+                "texts": [have - third],
+            }
             if have < _LEAST_REVIEWS:
-                notices.append(f"{have} shipped reviews have {n} words, too few: {name} is not measured there")
+                notices.append(
+                    f"{have} shipped reviews have {n} words, too few: {name} is not measured there"
+                )
                 continue
         else:
             keys["texts"] = [texts for texts in size["texts"] if texts + size["held_out"] <= have]
             if lost := [str(texts) for texts in size["texts"] if texts not in keys["texts"]]:
-                notices.append(f"{have} texts have {n} words: {name} is measured without N = {', '.join(lost)}")
+                notices.append(
+                    f"{have} texts have {n} words: {name} is measured without N = {', '.join(lost)}"
+                )
         if keys["texts"]:
             grids.append(_grid(keys, name, n, text, labels))
     if shipped:
-        grids += [_grid(size, name, n, {"kind": "gaussian"}, "linear") for name, n in MAPS_AND_WORDS]
+        grids += [
+            _grid(size, name, n, {"kind": "gaussian"}, "linear") for name, n in MAPS_AND_WORDS
+        ]
     elif not grids:
         raise InputError(
             f"`texts` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set "
@@ -81,7 +99,9 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     return grids, notices
 
 
-def _grid(size: dict[str, Any], name: str, n: int, text: dict[str, Any], labels: str) -> dict[str, Any]:
+def _grid(
+    size: dict[str, Any], name: str, n: int, text: dict[str, Any], labels: str
+) -> dict[str, Any]:
     return {
         "map": name,
         "text": text,

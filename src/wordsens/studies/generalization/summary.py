@@ -61,7 +61,11 @@ class GeneralizationSeries:
     @property
     def errors(self) -> tuple[float, ...]:
         """The least errors with gamma below LIMIT; none where the frontier was not measured there."""
-        return self.least_errors[self.limits.index(LIMIT)] if LIMIT in self.limits and self.least_errors else ()
+        return (
+            self.least_errors[self.limits.index(LIMIT)]
+            if LIMIT in self.limits and self.least_errors
+            else ()
+        )
 
     def median(self) -> float | None:
         """Their median."""
@@ -88,7 +92,10 @@ def generalization_series(records: Any) -> list[GeneralizationSeries]:
         require_alike(group, besides=("training", "texts", "objective"))
     groups = grouped(done, "text", "map", "n", "training", "texts")
     order = list(grouped(done, "text", "map", "n", "training"))
-    return [_series(key, groups[key]) for key in sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))]
+    return [
+        _series(key, groups[key])
+        for key in sorted(groups, key=lambda key: (order.index(key[:4]), key[4]))
+    ]
 
 
 def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> GeneralizationSeries:
@@ -100,7 +107,9 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
         samples=len({(record.draw, record.sample) for record in records}),
         accuracy=statistics.fmean(record.accuracy for record in records),
         limits=limits,
-        least_errors=tuple(tuple(record.least_errors[at] for record in same) for at in range(len(limits))),
+        least_errors=tuple(
+            tuple(record.least_errors[at] for record in same) for at in range(len(limits))
+        ),
         least_alignment=min(record.alignment for record in records),
         below_bound=sum(record.value < record.bound * (1 - 1e-6) - 1e-6 for record in records),
         cells=tuple(record.cell for record in records),
@@ -110,20 +119,47 @@ def _series(key: tuple[str, str, int, str, int], records: Sequence[Record]) -> G
 def summarize(records: Sequence[Record]) -> Summary:
     """The least errors of each map and training set; a sentence a map, about all of its rows."""
     series = generalization_series(records)
-    headings = ("map", "texts", "n", "N", "training", "samples", "accuracy", "least F", "Err", "Err < 1")
+    headings = (
+        "map",
+        "texts",
+        "n",
+        "N",
+        "training",
+        "samples",
+        "accuracy",
+        "least F",
+        "Err",
+        "Err < 1",
+    )
     rows = tuple(
         (
-            *(map_title(one.map), one.text, one.n, one.texts, one.training, one.samples, one.accuracy),
+            *(
+                map_title(one.map),
+                one.text,
+                one.n,
+                one.texts,
+                one.training,
+                one.samples,
+                one.accuracy,
+            ),
             *(one.least_alignment, one.median(), one.noticed),
         )
         for one in series
     )
     below = sum(one.below_bound for one in series)
-    note = f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. " + (
-        f"{below} errors lie below their finite-sample bound." if below else "None lies below its finite-sample bound."
+    note = (
+        f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. "
+        + (
+            f"{below} errors lie below their finite-sample bound."
+            if below
+            else "None lies below its finite-sample bound."
+        )
     )
     measured = sorted((one for one in series if one.errors), key=lambda one: one.text in SYNTHETIC)
-    groups = sorted(grouped(measured, "map").values(), key=lambda group: -min(one.noticed or 0.0 for one in group))
+    groups = sorted(
+        grouped(measured, "map").values(),
+        key=lambda group: -min(one.noticed or 0.0 for one in group),
+    )
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
     table = Table("One word changed, the label flipped", headings, rows)
     return Summary((table,), note, claims, leading=max(1, len(groups)))
@@ -194,5 +230,10 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Finding:
     sentence += f" In most samples it is broken by {'; '.join(broken)}." if broken else ""
     if left := len(rows) - len(obeyed) - len(broken):
         sentence += f" Of {left} of the {len(rows)} rows the samples tell neither."
-    known, cells = "Predicted: Theorems 4 and 5, a limit.", [cell for one in rows for cell in one.cells]
-    return finding(f"at least {THEOREM:.2f}", sentence, known, THEOREM, cells, ("predicted", "95 % interval"))
+    known, cells = (
+        "Predicted: Theorems 4 and 5, a limit.",
+        [cell for one in rows for cell in one.cells],
+    )
+    return finding(
+        f"at least {THEOREM:.2f}", sentence, known, THEOREM, cells, ("predicted", "95 % interval")
+    )

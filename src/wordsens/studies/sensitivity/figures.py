@@ -88,7 +88,9 @@ def sensitivity_figure(
     by_d = len({(one.text, one.map, one.varied) for one in series}) < len(series)
     keys = list(dict.fromkeys(_key(one, by_d=by_d) for one in series))
     if len(keys) > MOST_SERIES:
-        columns = dict.fromkeys(["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)])
+        columns = dict.fromkeys(
+            ["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)]
+        )
         raise InputError(
             f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
             "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
@@ -99,10 +101,14 @@ def sensitivity_figure(
     longest = max(len(_label(one, with_d=True)) for one in series)
     least = COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES
     width = max(least, len(kinds) * (LEGEND_SIGN_INCHES + LETTER_INCHES * longest))
-    figure = StyledFigure(figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained")
+    figure = StyledFigure(
+        figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained"
+    )
     axes = figure.subplots(1, len(kinds), sharex=True, sharey=True, squeeze=False)[0]
     sizes = sorted({point.n for one in series for point in one.points})
-    limits = _limits(series, [value for points in theory.values() for _, value in points], detail=detail)
+    limits = _limits(
+        series, [value for points in theory.values() for _, value in points], detail=detail
+    )
     for panel, kind in zip(axes, kinds, strict=True):
         group = [one for one in series if one.text == kind]
         log_axes(panel, sizes, limits)
@@ -110,7 +116,15 @@ def sensitivity_figure(
         with_d = len({one.d for one in group}) > 1
         for one in group:
             label = _label(one, with_d=with_d)
-            _draw(panel, one, style_of[_key(one, by_d=by_d)], label, theory[id(one)], limits[1], detail=detail)
+            _draw(
+                panel,
+                one,
+                style_of[_key(one, by_d=by_d)],
+                label,
+                theory[id(one)],
+                limits[1],
+                detail=detail,
+            )
         _legend(panel, group, limits[1], detail=detail)
         panel.set_title(_panel_title(kind, group))
     axes[0].set_ylabel("word sensitivity S (attained)")
@@ -129,12 +143,16 @@ def _key(series: Series, *, by_d: bool) -> _Key:
 
 def _label(series: Series, *, with_d: bool) -> str:
     """The line of the legend for a series."""
-    name = ", ".join([map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied])
+    name = ", ".join(
+        [map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied]
+    )
     if series.fit is None:
         return name
     label = f"{name}: exponent {exponent_text(series.fit, series.interval)}"
     slope = series.theory_exponent
-    return label if slope is None else label + f", theory {slope:.2f}".replace("-", "\N{MINUS SIGN}")
+    return (
+        label if slope is None else label + f", theory {slope:.2f}".replace("-", "\N{MINUS SIGN}")
+    )
 
 
 def _panel_title(kind: str, series: Sequence[Series]) -> str:
@@ -150,9 +168,14 @@ def _theory(series: Series) -> Sequence[tuple[float, float]]:
     if base not in ("rf", "drf") or len(known) < 2:
         return known
     depth = int(series.map.removeprefix(base) or 1)
-    sizes = sorted({round(n) for n in np.geomspace(known[0][0], known[-1][0], 25)} | {n for n, _ in known})
+    sizes = sorted(
+        {round(n) for n in np.geomspace(known[0][0], known[-1][0], 25)} | {n for n, _ in known}
+    )
     law = {
-        n: finite_width_sensitivity(n, series.d, n * series.d, depth, "relu", min(n, series.searched)) for n in sizes
+        n: finite_width_sensitivity(
+            n, series.d, n * series.d, depth, "relu", min(n, series.searched)
+        )
+        for n in sizes
     }
     same = all(abs(law[n] - value) <= _SAME_LAW * value for n, value in known)
     return list(law.items()) if same else known
@@ -162,14 +185,29 @@ def _estimate(point: SizePoint) -> Estimate:
     return Estimate(point.mean, point.standard_deviation / math.sqrt(point.draws), point.draws)
 
 
-def _limits(series: Sequence[Series], theory: Iterable[float], *, detail: bool) -> tuple[float, float]:
+def _limits(
+    series: Sequence[Series], theory: Iterable[float], *, detail: bool
+) -> tuple[float, float]:
     """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to spare."""
     points = [point for one in series for point in one.points]
-    values = [end for point in points for end in bar_ends(_estimate(point), positive=True)] + list(theory)
+    values = [end for point in points for end in bar_ends(_estimate(point), positive=True)] + list(
+        theory
+    )
     highest = _TALLEST_BAND * max(values)
     if detail:
-        values += [point.words[0] for one in series if one.all_words for point in one.points if point.words is not None]
-    values += [upper for one in series if max(uppers := _uppers(one), default=math.inf) <= highest for upper in uppers]
+        values += [
+            point.words[0]
+            for one in series
+            if one.all_words
+            for point in one.points
+            if point.words is not None
+        ]
+    values += [
+        upper
+        for one in series
+        if max(uppers := _uppers(one), default=math.inf) <= highest
+        for upper in uppers
+    ]
     shown = [value for value in values if value > 0] or [0.1, 1.0]
     spare = max((max(shown) / min(shown)) ** 0.05, 1.02)
     return min(shown) / spare, max(shown) * spare
@@ -191,24 +229,44 @@ def _draw(
 ) -> None:
     colour, points = style[0], series.points
     estimates = [(point.n, _estimate(point)) for point in points]
-    marks(panel, estimates, style, label, joined=False, positive=True, notes=[_note(one, series) for one in points])
+    marks(
+        panel,
+        estimates,
+        style,
+        label,
+        joined=False,
+        positive=True,
+        notes=[_note(one, series) for one in points],
+    )
     if series.fit is not None:
         reach = np.geomspace(points[0].n, points[-1].n, 25).tolist()
         panel.plot(reach, [series.fit.at(n) for n in reach], color=colour)
     known = [(point.n, *point.words) for point in points if point.words is not None]
     if known and series.all_words and detail:
         sizes, least, low, high, most = (list(column) for column in zip(*known, strict=True))
-        panel.fill_between(sizes, least, most, color=colour, alpha=_ALL_WORDS, linewidth=0, zorder=0.3)
-        panel.fill_between(sizes, low, high, color=colour, alpha=_MIDDLE_WORDS, linewidth=0, zorder=0.4)
+        panel.fill_between(
+            sizes, least, most, color=colour, alpha=_ALL_WORDS, linewidth=0, zorder=0.3
+        )
+        panel.fill_between(
+            sizes, low, high, color=colour, alpha=_MIDDLE_WORDS, linewidth=0, zorder=0.4
+        )
     if _uppers(series) and max(_uppers(series)) <= top:
-        bounded = [(point.n, point.mean, point.upper) for point in points if point.upper is not None]
+        bounded = [
+            (point.n, point.mean, point.upper) for point in points if point.upper is not None
+        ]
         sizes, means, uppers = (list(column) for column in zip(*bounded, strict=True))
-        panel.fill_between(sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5)
+        panel.fill_between(
+            sizes, means, uppers, color=colour, alpha=_BRACKET, linewidth=0, zorder=0.5
+        )
         lines = {"facecolor": "none", "edgecolor": colour, "linewidth": 0, "hatch": _HATCH}
-        panel.fill_between(sizes, means, uppers, **lines, zorder=0.5)  # an SVG gives lines and ground one opacity
+        panel.fill_between(
+            sizes, means, uppers, **lines, zorder=0.5
+        )  # an SVG gives lines and ground one opacity
     if len(theory) > 1:
         panel.plot(*zip(*theory, strict=True), color=colour, linestyle=_DASHES, zorder=1)
-    beyond = [(point.n, point.predicted) for point in points if point.predicted and not point.in_range]
+    beyond = [
+        (point.n, point.predicted) for point in points if point.predicted and not point.in_range
+    ]
     if beyond:
         panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
 
@@ -239,8 +297,15 @@ def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) 
         entry(Patch(alpha=0.2, **grey), "light: every word")
         entry(Patch(alpha=0.6, **grey), "darker: the middle half of the words")
     if len(bounded) > len(beyond):
-        what = "certified upper bound" if all(one.rigor == CERTIFIED for one in bounded) else "upper bound"
-        entry(Patch(facecolor="none", edgecolor=GUIDE, linewidth=0, hatch=2 * _HATCH), f"hatched: up to the {what}")
+        what = (
+            "certified upper bound"
+            if all(one.rigor == CERTIFIED for one in bounded)
+            else "upper bound"
+        )
+        entry(
+            Patch(facecolor="none", edgecolor=GUIDE, linewidth=0, hatch=2 * _HATCH),
+            f"hatched: up to the {what}",
+        )
     if predicted:
         entry(Line2D([], [], color=GUIDE, linestyle=_DASHES), "theory at these n and d, no bound")
     if not all(one.in_range for one in predicted):
@@ -257,7 +322,8 @@ def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) 
         labels,
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
-        bbox_transform=panel.transAxes + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
+        bbox_transform=panel.transAxes
+        + ScaledTranslation(0, -_LEGEND_DROP_INCHES, figure.dpi_scale_trans),
     )
 
 
@@ -269,21 +335,35 @@ def _listed(names: Sequence[str]) -> str:
     """
     first = names[0].rpartition(" ")[0]
     alike = len(names) > 1 and first and all(name.rpartition(" ")[0] == first for name in names)
-    return f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}" if alike else ", ".join(names)
+    return (
+        f"{first} {', '.join(name.rpartition(' ')[2] for name in names)}"
+        if alike
+        else ", ".join(names)
+    )
 
 
-_TITLES = {"rf": "Random features", "drf": "Deep random features", "raf": "Random attention features"}
+_TITLES = {
+    "rf": "Random features",
+    "drf": "Deep random features",
+    "raf": "Random attention features",
+}
 
 
 def overview_figure(records: Iterable[Record], **options: Any) -> Any:
     """All maps on one axis; of too many series those of each map's largest d. None where no length varies."""
-    group = [record for record in as_records(records, "sensitivity") if record.done and record.text != GIVEN]
+    group = [
+        record
+        for record in as_records(records, "sensitivity")
+        if record.done and record.text != GIVEN
+    ]
     if len({record.n for record in group}) < 2:
         return None
     if len({(record.map, record.d, record.text) for record in group}) > MOST_SERIES:
         largest: dict[tuple[str, str], int] = {}
         for record in group:
-            largest[record.map, record.text] = max(record.d, largest.get((record.map, record.text), 0))
+            largest[record.map, record.text] = max(
+                record.d, largest.get((record.map, record.text), 0)
+            )
         group = [record for record in group if record.d == largest[record.map, record.text]]
     return sensitivity_figure(group, title="Word sensitivity", detail=False, **options)
 
@@ -294,10 +374,13 @@ def sensitivity_figures(records: Sequence[Record]) -> Figures:
     for record in records:
         base = base_name(record.map)
         shipped = MAPS.get(base)  # none for a transformer's layer and a map of one's own
-        families["raf" if shipped is not None and shipped.family == "attention" else base].append(record)
+        families["raf" if shipped is not None and shipped.family == "attention" else base].append(
+            record
+        )
     drawn = {"sensitivity": overview_figure(records)} if len(families) > 1 else {}
     for name in sorted(
-        families, key=lambda name: (name not in _TITLES, list(_TITLES).index(name) if name in _TITLES else 0)
+        families,
+        key=lambda name: (name not in _TITLES, list(_TITLES).index(name) if name in _TITLES else 0),
     ):
         file = "".join(letter if letter.isalnum() else "-" for letter in name)
         drawn[file] = sensitivity_figure(families[name], title=_TITLES.get(name) or map_title(name))

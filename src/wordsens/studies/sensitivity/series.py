@@ -126,7 +126,10 @@ def _series_of_map(records: Sequence[Record]) -> list[Series]:
     names = list(varying_columns(records, besides=("n", "d", "text", "depth")))
 
     def varied(record: Record) -> tuple[tuple[str, Any], ...]:
-        spec, ignored = spec_columns(record.spec) if names else {}, _OF_A_TEXT if record.text == GIVEN else ()
+        spec, ignored = (
+            spec_columns(record.spec) if names else {},
+            _OF_A_TEXT if record.text == GIVEN else (),
+        )
         return tuple((name, spec[name]) for name in names if name in spec and name not in ignored)
 
     groups = grouped(records, "text", "d", varied)
@@ -136,7 +139,9 @@ def _series_of_map(records: Sequence[Record]) -> list[Series]:
 
 def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence[Record]) -> Series:
     text, d, varied = key
-    fit, interval = power_law_and_interval(*zip(*((one.n, one.value, text_of(one)) for one in records), strict=True))
+    fit, interval = power_law_and_interval(
+        *zip(*((one.n, one.value, text_of(one)) for one in records), strict=True)
+    )
     rigors = [record.rigor for record in records if record.rigor is not None]
     of = [one.predicted_of for one in records if one.predicted is not None]
     return Series(
@@ -148,7 +153,11 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         all_words=all(record.words == record.n for record in records),
         rigor=max(rigors, key=lambda one: one != CERTIFIED, default=None),
         varied=tuple(key_text(name, value) for name, value in varied),
-        predicted_of=None if not of else TYPICAL if of[0] == TYPICAL else "the largest searched word",
+        predicted_of=None
+        if not of
+        else TYPICAL
+        if of[0] == TYPICAL
+        else "the largest searched word",
         interval=interval,
         cells=tuple(record.cell for record in records),
     )
@@ -171,7 +180,9 @@ def _point(n: int, records: Sequence[Record]) -> SizePoint:
     )
 
 
-def _words(per_word: Sequence[tuple[float, ...] | None]) -> tuple[float, float, float, float] | None:
+def _words(
+    per_word: Sequence[tuple[float, ...] | None],
+) -> tuple[float, float, float, float] | None:
     """The means over the draws of the words' least, quartiles and largest; None unless every draw has them."""
     known = [np.quantile(values, (0, 0.25, 0.75, 1)) for values in per_word if values]
     if len(known) < len(per_word):

@@ -9,7 +9,12 @@ from wordsens.sweeps.experiment import (
     Experiment,
     Grids,
 )
-from wordsens.sweeps.measurement import SensitivityCell, alike, measure_sensitivities, measure_sensitivity
+from wordsens.sweeps.measurement import (
+    SensitivityCell,
+    alike,
+    measure_sensitivities,
+    measure_sensitivity,
+)
 from wordsens.sweeps.store import Record
 from wordsens.sweeps.texts import Embedded, texts_at_least
 from wordsens.text import load_encoder
@@ -62,16 +67,24 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         maps = "/".join(part["map"])
         sizes = [n for n in part["n"] if texts_at_least(source, n, seed=seed, most=1)]
         if lost := [str(n) for n in part["n"] if n not in sizes]:
-            notices.append(f"no text has {', '.join(lost)} words: {maps} are measured without them on real texts")
+            notices.append(
+                f"no text has {', '.join(lost)} words: {maps} are measured without them on real texts"
+            )
         dimensions = [d for d in part["d"] if d <= width] or [width]
         if len(dimensions) < len(part["d"]):
-            notices.append(f"{source.encoder} has {width} coordinates: larger d are measured on Gaussian texts only")
+            notices.append(
+                f"{source.encoder} has {width} coordinates: larger d are measured on Gaussian texts only"
+            )
         elif width < min(part["d"]):
-            notices.append(f"{source.encoder} has {width} coordinates: real texts under {maps} have d = {width}")
+            notices.append(
+                f"{source.encoder} has {width} coordinates: real texts under {maps} have d = {width}"
+            )
         grid = {**part, "draw": list(range(part["draw"])), "text": {"kind": "gaussian"}}
         grid |= {"n": list(part["n"]), "d": list(part["d"])}
         if len(sizes) > 1:
-            grids.append({**grid, "text": source.model_dump(mode="json"), "n": sizes, "d": dimensions})
+            grids.append(
+                {**grid, "text": source.model_dump(mode="json"), "n": sizes, "d": dimensions}
+            )
         grids.append(grid)
     if all(grid["text"]["kind"] == "gaussian" for grid in grids):
         raise InputError(

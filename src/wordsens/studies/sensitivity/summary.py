@@ -28,13 +28,17 @@ def summarize(records: Sequence[Record]) -> Summary:
         "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
         "worst, at the last n."
     )
-    return Summary((Table("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series)))
+    return Summary(
+        (Table("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series))
+    )
 
 
 def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     first, last = one.points[0], one.points[-1]
     trend = one.trend
-    exponent = None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
+    exponent = (
+        None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
+    )
     return (
         *(map_title(one.map), one.text, *((", ".join(one.varied),) if keyed else ()), one.d),
         f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
@@ -62,16 +66,19 @@ def claims(series: Iterable[Series]) -> list[Finding]:
     flat = [one for group in ordered for one in group]
     main = [group for group in ordered if group[0].map in ("raf", "rf")]
     others = [group for group in ordered if group not in main]
-    return [*_contrast(flat), *map(_about, main), *_relu_against_softmax(flat), *map(_about, others)]
+    return [
+        *_contrast(flat),
+        *map(_about, main),
+        *_relu_against_softmax(flat),
+        *map(_about, others),
+    ]
 
 
 def _about(series: Sequence[Series]) -> Finding:
     """One map, on the first kind of text that it was measured on; the others in how it is known."""
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
-    sentence = (
-        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its size, in {_length(first)}"
-    )
+    sentence = f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its size, in {_length(first)}"
     trend, theory = first.trend, first.theory_exponent
     if trend is not None:
         sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
@@ -80,7 +87,12 @@ def _about(series: Sequence[Series]) -> Finding:
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
     cells = [cell for one in series for cell in one.cells]
     return finding(
-        f"{times(point.mean)} times", minus(f"{sentence}."), _known(first) + others, point.mean, cells, _kinds(first)
+        f"{times(point.mean)} times",
+        minus(f"{sentence}."),
+        _known(first) + others,
+        point.mean,
+        cells,
+        _kinds(first),
     )
 
 
@@ -98,7 +110,11 @@ def _known(series: Series) -> str:
     """About the first kind of text; the others are in the tables."""
     point, law = series.points[-1], series.trend
     draws = f"mean of {point.draws} draws" if point.draws > 1 else "one draw"
-    words = "every word searched" if series.all_words else f"{series.searched} words of each text searched"
+    words = (
+        "every word searched"
+        if series.all_words
+        else f"{series.searched} words of each text searched"
+    )
     known = f"On {text_title(series.text)}, d = {series.d}: attained, {draws}, {words}"
     if point.average is not None:
         known += f"; random Deltas move it by {times(point.average)} on average"
@@ -134,7 +150,11 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
     for attention in plain:
         other = dense.get((attention.text, attention.d)) if attention.map == "raf" else None
         at = {point.n: point for point in attention.points}
-        common = [(at[point.n], point) for point in other.points if point.n in at] if other is not None else []
+        common = (
+            [(at[point.n], point) for point in other.points if point.n in at]
+            if other is not None
+            else []
+        )
         pairs += [(attention, other, *common[-1])] if common else []
     elsewhere = "".join(
         f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: {times(more.mean / less.mean)} times."
@@ -154,13 +174,21 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
         factor = more.mean / less.mean
         cells = (*attention.cells, *other.cells)
-        return [finding(f"{times(factor)} times", sentence + elsewhere, f"{known}.", factor, cells, kinds)]
+        return [
+            finding(
+                f"{times(factor)} times", sentence + elsewhere, f"{known}.", factor, cells, kinds
+            )
+        ]
     return []
 
 
 def _relu_against_softmax(series: Sequence[Series]) -> list[Finding]:
     """The difference of the exponents on like texts."""
-    softmax = {(one.text, one.d, one.varied): one.fit for one in series if one.map == "raf" and one.fit is not None}
+    softmax = {
+        (one.text, one.d, one.varied): one.fit
+        for one in series
+        if one.map == "raf" and one.fit is not None
+    }
     gaps, largest, number, cells = [], 0.0, "no faster", []
     for one in series:
         other = softmax.get((one.text, one.d, one.varied))

@@ -65,9 +65,13 @@ class Score(ABC):
     def attention(self, scores: Rows) -> Rows:
         """The weights, by torch operations that autograd can follow."""
 
-    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
+    def attention_without(
+        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
+    ) -> Float[Tensor, "r n"]:
         """The weights of r rows after one word of each is taken out. Only asked of normalized scores."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what its weights are without a word")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say what its weights are without a word"
+        )
 
 
 def offered(score: Score, ability: type[Ability]) -> Ability | None:
@@ -122,7 +126,9 @@ class Response(ABC):
         joined = copy(responses[0])
         for name, part in vars(joined).items():
             if isinstance(part, Tensor):
-                setattr(joined, name, torch.cat([getattr(response, name) for response in responses]))
+                setattr(
+                    joined, name, torch.cat([getattr(response, name) for response in responses])
+                )
         return joined
 
     @abstractmethod
@@ -228,9 +234,18 @@ def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
         return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
 
     left, middle, reach = low.unsqueeze(-1), high.unsqueeze(-1), reach.unsqueeze(-1)
-    down, inner, up = line(LOW_TAIL + 1, 2).flip(0)[:-1], line(INNER_NODES, power), line(HIGH_TAIL + 1, 2)[1:]
+    down, inner, up = (
+        line(LOW_TAIL + 1, 2).flip(0)[:-1],
+        line(INNER_NODES, power),
+        line(HIGH_TAIL + 1, 2)[1:],
+    )
     nodes = torch.cat(
-        [left * (1 - down) - reach * down, left * (1 - inner) + middle * inner, middle * (1 - up) + reach * up], dim=-1
+        [
+            left * (1 - down) - reach * down,
+            left * (1 - inner) + middle * inner,
+            middle * (1 - up) + reach * up,
+        ],
+        dim=-1,
     )
     # Where a tail is empty, rounding could put its nodes out of order.
     return torch.minimum(nodes.cummax(dim=-1).values, reach)
@@ -319,7 +334,9 @@ class Certified(Score):
         return scores
 
     @abstractmethod
-    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
+    def row_steps(
+        self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]
+    ) -> RowSteps:
         """The effect of all scores of a row moving at once; infinite if only that rows are means is known."""
 
 
@@ -329,8 +346,13 @@ class CertifiedElementwise(Certified):
     def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         return (self.lipschitz * error).expand_as(scores)
 
-    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
-        low, here, high = (self.attention(place) for place in (scores - moves - error, scores, scores + moves + error))
+    def row_steps(
+        self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]
+    ) -> RowSteps:
+        low, here, high = (
+            self.attention(place)
+            for place in (scores - moves - error, scores, scores + moves + error)
+        )
         # The differences are worth more where w is flat, the Lipschitz constant where they cancel.
         change = torch.minimum(torch.maximum(high - here, here - low), self.lipschitz * moves)
         return RowSteps(change, torch.maximum(high.abs(), low.abs()))
@@ -368,11 +390,15 @@ class Expanded(Certified):
     shift_invariant: bool = False
 
     @abstractmethod
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by `error`."""
 
 
-def secant_expansion(weights: WordRows, low: WordRows, high: WordRows, moves: WordRows) -> Expansion:
+def secant_expansion(
+    weights: WordRows, low: WordRows, high: WordRows, moves: WordRows
+) -> Expansion:
     """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and `high`."""
     zeros, ones = torch.zeros_like(weights), torch.ones_like(weights[:, 0])
     return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones)

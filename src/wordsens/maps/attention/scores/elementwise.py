@@ -29,7 +29,12 @@ from wordsens.maps.attention.scores.base import (
     nodes,
     secant_expansion,
 )
-from wordsens.maps.attention.scores.softmax import STEEPEST_TURN, sigmoid_curve, sigmoid_errors, sigmoid_gain
+from wordsens.maps.attention.scores.softmax import (
+    STEEPEST_TURN,
+    sigmoid_curve,
+    sigmoid_errors,
+    sigmoid_gain,
+)
 
 
 class Undivided(ClosedForm):
@@ -65,13 +70,19 @@ class Relu(Undivided, CertifiedElementwise, Expanded):
         gain = torch.where(score > 0, torch.maximum(moved, -score), after)
         return after, gain, torch.sign(after)
 
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         """The secant is 1 while the score stays positive, 0 while negative; across 0, between."""
-        across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
+        across = (
+            1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)
+        ).clamp(0, 1)
         across = across.nan_to_num(1.0)
         positive = scores > 0
         low = torch.where(positive, 1 - across, torch.zeros_like(across))
-        return secant_expansion(scores, low, torch.where(positive, torch.ones_like(across), across), moves)
+        return secant_expansion(
+            scores, low, torch.where(positive, torch.ones_like(across), across), moves
+        )
 
     def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
         t = nodes(between(-scores, reach), reach, reach, power=1)
@@ -79,7 +90,9 @@ class Relu(Undivided, CertifiedElementwise, Expanded):
         # Where both are positive p - a is t itself; the difference would cancel.
         g = torch.where((p > 0) & (scores > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
         rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
-        return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(scores), before, affine=True)
+        return Curve(
+            t, p, g, rise, torch.zeros_like(rise), torch.ones_like(scores), before, affine=True
+        )
 
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius
@@ -101,7 +114,9 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
         p = torch.sigmoid(score + moved)
         return p, sigmoid_gain(score, moved), p - p * p
 
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         """By the second derivative where moves are small; by the range of the slope where that is less."""
         weights = self.attention(scores)
         slope = weights * torch.sigmoid(-scores)
@@ -110,10 +125,16 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
         edge = (scores.abs() - furthest).clamp(min=0)
         high = torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 + 1e-12)
         edge = scores.abs() + furthest
-        secants = secant_expansion(scores, torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 - 1e-12), high, moves)
+        secants = secant_expansion(
+            scores, torch.sigmoid(edge) * torch.sigmoid(-edge) * (1 - 1e-12), high, moves
+        )
         curved = 0.5 * torch.minimum(high, torch.full_like(high, STEEPEST_TURN))
-        smooth = Expansion(slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale)
-        small = (curved * moves).amax(dim=1, keepdim=True) < secants.spread.amax(dim=1, keepdim=True)
+        smooth = Expansion(
+            slope, slope_error, curved, torch.zeros_like(slope), high * moves, secants.scale
+        )
+        small = (curved * moves).amax(dim=1, keepdim=True) < secants.spread.amax(
+            dim=1, keepdim=True
+        )
         picked = {
             field: torch.where(small, getattr(smooth, field), getattr(secants, field))
             for field in ("slope", "slope_error", "bend", "spread", "rise")
@@ -147,7 +168,9 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
         after, gain = ((score + moved).masked_fill_(hidden, 0.0), moved.masked_fill(hidden, 0.0))
         return after, gain, torch.ones_like(moved).masked_fill_(hidden, 0.0)
 
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         ones = torch.ones_like(scores)
         return secant_expansion(scores, ones, ones, moves)
 
@@ -155,7 +178,9 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
         t = nodes(-reach, reach, reach, power=1)
         rise = t[..., 1:] - t[..., :-1]
         ones = torch.ones_like(scores)
-        return Curve(t, scores.unsqueeze(-1) + t, t, rise, torch.zeros_like(rise), ones, scores, affine=True)
+        return Curve(
+            t, scores.unsqueeze(-1) + t, t, rise, torch.zeros_like(rise), ones, scores, affine=True
+        )
 
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius

@@ -47,7 +47,9 @@ class DividedRelu(ClosedForm, Expanded):
         positive = scores > 0
         total = _or_one(torch.relu(scores).sum(dim=-1, keepdim=True))
         return torch.where(
-            positive, (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total, torch.zeros_like(slopes)
+            positive,
+            (slopes - (attention * slopes).sum(dim=-1, keepdim=True)) / total,
+            torch.zeros_like(slopes),
         )
 
     def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
@@ -62,7 +64,9 @@ class DividedRelu(ClosedForm, Expanded):
         total = _or_one(torch.relu(scores).sum(dim=1, keepdim=True))
         return torch.where(scores > 0, 1 / total, torch.zeros_like(scores))
 
-    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
+    def attention_without(
+        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
+    ) -> Float[Tensor, "r n"]:
         return self.attention(scores.scatter(1, word.unsqueeze(1), 0.0))
 
     def others(self, scores: AllRows, attention: AllRows) -> AllRows:
@@ -72,7 +76,9 @@ class DividedRelu(ClosedForm, Expanded):
     def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
         """p = v/(v + others), v = relu(score + t), others the other weights of the row; 0 where v = 0."""
         # Where others = 0 the curve jumps, and rounding of a score may put the jump a little earlier.
-        margin = torch.where(others == 0, _JUMP_MARGIN * (scores.abs() + reach), torch.zeros_like(scores))
+        margin = torch.where(
+            others == 0, _JUMP_MARGIN * (scores.abs() + reach), torch.zeros_like(scores)
+        )
         t = nodes(between(-scores - margin, reach), reach, reach, power=2)
         weight_before, rest_by_node = torch.relu(scores), others.unsqueeze(-1)
         weight = torch.relu(scores.unsqueeze(-1) + t)
@@ -80,13 +86,23 @@ class DividedRelu(ClosedForm, Expanded):
         p = weight / total
         dominant = weight_before > others
         before = weight_before / _or_one(weight_before + others)
-        factor = torch.where(dominant, torch.ones_like(weight_before), (weight_before + others) / _or_one(others))
-        factor = torch.where((weight_before == 0) & (others == 0), torch.ones_like(weight_before), factor)
+        factor = torch.where(
+            dominant, torch.ones_like(weight_before), (weight_before + others) / _or_one(others)
+        )
+        factor = torch.where(
+            (weight_before == 0) & (others == 0), torch.ones_like(weight_before), factor
+        )
         # Where both are positive their difference is t itself; computed, it would cancel.
-        step = torch.where((weight > 0) & (scores > 0).unsqueeze(-1), t, weight - weight_before.unsqueeze(-1))
+        step = torch.where(
+            (weight > 0) & (scores > 0).unsqueeze(-1), t, weight - weight_before.unsqueeze(-1)
+        )
         gain = step / total
         alone = (others == 0) & dominant
-        g = torch.where(dominant.unsqueeze(-1), gain * (others / _or_one(weight_before + others)).unsqueeze(-1), gain)
+        g = torch.where(
+            dominant.unsqueeze(-1),
+            gain * (others / _or_one(weight_before + others)).unsqueeze(-1),
+            gain,
+        )
         g = torch.where(alone.unsqueeze(-1), p - 1, g)
         moves = weight[..., 1:] > 0
         least, width = weight[..., :-1] + rest_by_node, weight[..., 1:] - weight[..., :-1]
@@ -101,7 +117,9 @@ class DividedRelu(ClosedForm, Expanded):
         rest, most_g = rounding.others, rounding.most_g
         shift = ((n + 1) * rounding.score + rounding.speed * rounding.radius) / rest
         p_error = shift.nan_to_num(1.0).clamp(max=1.0)
-        g_error = (rounding.factor * rounding.kink / rest + 2 * most_g * shift).nan_to_num(torch.inf, torch.inf)
+        g_error = (rounding.factor * rounding.kink / rest + 2 * most_g * shift).nan_to_num(
+            torch.inf, torch.inf
+        )
         g_error = torch.minimum(g_error, 4 / rounding.radius)
         # Where no other score can be positive, p is 0 or 1 whatever the rounding; the curve's jump has a margin.
         unsure = _unsure(rounding.all_scores, rounding.score.T)
@@ -110,30 +128,43 @@ class DividedRelu(ClosedForm, Expanded):
 
     def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
         n = scores.shape[1]
-        left = torch.relu(scores).sum(dim=1, keepdim=True) * (1 - n * torch.finfo(scores.dtype).eps) - n * error
+        left = (
+            torch.relu(scores).sum(dim=1, keepdim=True) * (1 - n * torch.finfo(scores.dtype).eps)
+            - n * error
+        )
         moved = ((n * attention + 1) * error / left).clamp(max=1)
         moved = torch.where(left > 0, moved, torch.ones_like(moved))
         # A score that is negative, rounding or not, has no weight.
         return torch.where(_unsure(scores, error), moved, torch.zeros_like(moved))
 
-    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
+    def row_steps(
+        self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]
+    ) -> RowSteps:
         """Over the least that the sum of the weights can be."""
         most = torch.relu(scores + moves + error)
         left = torch.relu(scores - moves - error).sum(dim=2, keepdim=True)
         change = torch.where(most > 0, moves / left, torch.zeros_like(most))
-        return RowSteps(change.nan_to_num(torch.inf, torch.inf), (most / left).nan_to_num(0.0, torch.inf))
+        return RowSteps(
+            change.nan_to_num(torch.inf, torch.inf), (most / left).nan_to_num(0.0, torch.inf)
+        )
 
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         """Over the old sum, the row changing by zeta times that, zeta the old sum over the new one."""
         weights = torch.relu(scores)
         total = weights.sum(dim=1, keepdim=True)
         active = scores + moves + error > 0
         counted = active.sum(dim=1, keepdim=True).to(scores.dtype)
-        drop = torch.minimum(counted.sqrt() * together.unsqueeze(1), (moves * active).sum(dim=1, keepdim=True))
+        drop = torch.minimum(
+            counted.sqrt() * together.unsqueeze(1), (moves * active).sum(dim=1, keepdim=True)
+        )
         loose = scores.shape[1] * (error + 4 * torch.finfo(scores.dtype).eps * total)
         left = total - drop - 2 * loose
         scale = torch.where(left > 0, (total + loose) / left, torch.inf)
-        across = (1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)).clamp(0, 1)
+        across = (
+            1 - (scores.abs() - error).clamp(min=0) / torch.where(moves > 0, moves, error)
+        ).clamp(0, 1)
         across = across.nan_to_num(1.0)
         low = torch.where(scores > 0, 1 - across, torch.zeros_like(across)) / total
         high = torch.where(scores > 0, torch.ones_like(across), across) / total
@@ -175,7 +206,9 @@ class _DividedReluResponse(Response):
         before, after = torch.relu(score), torch.relu(score + moved)
         old_total, total = before + rest, _or_one(after + rest)
         # Where nothing else is positive, p and a are 0 or 1.
-        return torch.where(rest == 0, after / total - 1, (after - before) / total * (rest / old_total))
+        return torch.where(
+            rest == 0, after / total - 1, (after - before) / total * (rest / old_total)
+        )
 
 
 def _or_one(total: Tensor) -> Tensor:

@@ -30,7 +30,10 @@ from wordsens.maps.attention.scores.base import (
     row_blocks,
 )
 
-_LOW, _HIGH = -6.0, 7.0  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
+_LOW, _HIGH = (
+    -6.0,
+    7.0,
+)  # outside these logits p is within .0025 of 0 or .001 of 1, and cells are wide
 STEEPEST_TURN = 0.0963  # max of |sigmoid''| = 1/(6 sqrt(3)) = .09622...
 _LARGEST_SHIFT = 0.1
 
@@ -49,7 +52,9 @@ def sigmoid_curve(logit: PerPair, reach: PerPair, factor: PerPair | None) -> Cur
         factor = torch.where(dominant, torch.ones_like(logit), 1 + logit.clamp(max=0).exp())
     p = torch.sigmoid(logit.unsqueeze(-1) + t)
     # p - a = (p (1 - a) + a (1 - p)) tanh(t/2): no cancellation where t is small.
-    g = (p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)) * torch.tanh(t / 2)
+    g = (
+        p * (factor * rest).unsqueeze(-1) + (1 - p) * (factor * before).unsqueeze(-1)
+    ) * torch.tanh(t / 2)
     edge = torch.minimum(p[..., 1:], torch.sigmoid(-logit.unsqueeze(-1) - t[..., :-1]))
     width = t[..., 1:] - t[..., :-1]
     rise, turn = edge.clamp(max=0.25) * width, edge.clamp(max=STEEPEST_TURN) * width**2
@@ -63,7 +68,9 @@ def sigmoid_errors(rounding: Rounding, logit: Float[Tensor, "1 N"]) -> tuple[Per
     g_error = 4 * logit * rounding.most_g
     g_error = g_error + 2 * rounding.factor * rounding.most_p.clamp(max=0.25) * rounding.speed
     far = shift > _LARGEST_SHIFT
-    return torch.where(far, 1.0, p_error), torch.minimum(torch.where(far, torch.inf, g_error), 2 / rounding.radius)
+    return torch.where(far, 1.0, p_error), torch.minimum(
+        torch.where(far, torch.inf, g_error), 2 / rounding.radius
+    )
 
 
 def sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:
@@ -76,7 +83,9 @@ def sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:
 
 def tanh_half(t: Tensor) -> Tensor:
     """tanh(t/2) = -y/(2 + y), y = exp(-t) - 1: in half the time of torch.tanh, and as precise near 0."""
-    y = t.neg().clamp_(max=80.0).expm1_()  # past 80 the quotient is 1 to rounding, and exp must not overflow
+    y = (
+        t.neg().clamp_(max=80.0).expm1_()
+    )  # past 80 the quotient is 1 to rounding, and exp must not overflow
     return y.div_(y + 2).neg_()
 
 
@@ -97,7 +106,9 @@ class Softmax(ClosedForm, Expanded):
     def gain_slopes(self, scores: Square, attention: Square) -> Square:
         return attention
 
-    def attention_without(self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]) -> Float[Tensor, "r n"]:
+    def attention_without(
+        self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
+    ) -> Float[Tensor, "r n"]:
         """Zero where a mask hides all other words."""
         left = torch.softmax(scores.scatter(1, word.unsqueeze(1), -torch.inf), dim=-1)
         return left.nan_to_num(0.0)
@@ -121,13 +132,19 @@ class Softmax(ClosedForm, Expanded):
         others = moved.scatter(1, leader, 0.0).sum(dim=1, keepdim=True)
         return moved.scatter(1, leader, torch.minimum(moved.gather(1, leader), others))
 
-    def row_steps(self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]) -> RowSteps:
+    def row_steps(
+        self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]
+    ) -> RowSteps:
         """A weight changes by a factor in [exp(-2 m), exp(2 m)], m the largest move."""
         attention = (self.attention(scores) * torch.exp(8 * error)).clamp(max=1)
         change = attention * torch.expm1(2 * moves.amax(dim=2, keepdim=True))
-        return RowSteps(change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1))
+        return RowSteps(
+            change.nan_to_num(0.0, torch.inf), (attention + change).nan_to_num(1.0).clamp(max=1)
+        )
 
-    def expansion(self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors) -> Expansion:
+    def expansion(
+        self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
+    ) -> Expansion:
         """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
 
         tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
@@ -145,11 +162,20 @@ class Softmax(ClosedForm, Expanded):
         others = torch.where(rest > 0, rest * torch.exp(-attention.unsqueeze(-1) * tau / rest), 0.0)
         least = attention.unsqueeze(-1) * tau.exp() + others
         # (e^tau - 1 - tau)/tau² rises; where it would cancel, e^(tau/2)/2 is above it.
-        curved = torch.where(tau < 0.01, 0.5 * torch.exp(tau / 2), (torch.expm1(tau) - tau) / tau.square())
-        bend = attention * (curved[..., 1:] / least[..., :-1].clamp(min=1)).amax(dim=-1).clamp(min=0.5) * inflated
+        curved = torch.where(
+            tau < 0.01, 0.5 * torch.exp(tau / 2), (torch.expm1(tau) - tau) / tau.square()
+        )
+        bend = (
+            attention
+            * (curved[..., 1:] / least[..., :-1].clamp(min=1)).amax(dim=-1).clamp(min=0.5)
+            * inflated
+        )
         rest = rest.squeeze(-1)
         most = torch.where(rest > 0, torch.exp(odds.squeeze(-1) - moves / rest), 0.0)
-        rise = torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves)) * inflated
+        rise = (
+            torch.maximum(-torch.expm1(-moves) / (1 + most), -attention * torch.expm1(-moves))
+            * inflated
+        )
         return Expansion(
             slope=attention,
             slope_error=attention * torch.expm1(loose),
