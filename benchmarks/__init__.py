@@ -1,1 +1,2 @@
-"""Benchmarks: what the library costs and finds, against independent straightforward implementations."""
+"""Benchmarks: what the library costs and finds, against independent straightforward
+implementations."""

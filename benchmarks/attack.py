@@ -1,11 +1,12 @@
-"""An attack that shares no code with the library: NumPy maps, gradients by hand, many starts, L-BFGS.
+"""An attack that shares no code with the library: NumPy maps, gradients by hand, many starts,
+L-BFGS.
 
     python -m benchmarks.attack [--problems 200] [--seed 0] [--only NUMBER] [--starts 24]
 
-Each problem is drawn from one number: a text, a map, a radius. The library searches and bounds it by its defaults; the
-attack searches words of it on its own, then climbs from the library's witnesses too. Exit code 1 where a bound lies
-below what either attains, a reported value above what its witness attains, or a problem ends in an exception. Words
-below 98 % of the attack are listed.
+Each problem is drawn from one number: a text, a map, a radius. The library searches and bounds it
+by its defaults; the attack searches words of it on its own, then climbs from the library's
+witnesses too. Exit code 1 where a bound lies below what either attains, a reported value above what
+its witness attains, or a problem ends in an exception. Words below 98 % of the attack are listed.
 """
 
 import argparse
@@ -34,7 +35,8 @@ ATTACKED = 6
 
 
 class AttentionMap:
-    """phi(X) = g(X W X^T / (t sqrt(d))) X, g by rows; the change of row i and its gradient, texts batched."""
+    """phi(X) = g(X W X^T / (t sqrt(d))) X, g by rows; the change of row i and its gradient, texts
+    batched."""
 
     def __init__(self, X: Array, W: Array, score: str, temperature: float):
         self.X, self.W, self.score, self.sigma = X, W, score, temperature * math.sqrt(X.shape[1])
@@ -180,7 +182,8 @@ def draw_text(kind: str, n: int, d: int, rng: np.random.Generator) -> Array:
 
 
 def attack(case: Problem, word: int, starts: int, witness: Array) -> tuple[float, Array]:
-    """The largest squared change found and its Delta: screening, normalized ascent, L-BFGS of the three best."""
+    """The largest squared change found and its Delta: screening, normalized ascent, L-BFGS of the
+    three best."""
     rng = np.random.default_rng(word)
     rows = np.concatenate(
         [
@@ -241,7 +244,8 @@ def project(points: Array) -> Array:
 
 
 def judge(number: int, starts: int) -> tuple[list[str], int, Array]:
-    """What is wrong with the problem's results, a line each; words compared; per_word / attack of each."""
+    """What is wrong with the problem's results, a line each; words compared; per_word / attack of
+    each."""
     case = problem(number)
     norm = float(np.linalg.norm(case.map.base))
     name = f"{number}: {case.description}"
@@ -299,11 +303,13 @@ def main() -> int:
         every.append(ratios)
     ratios = np.concatenate(every)
     print(
-        f"{len(numbers)} problems, {words} words, {time.process_time() - began:.0f} s of CPU; wrong: {wrong}"
+        f"{len(numbers)} problems, {words} words, {time.process_time() - began:.0f} s of CPU; "
+        f"wrong: {wrong}"
     )
     low = (ratios < 0.98).sum()
     print(
-        f"reported / attack: median {np.median(ratios):.4f}, least {ratios.min():.4f}; below .98: {low}"
+        f"reported / attack: median {np.median(ratios):.4f}, least {ratios.min():.4f}; below .98: "
+        f"{low}"
     )
     return 1 if wrong else 0
 

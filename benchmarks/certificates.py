@@ -2,8 +2,8 @@
 
     python -m benchmarks.certificates
 
-Each cell is of one text and map: the median and the largest of upper / attained over words, ten of attention and four
-of random features.
+Each cell is of one text and map: the median and the largest of upper / attained over words, ten of
+attention and four of random features.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,8 @@ def attention(text: str, score: str = "softmax") -> Callable[[int, float], torch
 
 
 def dense(depth: int) -> Callable[[int, float], torch.Tensor]:
-    """upper / attained of 4 words of a Gaussian text, d = 192, k = n d; the matrices are never built."""
+    """upper / attained of 4 words of a Gaussian text, d = 192, k = n d; the matrices are never
+    built."""
 
     def ratios(n: int, radius: float) -> torch.Tensor:
         phi = ws.DeepRandomFeatures(n, 192, depth, gaussian="lazy")

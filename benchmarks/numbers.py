@@ -1,18 +1,20 @@
 """The numbers and pictures of README and docs: how old they are, and measured again.
 
-    python -m benchmarks.numbers --check       what is older than the code that it measures; exit code 1 if anything is
-    python -m benchmarks.numbers               measure that again, but for what takes more than LONG minutes
+    python -m benchmarks.numbers --check       what is older than its code; exit code 1 if anything is
+    python -m benchmarks.numbers               measure that again, up to LONG minutes each
     python -m benchmarks.numbers NAME ...      measure these again, whatever they take
 
-A command runs in the repository's root; `{out}` in it is a folder of its own, which stays: a study goes on where it
-stopped. What it prints takes the place of the blocks `<!-- measured: COMMAND -->`, its pictures that of those of the
-same name. A console block of a page that begins with the command has to show what it prints, but for `...`; where it
-does not, the number stays old until the page is mended by hand. Sentences and tables are mended by hand as well: a
-line says which page to read again.
+A command runs in the repository's root; `{out}` in it is a folder of its own, which stays: a study
+goes on where it stopped. What it prints takes the place of the blocks `<!-- measured: COMMAND -->`,
+its pictures that of those of the same name. A console block of a page that begins with the command
+has to show what it prints, but for `...`; where it does not, the number stays old until the page is
+mended by hand. Sentences and tables are mended by hand as well: a line says which page to read
+again.
 
-docs/numbers.md says of each by which code it was last measured, when and on what. A number is old when the code has
-changed since: modules that compute, without their comments and docstrings, and the word lists and texts that they read.
-"""
+docs/numbers.md says of each by which code it was last measured, when and on what. A number is old
+when the code has changed since: modules that compute, without their comments and docstrings, and
+the word lists and texts that they read.
+"""  # noqa: E501
 
 import argparse
 import datetime
@@ -119,7 +121,8 @@ NUMBERS = [
     ),
     Number(
         "gate",
-        "wordsens check minilm --pairs examples/pairs.csv --threshold .948 --require 'guarded_recall >= .9'",
+        "wordsens check minilm --pairs examples/pairs.csv --threshold .948 --require "
+        "'guarded_recall >= .9'",
         ("docs/how-to/gate.md",),
         ("wordsens.cli.check",),
         DECISIONS,
@@ -229,7 +232,8 @@ NUMBERS = [
 
 @dataclass(frozen=True)
 class Stamp:
-    """By which code a number was last measured, when and on what: the cells of its row of docs/numbers.md."""
+    """By which code a number was last measured, when and on what: the cells of its row of
+    docs/numbers.md."""
 
     commit: str
     date: str
@@ -250,7 +254,10 @@ def why_old(number: Number, stamp: Stamp | None) -> str:
     if stamp is None:
         return f"{number.name}: never measured; {', '.join(number.shown)}"
     if stamp.code != number.digest():
-        return f"{number.name}: of {stamp.commit}, {stamp.date}; its code has changed since; {', '.join(number.shown)}"
+        return (
+            f"{number.name}: of {stamp.commit}, {stamp.date}; its code has changed since; "
+            f"{', '.join(number.shown)}"
+        )
     return ""
 
 
@@ -266,11 +273,15 @@ def without_number() -> Iterator[str]:
             r"^<!-- measured: (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE
         ):
             if command not in commands:
-                yield f"{page.relative_to(ROOT)}: no number of benchmarks/numbers.py is measured by {command}"
+                yield (
+                    f"{page.relative_to(ROOT)}: no number of benchmarks/numbers.py is measured "
+                    f"by {command}"
+                )
 
 
 def measure(number: Number) -> list[str]:
-    """Run its command and renew what shows it. A line for each place that does not show what was printed."""
+    """Run its command and renew what shows it. A line for each place that does not show what was
+    printed."""
     out = OUTPUTS / number.name
     out.mkdir(parents=True, exist_ok=True)
     words = [word.replace("{out}", str(out)) for word in shlex.split(number.command)]
@@ -317,7 +328,10 @@ def renew(place: Path, number: Number, printed: str, out: Path) -> Iterator[str]
         if not doctest.OutputChecker().check_output(
             wanted, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         ):
-            yield f"{place.relative_to(ROOT)} shows something else than {out.relative_to(ROOT)}/printed.txt; mend it"
+            yield (
+                f"{place.relative_to(ROOT)} shows something else than "
+                f"{out.relative_to(ROOT)}/printed.txt; mend it"
+            )
 
 
 def write_table(known: dict[str, Stamp]) -> None:

@@ -1,9 +1,11 @@
-"""What products with a Gaussian matrix cost that is never built, beside a dense one: time and memory.
+"""What products with a Gaussian matrix cost that is never built, beside a dense one: time and
+memory.
 
     python -m benchmarks.on_demand
 
-Half of the products are V q, half V^T u, each of a new vector that has a part of the last answer, as in a search. Every
-run is a process of its own. Seconds are of CPU; memory is what the process held at most beyond the libraries.
+Half of the products are V q, half V^T u, each of a new vector that has a part of the last answer,
+as in a search. Every run is a process of its own. Seconds are of CPU; memory is what the process
+held at most beyond the libraries.
 """
 
 import json

@@ -2,11 +2,12 @@
 
     python -m benchmarks.operations [--device cpu]
 
-An operation is a call that PyTorch passes to the device; one that only makes a view asks nothing of it and is not
-counted. A wait is an operation whose answer the host must have before it can go on: a number, a copy to the host, or a
-tensor whose size depends on values. Steps are what `progress` counts, so a row holds for any version that calls it once
-a step. On a CPU, where waiting costs nothing, random features look at every step whether climbs have ended; on other
-devices every few steps.
+An operation is a call that PyTorch passes to the device; one that only makes a view asks nothing of
+it and is not counted. A wait is an operation whose answer the host must have before it can go on: a
+number, a copy to the host, or a tensor whose size depends on values. Steps are what `progress`
+counts, so a row holds for any version that calls it once a step. On a CPU, where waiting costs
+nothing, random features look at every step whether climbs have ended; on other devices every few
+steps.
 """
 
 import argparse
@@ -108,7 +109,8 @@ def ascent(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
 
 
 def krylov(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
-    """The Lanczos steps, and the steps of the best points with true products, which follow those without."""
+    """The Lanczos steps, and the steps of the best points with true products, which follow those
+    without."""
     lanczos = min(24, X.rows.shape[1])
     steps = counted(phi, X, ws.SearchPlan())
     return {"Lanczos": steps[1:lanczos], "great circles": steps[lanczos + 1 : -1]}

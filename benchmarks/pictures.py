@@ -1,7 +1,9 @@
-"""The pictures of the documentation that no command of wordsens leaves: python -m benchmarks.pictures NAME FOLDER.
+"""The pictures of the documentation that no command of wordsens leaves: python -m
+benchmarks.pictures NAME FOLDER.
 
-NAME is app (three of the page), check (MiniLM's cosines), limit (where d follows n), or paper (the figures of the
-paper's quick scale, and the report of them); app and paper take pictures with Chromium.
+NAME is app (three of the page), check (MiniLM's cosines), limit (where d follows n), or paper (the
+figures of the paper's quick scale, and the report of them); app and paper take pictures with
+Chromium.
 """
 
 import json
@@ -94,7 +96,8 @@ def check(folder: Path) -> None:
 
 
 def limit(folder: Path) -> None:
-    """Predicted S of softmax attention, for a typical word of independent rows, against n under laws of d."""
+    """Predicted S of softmax attention, for a typical word of independent rows, against n under
+    laws of d."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", PredictionWarning
@@ -118,7 +121,8 @@ def limit(folder: Path) -> None:
 
 
 def paper(folder: Path) -> None:
-    """The paper's figure by its quick scale; the first screen of the report, and its first figure on a dark page."""
+    """The paper's figure by its quick scale; the first screen of the report, and its first figure
+    on a dark page."""
     command = [*WORDSENS, "paper", "sensitivity", "--scale", "quick", "--out", str(folder)]
     subprocess.run(command, check=True)
     subprocess.run([*WORDSENS, "report", str(folder)], check=True, stdout=subprocess.DEVNULL)

@@ -1,4 +1,5 @@
-"""The straightforward way to what the library computes: torch alone, the paper's formulas, gradient ascent by autograd.
+"""The straightforward way to what the library computes: torch alone, the paper's formulas, gradient
+ascent by autograd.
 
 Independent of the library on purpose. Tests and benchmarks compare the library with it.
 """
@@ -33,9 +34,11 @@ def plain_ascent(
     step: float = 10.0,
     seed: int = 0,
 ) -> tuple[float, Tensor]:
-    """One random start, `steps` steps of gradient ascent on the root-mean-square change of the features.
+    """One random start, `steps` steps of gradient ascent on the root-mean-square change of the
+    features.
 
-    Delta <- projection of Delta + step * gradient onto ‖Delta‖ <= sqrt(d). Computes in float64. O(n d² + n² d) a step.
+    Delta <- projection of Delta + step * gradient onto ‖Delta‖ <= sqrt(d). Computes in float64. O(n
+    d² + n² d) a step.
 
     Args:
         weight: W, (d, d).
@@ -90,7 +93,8 @@ class DenseAscent:
 def gaussian_weights(
     n: int, d: int, depth: int = 1, *, width: int | None = None, seed: int = 0
 ) -> list[Tensor]:
-    """V_1, ..., V_L in float64: entries N(0, 1/(n d)), then N(0, 2/width), which suits ReLU. width None: n d."""
+    """V_1, ..., V_L in float64: entries N(0, 1/(n d)), then N(0, 2/width), which suits ReLU. width
+    None: n d."""
     width = n * d if width is None else width
     stream = torch.Generator().manual_seed(seed)
     fan_ins = [n * d] + [width] * (depth - 1)
@@ -118,7 +122,8 @@ def dense_ascent(
     tolerance: float = 1e-5,
     seed: int = 0,
 ) -> DenseAscent:
-    """One random start; every step goes to sqrt(d) times the gradient's direction, the ball's linear maximiser.
+    """One random start; every step goes to sqrt(d) times the gradient's direction, the ball's
+    linear maximiser.
 
     It stops after four steps in a row that gain less than `tolerance`, relative, or after `steps`.
     """
@@ -147,7 +152,8 @@ def dense_ascent(
 
 @dataclass(frozen=True)
 class Descent:
-    """The best point of one descent: the loss, the error on the changed text, gamma, the alignment, Delta."""
+    """The best point of one descent: the loss, the error on the changed text, gamma, the alignment,
+    Delta."""
 
     loss: float
     error: float
@@ -157,7 +163,8 @@ class Descent:
 
 
 class PlainRegression:
-    """RF with the dense V (k, D): phi(X) = relu(V flat(X)), theta* = pinv(Phi) Y and P = I - pinv(Phi) Phi as a matrix.
+    """RF with the dense V (k, D): phi(X) = relu(V flat(X)), theta* = pinv(Phi) Y and P = I -
+    pinv(Phi) Phi as a matrix.
 
     Args:
         V: (k, n d).
@@ -178,7 +185,8 @@ class PlainRegression:
         return torch.relu(self.V @ X.flatten())
 
     def learned(self, X: Tensor, label: float, training: str) -> tuple[Tensor, Tensor]:
-        """theta after (X, label) is learned, and the vector v with alignment phi . v / (phi(X) . v)."""
+        """theta after (X, label) is learned, and the vector v with alignment phi . v / (phi(X) .
+        v)."""
         psi = self.features(X)
         if training == "fine-tuned":
             return self.theta + psi * (label - psi @ self.theta) / (psi @ psi), psi
@@ -190,7 +198,8 @@ class PlainRegression:
     def descend(
         self, X: Tensor, label: float, word: int, training: str, objective: str, *, steps: int = 200
     ) -> Descent:
-        """Projected descent from Delta = 0 with steps of a fifth of the radius, 2 % shorter each time.
+        """Projected descent from Delta = 0 with steps of a fifth of the radius, 2 % shorter each
+        time.
 
         Args:
             X: the text, (n, d).

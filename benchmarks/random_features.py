@@ -2,8 +2,8 @@
 
     python -m benchmarks.random_features
 
-Every search runs in a process of its own. Seconds are of CPU, map included; memory is what the process held at most
-beyond the libraries.
+Every search runs in a process of its own. Seconds are of CPU, map included; memory is what the
+process held at most beyond the libraries.
 """
 
 import json
@@ -22,7 +22,8 @@ REPEATS, MOST_DENSE = 3, 1 << 30
 
 
 def row(n: int, d: int, depth: int) -> list[str]:
-    """The cells of one size: medians over maps and texts; dashes where dense matrices would not fit."""
+    """The cells of one size: medians over maps and texts; dashes where dense matrices would not
+    fit."""
     size = (n * d) ** 2 * depth * 8
     ours = [apart("random_features", "ours", n, d, depth, seed) for seed in range(REPEATS)]
     time_, memory = (median(run[key] for run in ours) for key in ("seconds", "memory"))

@@ -1,4 +1,5 @@
-"""What every benchmark prints around its numbers: the hardware, the commit, the date, the command, and tables."""
+"""What every benchmark prints around its numbers: the hardware, the commit, the date, the command,
+and tables."""
 
 import datetime
 import json
@@ -23,14 +24,16 @@ def header(title: str) -> str:
         f"command   python -m {_module()} {' '.join(sys.argv[1:])}".rstrip(),
         f"date      {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
         f"commit    {commit()}",
-        f"hardware  {processor()}, {_cores()} cores, {torch.get_num_threads()} torch threads{device}",
+        f"hardware  {processor()}, {_cores()} cores, {torch.get_num_threads()} torch "
+        f"threads{device}",
         f"software  Python {platform.python_version()}, torch {torch.__version__}",
     ]
     return "\n".join(lines)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A heading, then the rows under their columns: a Markdown table that also reads well as it is."""
+    """A heading, then the rows under their columns: a Markdown table that also reads well as it
+    is."""
     widths = [max(len(cells[at]) for cells in [columns, *rows]) for at in range(len(columns))]
 
     def line(cells: Sequence[str]) -> str:
@@ -65,7 +68,8 @@ def gigabytes(value: float) -> str:
 
 
 def apart(module: str, *arguments: object) -> dict[str, Any]:
-    """What `python -m benchmarks.MODULE --one ARGUMENTS` prints as JSON, in a process of its own."""
+    """What `python -m benchmarks.MODULE --one ARGUMENTS` prints as JSON, in a process of its
+    own."""
     command = [sys.executable, "-m", f"benchmarks.{module}", "--one", *map(str, arguments)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
@@ -116,7 +120,8 @@ def peak_bytes() -> int:
     """The most that this process has held at once."""
     status = Path("/proc/self/status")
     if status.exists():
-        # On Linux getrusage also counts what the parent held when it started this process; VmHWM does not.
+        # On Linux getrusage also counts what the parent held when it started this process; VmHWM
+        # does not.
         (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
         return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,9 +1,10 @@
-"""All words of a text by the library, beside what one word costs by plain gradient ascent (benchmarks.plain).
+"""All words of a text by the library, beside what one word costs by plain gradient ascent
+(benchmarks.plain).
 
     python -m benchmarks.search
 
-Seconds are of CPU, means over texts. Plain ascent of a word takes 50 n steps, which cost alike: its cost is that of
-`STEPS` steps, scaled; its value is the one that these steps reach.
+Seconds are of CPU, means over texts. Plain ascent of a word takes 50 n steps, which cost alike: its
+cost is that of `STEPS` steps, scaled; its value is the one that these steps reach.
 """
 
 import time

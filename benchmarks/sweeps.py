@@ -2,8 +2,9 @@
 
     python -m benchmarks.sweeps
 
-Each row is `wordsens sweep run` of many tiny cells and of few, run as commands; CPU seconds of the command and its
-workers. Their difference gives the price of a further cell; the last row is what its measurement takes without a sweep.
+Each row is `wordsens sweep run` of many tiny cells and of few, run as commands; CPU seconds of the
+command and its workers. Their difference gives the price of a further cell; the last row is what
+its measurement takes without a sweep.
 """
 
 import json

@@ -1,10 +1,11 @@
 """Predictions of word sensitivity against measurements.
 
-    python -m benchmarks.theory [--table rf] [--table drf] [--table acts] [--table raf] [--table relu]
+    python -m benchmarks.theory [--table rf] [--table drf] [--table acts] [--table raf] [--table
+    relu]
 
-Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the mean of what was
-measured over independent maps and texts with its standard error, the prediction, and the prediction's relative error.
-docs/theory/predictions.md records what it printed.
+Prints Markdown tables of S sqrt(n) for RF and DRF and of S for attention, for a typical word: the
+mean of what was measured over independent maps and texts with its standard error, the prediction,
+and the prediction's relative error. docs/theory/predictions.md records what it printed.
 """
 
 import argparse
@@ -29,7 +30,8 @@ def dense_rows(
     most: int,
     steps: int,
 ) -> None:
-    """A line a case (n, d, k / D, depth, activation); the fewer features, the more maps are averaged."""
+    """A line a case (n, d, k / D, depth, activation); the fewer features, the more maps are
+    averaged."""
     print("| n | d | k/D | L | act | maps | measured | ± | predicted | error |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for n, d, ratio, depth, activation in cases:
@@ -92,7 +94,8 @@ def line(what: str, found: list[float], predicted: float) -> None:
     values = torch.tensor(found, dtype=torch.float64)
     mean, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
     print(
-        f"| {what} | {mean:.4f} | {error:.4f} | {predicted:.4f} | {100 * (predicted / mean - 1):+.1f} % |",
+        f"| {what} | {mean:.4f} | {error:.4f} | {predicted:.4f} | "
+        f"{100 * (predicted / mean - 1):+.1f} % |",
         flush=True,
     )
 

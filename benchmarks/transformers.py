@@ -1,4 +1,5 @@
-"""Transformers, trained and random, against a long search of its own: many starts, normalized ascent by autograd.
+"""Transformers, trained and random, against a long search of its own: many starts, normalized
+ascent by autograd.
 
     python -m benchmarks.transformers
 
@@ -22,7 +23,8 @@ WORDS, STARTS = (10,), 16
 
 
 def long_search(phi: ws.FeatureMap, X: Tensor, word: int, radius: float, steps: int) -> float:
-    """The largest relative change that `STARTS` random starts reach in so many steps of falling length."""
+    """The largest relative change that `STARTS` random starts reach in so many steps of falling
+    length."""
     base = phi(X)
     delta = torch.randn(STARTS, X.shape[1], generator=torch.Generator().manual_seed(word)).to(X)
     delta = delta * radius / delta.norm(dim=1, keepdim=True)

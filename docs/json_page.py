@@ -1,8 +1,8 @@
 """Renews docs/json.md: python docs/json_page.py.
 
-A table below `<!-- module.Class -->` takes type and meaning of its keys from the class, where its docstring has them
-among the attributes; keys of one meaning share a row. Written by hand are the rows of keys that no class documents, and
-of those named behind "but".
+A table below `<!-- module.Class -->` takes type and meaning of its keys from the class, where its
+docstring has them among the attributes; keys of one meaning share a row. Written by hand are the
+rows of keys that no class documents, and of those named behind "but".
 """
 
 import importlib

@@ -20,7 +20,8 @@ PAIRS = Path(__file__).with_name("pairs.csv")
 
 
 class SemanticCache:
-    """Answers questions that mean the same; of pairs like the opposites in `pairs` at most a share `budget` hits."""
+    """Answers questions that mean the same; of pairs like the opposites in `pairs` at most a share
+    `budget` hits."""
 
     def __init__(self, encode: Callable[[list[str]], Any], pairs: str, budget: float):
         self.encode = encode

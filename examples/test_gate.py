@@ -1,6 +1,7 @@
 """A build gate in pytest: the threshold that the cache serves with, and what it must keep to.
 
-The fixture comes with wordsens; there is nothing to import. Put your model and your pairs in the place of these.
+The fixture comes with wordsens; there is nothing to import. Put your model and your pairs in the
+place of these.
 """
 
 from pathlib import Path

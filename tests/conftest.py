@@ -8,9 +8,9 @@ import hypothesis
 import jaxtyping
 import pytest
 import torch
+
 from tests import shape_checks  # noqa: F401 - before the package is imported
 from tests.made_records import made_record
-
 from wordsens.certificates.attention import multipliers
 from wordsens.maps.attention import change as attention_change
 
@@ -19,7 +19,8 @@ pytest.register_assert_rewrite("tests.laws.feature_map_laws", "tests.laws.mixins
 hypothesis.settings.register_profile("wordsens", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.load_profile("wordsens")
 
-# The tests' matrices are small: threads would spend their time waiting for each other, and xdist shares the cores.
+# The tests' matrices are small: threads would spend their time waiting for each other, and xdist
+# shares the cores.
 torch.set_num_threads(1)
 
 
@@ -40,7 +41,8 @@ def device(request) -> str:
 
 @pytest.fixture
 def unchecked_types():
-    """Types are not checked at the call, as outside of the tests: what users see when they pass a wrong one."""
+    """Types are not checked at the call, as outside of the tests: what users see when they pass a
+    wrong one."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -48,7 +50,8 @@ def unchecked_types():
 
 @pytest.fixture
 def loose_bounds(monkeypatch):
-    """Attention's upper bounds after one step of tightening: as valid, wider, and a tenth of the time."""
+    """Attention's upper bounds after one step of tightening: as valid, wider, and a tenth of the
+    time."""
     for name in ("_FIRST_TEMPERATURES", "_CAUTIOUS_FIRST_TEMPERATURES"):
         monkeypatch.setattr(multipliers, name, [0.3])
     for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
@@ -68,7 +71,8 @@ def _cheap_bounds(request):
 
 @pytest.fixture
 def short_searches(monkeypatch):
-    """Attention's own stages with few starts and one generation: for tests of what is reported, not of its size."""
+    """Attention's own stages with few starts and one generation: for tests of what is reported, not
+    of its size."""
     usual = attention_change.attention_stages
 
     def stages(words, d):

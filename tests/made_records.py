@@ -9,38 +9,90 @@ from wordsens.sweeps.sweep import experiment_named
 
 CELLS = {
     "sensitivity": {"map": "raf", "n": 3, "d": 4, "text": "gaussian", "steps": 2},
-    "generalization": {"map": "raf", "n": 3, "d": 4, "texts": 4, "text": "gaussian", "labels": "linear", "held_out": 2,
-                       "starts": 1, "steps": 2},
+    "generalization": {
+        "map": "raf",
+        "n": 3,
+        "d": 4,
+        "texts": 4,
+        "text": "gaussian",
+        "labels": "linear",
+        "held_out": 2,
+        "starts": 1,
+        "steps": 2,
+    },
     "attention": {"first": "a good film", "second": "a bad film"},
-    "audit": {"model": "minilm", "text": {"content": "a good film"}, "words_per_text": 1, "starts": 1},
+    "audit": {
+        "model": "minilm",
+        "text": {"content": "a good film"},
+        "words_per_text": 1,
+        "starts": 1,
+    },
     "departures": {"map": "raf", "n": 6, "d": 8, "text": "reviews", "search": "quick"},
     "correlations": {"map": "raf", "n": 4, "d": 6, "text": "gaussian", "search": "quick"},
-    "several-words": {"map": "rf", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "count": 2},
-    "depth": {"map": "transformer", "n": 4, "d": 6, "text": "gaussian", "search": "quick", "depth": 2},
+    "several-words": {
+        "map": "rf",
+        "n": 4,
+        "d": 6,
+        "text": "gaussian",
+        "search": "quick",
+        "count": 2,
+    },
+    "depth": {
+        "map": "transformer",
+        "n": 4,
+        "d": 6,
+        "text": "gaussian",
+        "search": "quick",
+        "depth": 2,
+    },
     "similarity": {"map": "raf", "n": 8, "d": 6, "text": "reviews", "search": "quick", "count": 2},
-    "control": {"task": "one-word", "n": 5, "d": 6, "steps": 3, "training": 16, "texts": 1, "words": 1,
-                "control": "hold", "target": 0.5},
-}  # fmt: skip
+    "control": {
+        "task": "one-word",
+        "n": 5,
+        "d": 6,
+        "steps": 3,
+        "training": 16,
+        "texts": 1,
+        "words": 1,
+        "control": "hold",
+        "target": 0.5,
+    },
+}
 
 _RESULTS = {
-    "sensitivity": "source label tokens whole_words words searched per_word upper_per_word swap swapped_for moved word "
-    "token average cosine median_word upper rigor predicted predicted_of predicted_in_range radius evaluations "
+    "sensitivity": "source label tokens whole_words words searched per_word upper_per_word swap "
+    "swapped_for moved word "
+    "token average cosine median_word upper rigor predicted predicted_of predicted_in_range radius "
+    "evaluations "
     "converged content map_seed encoder layer mean_cosine",
-    "generalization": "source label word token features gamma alignment bound output_before output_after "
-    "error_unchanged accuracy condition converged fit_seconds limits least_errors least_gammas least_alignments "
+    "generalization": "source label word token features gamma alignment bound output_before "
+    "output_after "
+    "error_unchanged accuracy condition converged fit_seconds limits least_errors least_gammas "
+    "least_alignments "
     "conditions_hold evaluations",
     "attention": "tokens_first tokens_second weights_first weights_second changed probabilities",
-    "audit": "audit map source label tokens words words_lost negations_lost measured rows places sensitivity removal "
+    "audit": "audit map source label tokens words words_lost negations_lost measured rows places "
+    "sensitivity removal "
     "swap swapped_for read evaluations text_content",
-    "similarity": "sensitivity kinds auc_by_kind auc_synonym_by_kind auc_low auc_high auc_synonym opposites "
+    "similarity": "sensitivity kinds auc_by_kind auc_synonym_by_kind auc_low auc_high auc_synonym "
+    "opposites "
     "moved_flip moved_synonym",
 }
 _MADE = {
-    "status": "done", "error": None, "value": None, "seconds": 0.1, "started": "2026-01-01T00:00:00+00:00",
-    "wordsens_version": "0", "commit": None, "code": "0",
-    "libraries": '{"python": "3"}', "machine": "none", "threads": 1,
-    "peak_memory_mb": None, "device": "cpu",
-}  # fmt: skip
+    "status": "done",
+    "error": None,
+    "value": None,
+    "seconds": 0.1,
+    "started": "2026-01-01T00:00:00+00:00",
+    "wordsens_version": "0",
+    "commit": None,
+    "code": "0",
+    "libraries": '{"python": "3"}',
+    "machine": "none",
+    "threads": 1,
+    "peak_memory_mb": None,
+    "device": "cpu",
+}
 
 
 def made_record(experiment, spec, **columns):

@@ -1,8 +1,8 @@
 """The checks of shapes and types of a function are built in its first call, and made in every call.
 
-Imported before the package: the import hook of jaxtyping decorates its functions, as they are defined, with what
-`jaxtyping.jaxtyped` is then. Building the checks of functions that no test of a process calls took most of the time of
-importing the package.
+Imported before the package: the import hook of jaxtyping decorates its functions, as they are
+defined, with what `jaxtyping.jaxtyped` is then. Building the checks of functions that no test of a
+process calls took most of the time of importing the package.
 """
 
 import functools

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import log_ndtr
-from tests.peers import numpy_maps
 
 import wordsens as ws
+from tests.peers import numpy_maps
 from wordsens.activations import ACTIVATIONS, Activation, as_activation
 from wordsens.errors import InputError
 
@@ -39,7 +39,8 @@ def test_the_function_is_its_numpy_twin(activation):
 
 @EVERY
 def test_the_lipschitz_constant_is_attained_and_never_exceeded(activation):
-    """On slopes over intervals, which are the derivative's means; the slack is the rounding of a quotient."""
+    """On slopes over intervals, which are the derivative's means; the slack is the rounding of a
+    quotient."""
     z = grid()
     quotients = (activation(z[1:]) - activation(z[:-1])).abs() / (z[1:] - z[:-1])
     assert float(quotients.max()) <= activation.lipschitz * (1 + 1e-11)
@@ -49,7 +50,8 @@ def test_the_lipschitz_constant_is_attained_and_never_exceeded(activation):
 
 @EVERY
 def test_the_mean_square_is_that_of_a_gaussian(activation):
-    """Monte Carlo over 10⁶ draws; 5 standard errors, so a false alarm over fresh seeds has probability 6e-7."""
+    """Monte Carlo over 10⁶ draws; 5 standard errors, so a false alarm over fresh seeds has
+    probability 6e-7."""
     z = torch.randn(10**6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     squares = activation(z).square()
     standard_error = float(squares.std()) / 1000
@@ -58,7 +60,8 @@ def test_the_mean_square_is_that_of_a_gaussian(activation):
 
 
 def test_gelu_keeps_its_digits_in_the_tail():
-    """Against SciPy's logarithm of the normal distribution function; torch's gelu is 2e-6 off at -7 and 0 below -9."""
+    """Against SciPy's logarithm of the normal distribution function; torch's gelu is 2e-6 off at -7
+    and 0 below -9."""
     z = torch.linspace(-30, -2, 57, dtype=torch.float64)
     expected = z * torch.from_numpy(np.exp(log_ndtr(z.numpy())))
     torch.testing.assert_close(ACTIVATIONS["gelu"](z), expected, rtol=1e-12, atol=0)

@@ -1,4 +1,5 @@
-"""The documentation: every public name is in the reference, every page in the contents, and every command parses."""
+"""The documentation: every public name is in the reference, every page in the contents, and every
+command parses."""
 
 import re
 import shlex
@@ -40,7 +41,8 @@ def _missing(names: list[str], reference: str) -> list[str]:
 
 
 def _without_example(room: ModuleType, examples: str) -> list[str]:
-    """The callables of the room that neither their docstring nor a line of the examples has at work."""
+    """The callables of the room that neither their docstring nor a line of the examples has at
+    work."""
     place = re.escape(room.__name__.replace("wordsens", "ws"))
     names = [name for name in dir(room) if name[0] != "_" and callable(getattr(room, name))]
     silent = [name for name in names if ">>> " not in (getattr(room, name).__doc__ or "")]

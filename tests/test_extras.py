@@ -1,4 +1,5 @@
-"""The core alone: what works without any extra, and which one the rest asks for. One process that can import none."""
+"""The core alone: what works without any extra, and which one the rest asks for. One process that
+can import none."""
 
 import json
 import subprocess

@@ -43,7 +43,8 @@ def test_the_family():
     error = MissingExtraError("pandas", "tables", "to_pandas")
     assert isinstance(error, WordsensError) and isinstance(error, ImportError)
     assert str(error) == (
-        "to_pandas needs the package 'pandas', which is not installed; install it with: pip install 'wordsens[tables]'"
+        "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
+        "install 'wordsens[tables]'"
     )
 
 

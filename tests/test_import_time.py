@@ -1,4 +1,5 @@
-"""Importing, asking for help and a first measurement stay light: none of the heavy packages is loaded."""
+"""Importing, asking for help and a first measurement stay light: none of the heavy packages is
+loaded."""
 
 import subprocess
 import sys
@@ -54,7 +55,10 @@ def test_using_the_core_loads_torch_and_no_extra():
         "RandomAttentionFeatures",
         "TextMatrix",
     )
-    code = f"import wordsens; [getattr(wordsens, name) for name in {names}]"  # nothing is ever unloaded
+    code = (
+        "import wordsens; [getattr(wordsens, name) for name in "
+        f"{names}]"
+    )  # nothing is ever unloaded
     assert loaded_of(("torch", *HEAVY), code) == ["torch"]
 
 

@@ -1,4 +1,5 @@
-"""The rooms of the package stand one above the other: a module imports its room and lower ones; no circles of files."""
+"""The rooms of the package stand one above the other: a module imports its room and lower ones; no
+circles of files."""
 
 import ast
 from pathlib import Path
@@ -113,7 +114,8 @@ def violations(root):
 
 
 def circles(root):
-    """The modules that import each other in a circle, by imports that run when a module is loaded or later."""
+    """The modules that import each other in a circle, by imports that run when a module is loaded
+    or later."""
     package = root.name
     files = dict(modules(root))
     names = set(files)

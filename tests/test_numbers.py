@@ -1,8 +1,10 @@
-"""The numbers of the documentation: what is old is named, and a page shows what its command printed."""
+"""The numbers of the documentation: what is old is named, and a page shows what its command
+printed."""
 
 from dataclasses import replace
 
 import pytest
+
 from benchmarks import numbers
 from benchmarks.numbers import NUMBERS, Stamp, renew, stamps, why_old, without_number, write_table
 

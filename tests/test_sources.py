@@ -92,7 +92,8 @@ def test_installed_packages_are_not_read(tmp_path):
     ("content", "same"),
     [
         (
-            '"""It."""\n\nimport numpy\n\n\ndef f(x):\n    """f."""\n    # twice\n    return """a\n\n# b""" * x\n',
+            '"""It."""\n\nimport numpy\n\n\ndef f(x):\n    """f."""\n    # twice\n    return '
+            '"""a\n\n# b""" * x\n',
             True,
         ),
         ('import numpy\ndef f(x):\n    "f."; return """a\n\n# b""" * x\n', False),
@@ -105,7 +106,8 @@ def test_installed_packages_are_not_read(tmp_path):
 def test_comments_docstrings_and_empty_lines_do_not_count(tmp_path, content, same):
     path = tmp_path / "study.py"
     path.write_text(
-        'import numpy\ndef f(x):\n    """What f gives:\n\n    twice x."""\n    return """a\n\n# b""" * x\n'
+        'import numpy\ndef f(x):\n    """What f gives:\n\n    twice x."""\n    return """a\n\n# '
+        'b""" * x\n'
     )
     before = source_digest({"study": path})
     path.write_text(content)

@@ -1,4 +1,5 @@
-"""A map of your own, outside the package: `wordsens measure "I love her much" --map own_map:WeightedMeans`."""
+"""A map of your own, outside the package: `wordsens measure
+"I love her much" --map own_map:WeightedMeans`."""
 
 import torch
 from torch import Tensor
@@ -7,7 +8,8 @@ import wordsens as ws
 
 
 class WeightedMeans(ws.FeatureMap):
-    """phi(X) in R^d: the mean of the rows with weights exp(u.x_i / (3 sqrt(d))) for a random unit vector u."""
+    """phi(X) in R^d: the mean of the rows with weights exp(u.x_i / (3 sqrt(d))) for a random unit
+    vector u."""
 
     def __init__(self, d: int, seed: int = 0, dtype: torch.dtype = torch.float64):
         self.dtype = dtype

@@ -1,7 +1,7 @@
 """Word sensitivity: how much can one word change what a model sees?
 
-The public names are those of `__init__.pyi`. Each is loaded on first use, so that importing the package, and
-the command line's help, stay light.
+The public names are those of `__init__.pyi`. Each is loaded on first use, so that importing the
+package, and the command line's help, stay light.
 """
 
 from typing import Any

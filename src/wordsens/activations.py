@@ -1,4 +1,5 @@
-"""Activation functions of the random layers, with what the search and the bounds need to know of them."""
+"""Activation functions of the random layers, with what the search and the bounds need to know of
+them."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +25,8 @@ class Activation:
         name: the key in `ACTIVATIONS`.
         function: act.
         derivative: act', with act'(0) = 0 for ReLU (torch's convention).
-        lipschitz: an L with |act(a) - act(b)| <= L |a - b|; inf where none is known: there is then no upper bound.
+        lipschitz: an L with |act(a) - act(b)| <= L |a - b|; inf where none is known: there is then
+            no upper bound.
         mean_square: E[act(z)²] for z ~ N(0, 1).
     """
 
@@ -46,11 +48,13 @@ class Activation:
 
         Args:
             function: act, such as torch.sin.
-            lipschitz: its Lipschitz constant, which upper bounds rely on; None: maps with it have no upper bound.
+            lipschitz: its Lipschitz constant, which upper bounds rely on; None: maps with it have
+                no upper bound.
             derivative: act'; None for autograd's.
 
         Raises:
-            InputError: no function, or one that does not keep the shape or gives numbers that are not finite.
+            InputError: no function, or one that does not keep the shape or gives numbers that are
+                not finite.
 
         >>> Activation.of(torch.sin, lipschitz=1.0).derivative(torch.zeros(2))
         tensor([1., 1.])
@@ -69,7 +73,8 @@ class Activation:
             or not bool(values.isfinite().all())
         ):
             raise InputError(
-                f"`activation` ({name}) must give one finite number for each entry of a tensor, such as torch.sin"
+                f"`activation` ({name}) must give one finite number for each entry of a tensor, "
+                "such as torch.sin"
             )
         density = torch.exp(-nodes.square() / 2) / math.sqrt(2 * math.pi)
         mean_square = float(torch.trapezoid(values.square() * density, nodes))
@@ -98,7 +103,8 @@ class Activation:
 
     @property
     def saturates(self) -> bool:
-        """True where act is bounded: at large radii a search then meets a hill for nearly every pattern of signs."""
+        """True where act is bounded: at large radii a search then meets a hill for nearly every
+        pattern of signs."""
         far = self.function(torch.tensor([-1e6, 1e6], dtype=torch.float64))
         return bool((far.abs() < 10).all())
 
@@ -110,7 +116,8 @@ class Activation:
 
     @property
     def he_variance(self) -> float:
-        """fan_in times the variance of the next layer's weights that keeps pre-activations at variance 1.
+        """fan_in times the variance of the next layer's weights that keeps pre-activations at
+        variance 1.
 
         1 / E[act(z)²]; 2 for ReLU, as in He et al. (2015).
         """
@@ -135,7 +142,8 @@ def _gaussian_mean_square(function: Callable[[np.ndarray], np.ndarray]) -> float
 
 
 def _below(z: Tensor) -> Tensor:
-    """P(g <= z) for g ~ N(0, 1). torch's own, and its gelu, cancel in the tail: 2e-6 off at z = -7, 0 below -9."""
+    """P(g <= z) for g ~ N(0, 1). torch's own, and its gelu, cancel in the tail: 2e-6 off at z = -7,
+    0 below -9."""
     return 0.5 * torch.special.erfc(-math.sqrt(0.5) * z)
 
 
@@ -198,7 +206,8 @@ def as_activation(activation: "str | Activation | Elementwise") -> Activation:
 
 
 def activation_named(name: str) -> Activation:
-    """The activation of that name: one of relu, leaky_relu (slope 0.01), identity, tanh, gelu (exact), erf.
+    """The activation of that name: one of relu, leaky_relu (slope 0.01), identity, tanh, gelu
+    (exact), erf.
 
     >>> activation_named("relu").he_variance
     2.0

@@ -38,7 +38,8 @@ class MissingExtraError(WordsensError, ImportError):
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
-    """MissingExtraError for the first of the packages that is not installed, before any other work."""
+    """MissingExtraError for the first of the packages that is not installed, before any other
+    work."""
     for package in packages:
         if find_spec(package) is None:
             raise MissingExtraError(package, extra, purpose)
@@ -90,12 +91,13 @@ def require_count(
 
 
 def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: str = "") -> str:
-    """The value, when it is one of the choices; otherwise an error with the valid names and the nearest.
+    """The value, when it is one of the choices; otherwise an error with the valid names and the
+    nearest.
 
     >>> require_choice("score", "sofmax", ["softmax", "relu"])
     Traceback (most recent call last):
     wordsens.errors.InputError: `score` (='sofmax') must be one of softmax, relu; did you mean 'softmax'?
-    """
+    """  # noqa: E501
     if isinstance(value, str) and value in choices:
         return value
     near = get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
@@ -138,7 +140,7 @@ def require_dtype(dtype: Any) -> Any:
     >>> require_dtype("float32")
     Traceback (most recent call last):
     wordsens.errors.InputError: `dtype` (='float32') must be a floating-point type of torch; pass torch.float32
-    """
+    """  # noqa: E501
     import torch
 
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
@@ -151,17 +153,19 @@ def require_dtype(dtype: Any) -> Any:
 
 
 def require_characters(where: str, text: str) -> str:
-    """The text, when every character of it can be written; half of a surrogate pair stands for none.
+    """The text, when every character of it can be written; half of a surrogate pair stands for
+    none.
 
     >>> require_characters("the text", "caf\\udce9")
     Traceback (most recent call last):
     wordsens.errors.InputError: the text: its character 3 ('\\udce9') is half of a pair, no character; save it as UTF-8
-    """
+    """  # noqa: E501
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: its character {error.start} ({text[error.start]!r}) is half of a pair, no character; save it "
+            f"{where}: its character {error.start} ({text[error.start]!r}) is half of a pair, no "
+            "character; save it "
             "as UTF-8"
         ) from error
     return text
@@ -196,7 +200,8 @@ def without_secrets(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of another library's message, without its full stop, to stand inside one of ours."""
+    """The first line of another library's message, without its full stop, to stand inside one of
+    ours."""
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".;:") if lines else type(error).__name__
 
@@ -205,8 +210,9 @@ def first_line(error: BaseException) -> str:
 def running(
     what: str, *, raises: type[WordsensError] = InputError, remedy: str = ""
 ) -> Iterator[None]:
-    """Inside, code runs that is not ours, and whatever ends it becomes one line: SystemExit and the like too, which
-    would end this process as if its work were done. Our own errors and an interrupt go through.
+    """Inside, code runs that is not ours, and whatever ends it becomes one line: SystemExit and the
+    like too, which would end this process as if its work were done. Our own errors and an interrupt
+    go through.
 
     >>> with running("`encode` (='mine:encode') failed", remedy="mend it"):
     ...     raise SystemExit("no key")

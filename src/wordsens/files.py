@@ -1,4 +1,5 @@
-"""Paths and files that users name: looked at before they are read, so that a wrong one is an InputError at once."""
+"""Paths and files that users name: looked at before they are read, so that a wrong one is an
+InputError at once."""
 
 import os
 import secrets
@@ -11,7 +12,8 @@ from pathlib import Path
 from wordsens.errors import InputError, first_line, shown
 
 MOST_BYTES = 500_000
-"""Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the presets stay below 20."""
+"""Of a spec, or another file that is held whole: PyYAML reads about 100 kB a second, and the
+presets stay below 20."""
 
 _PACKAGE = Path(__file__).parent
 
@@ -25,12 +27,13 @@ def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> P
         home: whether `~` stands for the user's folder.
 
     Raises:
-        InputError: the system cannot look there: too long a name, a null character, a folder without permission.
+        InputError: the system cannot look there: too long a name, a null character, a folder
+            without permission.
 
     >>> named_path("spec", "a" * 5000)
     Traceback (most recent call last):
     wordsens.errors.InputError: `spec` (='aaa...aaa') cannot be used as a path: File name too long; give another one
-    """
+    """  # noqa: E501
     path = Path(value)
     try:
         path = path.expanduser() if home else path
@@ -42,13 +45,15 @@ def named_path(name: str, value: str | PathLike[str], *, home: bool = True) -> P
             error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
         )
         raise InputError(
-            f"`{name}` (={shown(os.fspath(value))}) cannot be used as a path: {reason}; give another one"
+            f"`{name}` (={shown(os.fspath(value))}) cannot be used as a path: {reason}; give "
+            "another one"
         ) from error
     return path
 
 
 def require_file(path: Path) -> None:
-    """InputError for a device, a pipe or a folder, which may never end or never begin; a missing file passes."""
+    """InputError for a device, a pipe or a folder, which may never end or never begin; a missing
+    file passes."""
     try:
         kind = path.stat().st_mode
     except (OSError, ValueError):
@@ -87,12 +92,14 @@ def small_text(path: Path, name: str, *, most: int = MOST_BYTES) -> str:
 
 @contextmanager
 def writing(name: str, path: Path) -> Iterator[None]:
-    """Turns what the system says while a file is written into an InputError that names the argument."""
+    """Turns what the system says while a file is written into an InputError that names the
+    argument."""
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"`{name}` (={str(path)!r}) cannot be written: {error.strerror or first_line(error)}; name a file in a "
+            f"`{name}` (={str(path)!r}) cannot be written: {error.strerror or first_line(error)}; "
+            "name a file in a "
             "folder that exists and may be written"
         ) from error
 

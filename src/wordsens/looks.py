@@ -1,4 +1,5 @@
-"""Who makes a result's table, display, sentences and figure. The package registers them: results know none of these."""
+"""Who makes a result's table, display, sentences and figure. The package registers them: results
+know none of these."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""The base of results: frozen dataclasses of numbers that compare by content and go to files and back.
+"""The base of results: frozen dataclasses of numbers that compare by content and go to files and
+back.
 
 How a result shows itself is not written here: `looks` asks whom the package registered.
 """
@@ -22,10 +23,12 @@ _EMPTY = (None, "", ())
 
 
 class Shown:
-    """Something that was measured: a table in a terminal and in a notebook, a DataFrame, a figure."""
+    """Something that was measured: a table in a terminal and in a notebook, a DataFrame, a
+    figure."""
 
     def columns(self) -> dict[str, Any]:
-        """The numbers of the rows, equally many in each column; by default the single ones as one row."""
+        """The numbers of the rows, equally many in each column; by default the single ones as one
+        row."""
         return {
             name: [value]
             for name, value in vars(self).items()
@@ -66,10 +69,12 @@ class Shown:
 
 
 class Result(Shown, Saved):
-    """A frozen dataclass whose instances compare by content, show tensors by their shape, and go to files and back.
+    """A frozen dataclass whose instances compare by content, show tensors by their shape, and go to
+    files and back.
 
-    Derive with `@dataclass(frozen=True, eq=False, repr=False)`; fields are tensors, numbers, texts, and what is made of
-    them. Fields with `compare=False` do not count; NaN equals NaN. Results with tensors are not hashable.
+    Derive with `@dataclass(frozen=True, eq=False, repr=False)`; fields are tensors, numbers, texts,
+    and what is made of them. Fields with `compare=False` do not count; NaN equals NaN. Results with
+    tensors are not hashable.
     """
 
     not_in_dict: ClassVar[tuple[str, ...]] = ("perturbations", "perturbation")
@@ -99,7 +104,8 @@ class Result(Shown, Saved):
 
 
 def same_content(first: Any, second: Any) -> bool:
-    """True where both are of one class and compare equal field by field, tensors by their numbers; NaN equals NaN."""
+    """True where both are of one class and compare equal field by field, tensors by their numbers;
+    NaN equals NaN."""
     names = [field.name for field in _fields(first) if field.compare]
     return all(_same(getattr(first, name), getattr(second, name)) for name in names)
 

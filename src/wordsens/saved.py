@@ -1,4 +1,5 @@
-"""Results as files: one safetensors file, the tensors as they are and all else as JSON. Nothing is pickled."""
+"""Results as files: one safetensors file, the tensors as they are and all else as JSON. Nothing is
+pickled."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ class Saved:
     """A dataclass of tensors, numbers, texts, and tuples, dictionaries and dataclasses of them."""
 
     def save(self, path: str | Path) -> None:
-        """Write everything, witnesses included, to one safetensors file; InputError where `path` cannot be written."""
+        """Write everything, witnesses included, to one safetensors file; InputError where `path`
+        cannot be written."""
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
@@ -38,7 +40,8 @@ class Saved:
 
     @classmethod
     def load(cls: type[Loaded], path: str | Path) -> Loaded:
-        """Read what `save` wrote; InputError for anything else, and for a file of another class or format."""
+        """Read what `save` wrote; InputError for anything else, and for a file of another class or
+        format."""
         from safetensors import SafetensorError, safe_open
 
         try:
@@ -47,7 +50,8 @@ class Saved:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             if (written := metadata.get(_FORMAT_KEY)) != FORMAT:
                 raise ValueError(
-                    f"its format is {written or 'another'}, and this version reads {FORMAT}; save it again"
+                    f"its format is {written or 'another'}, and this version reads {FORMAT}; save "
+                    "it again"
                 )
             if (name := metadata.get(_CLASS_KEY)) != cls.__name__:
                 raise ValueError(f"it holds a {name}")

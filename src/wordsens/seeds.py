@@ -19,7 +19,7 @@ def derive_seed(seed: Seed, *purpose: str | int) -> int:
 
     >>> derive_seed(0, "weights") == derive_seed(0, "weights"), derive_seed(0, "weights") == derive_seed(0, "start")
     (True, False)
-    """
+    """  # noqa: E501
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"`seed` (={seed!r}) must be a whole number")
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (int(seed), *purpose))

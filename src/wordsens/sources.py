@@ -1,4 +1,5 @@
-"""The Python files that a module's results can depend on: itself and what it imports, read and not run."""
+"""The Python files that a module's results can depend on: itself and what it imports, read and not
+run."""
 
 import ast
 import hashlib
@@ -28,11 +29,12 @@ _NOT_COMPUTING = (
 def source_digest(
     files: Mapping[str, Path], *, package: bool = True, apart: Collection[str] = ()
 ) -> str:
-    """SHA-256 of these modules' code and of what they import, directly or not, wherever the import stands; comments
-    on lines of their own, docstrings and empty lines do not count.
+    """SHA-256 of these modules' code and of what they import, directly or not, wherever the import
+    stands; comments on lines of their own, docstrings and empty lines do not count.
 
-    Of the package they are the modules that compute; of anything else those in the folder from which a module is
-    imported, but not what is installed. Data files and modules that are imported by a computed name are not among them.
+    Of the package they are the modules that compute; of anything else those in the folder from
+    which a module is imported, but not what is installed. Data files and modules that are imported
+    by a computed name are not among them.
 
     Args:
         files: by the full names of the modules.
@@ -85,8 +87,8 @@ def _package_of(name: str, path: Path) -> str:
 
 
 def _imported(name: str, path: Path) -> tuple[str, ...]:
-    """The full names of what a file imports, where a name may also be one of a module's contents; a package that loads
-    its modules on first use lists them in a stub."""
+    """The full names of what a file imports, where a name may also be one of a module's contents; a
+    package that loads its modules on first use lists them in a stub."""
     home, stub = _package_of(name, path), path.with_suffix(".pyi")
     return tuple(
         other
@@ -98,8 +100,8 @@ def _imported(name: str, path: Path) -> tuple[str, ...]:
 
 @cache
 def _read(content: bytes, home: str) -> tuple[tuple[str, ...], bytes]:
-    """The names that a file of the package `home` imports; and its lines but for docstrings, other strings that stand
-    alone, and lines that are empty or a comment."""
+    """The names that a file of the package `home` imports; and its lines but for docstrings, other
+    strings that stand alone, and lines that are empty or a comment."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):  # a compiled module, say

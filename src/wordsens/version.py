@@ -9,7 +9,8 @@ __version__ = "0.2.0"
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout that the package lies in, or that pip installed it from; None where neither is known.
+    """The commit of the checkout that the package lies in, or that pip installed it from; None
+    where neither is known.
 
     Files that were changed since are not seen: the column `code` of a record hashes them.
     """

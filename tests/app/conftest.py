@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.report.conftest import browser as browser
 
 AXE = Path(__file__).parents[1] / "report" / "axe" / "axe.min.js"
@@ -36,7 +37,7 @@ NAMELESS = """
 const pictures = [...document.querySelectorAll('#main svg')].filter((svg) => !svg.closest('[aria-hidden=true]'))
 const named = (svg) => svg.closest('[role=img]')?.ariaLabel
 return pictures.filter((svg) => svg.checkVisibility() && !named(svg)).map((svg) => svg.outerHTML.slice(0, 200))
-"""
+"""  # noqa: E501
 
 ROWS = """
 const rows = [...[...document.querySelectorAll('#main table')].at(-1).querySelectorAll('tbody tr')]
@@ -160,18 +161,25 @@ class Page:
 
     def write(self, text, name="text"):
         """Put a text into a control, at once."""
-        script = "const [c, t] = arguments; c.value = t; c.dispatchEvent(new Event('input', {bubbles: true}))"
+        script = (
+            "const [c, t] = arguments; c.value = t; c.dispatchEvent(new Event('input', "
+            "{bubbles: true}))"
+        )
         self.browser.run(script, self.browser.find(f"#{name}")[0], text)
 
     def choose(self, name, value):
         """Choose from a list."""
-        script = "const [c, v] = arguments; c.value = v; c.dispatchEvent(new Event('change', {bubbles: true}))"
+        script = (
+            "const [c, v] = arguments; c.value = v; c.dispatchEvent(new Event('change', "
+            "{bubbles: true}))"
+        )
         self.browser.run(script, self.browser.find(f"#{name}")[0], value)
 
     def press(self, name):
         """Press the button with that id, or of that selector, which nothing may cover.
 
-        By the keyboard: what is still filled in above a button moves it between a pointer's aim and its click.
+        By the keyboard: what is still filled in above a button moves it between a pointer's aim and
+        its click.
         """
         found = name if name[0] in "#.[" else f"#{name}"
         until(
@@ -206,8 +214,9 @@ class Page:
         return note
 
     def can_be_read_by_all(self):
-        """No serious finding of axe-core and nothing wider than the screen, at both widths in both schemes; every
-        picture has a name; and in a reader's own colours a bar is seen on its ground."""
+        """No serious finding of axe-core and nothing wider than the screen, at both widths in both
+        schemes; every picture has a name; and in a reader's own colours a bar is seen on its
+        ground."""
         self.browser.run(AXE.read_text(encoding="utf-8"))
         for width in (1366, 390):
             for scheme in ("light", "dark"):

@@ -1,15 +1,17 @@
-"""The first screen, its attention, and the story, in a browser; and everyone can read and reach every screen."""
+"""The first screen, its attention, and the story, in a browser; and everyone can read and reach
+every screen."""
 
 import pytest
-from tests.app.conftest import until
 
+from tests.app.conftest import until
 from wordsens.app.parts import shipped
 
 pytestmark = pytest.mark.timeout(500)
 
 
 TEXTS = 1
-"""The work line of the two texts: that of their attention stands before it, that of the pairs is the last."""
+"""The work line of the two texts: that of their attention stands before it, that of the pairs is
+the last."""
 
 PAIRS = """kind,first,second,same
 door,Open the <b>red</b> door.,Shut the <b>red</b> door.,no
@@ -25,12 +27,13 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     two_texts, check = shipped()["two_texts"], shipped()["check"]
     assert page.headline() == f"Cosine {two_texts['value']:.3f}: a hit at your threshold 0.82."
     assert (
-        "The guard says different (antonym: turn on / turn off). The texts differ in nothing but “on” and “off”."
-        in page.all_said(".answer")[0]
+        "The guard says different (antonym: turn on / turn off). The texts differ in nothing but "
+        "“on” and “off”." in page.all_said(".answer")[0]
     )
     assert page.all_said(".takeaway")[0].startswith("What to do: a cache should miss")
     assert page.said(TEXTS) == ""
-    # The threshold: every sentence, the picture and the pairs follow it, whether it is dragged or typed.
+    # The threshold: every sentence, the picture and the pairs follow it, whether it is dragged or
+    # typed.
     opposites = [row[0] for row in check["rows"] if not row[2]]
 
     def says(threshold):

@@ -1,4 +1,5 @@
-"""The guard: the token, hosts and origins, headers; and the settings and choices that are refused."""
+"""The guard: the token, hosts and origins, headers; and the settings and choices that are
+refused."""
 
 import asyncio
 

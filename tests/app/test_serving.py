@@ -1,4 +1,5 @@
-"""Serving: visitors apart, workers replaced, a server that comes and goes, and an end without orphans."""
+"""Serving: visitors apart, workers replaced, a server that comes and goes, and an end without
+orphans."""
 
 import os
 import signal
@@ -7,8 +8,8 @@ from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
-from tests.app.conftest import Page, Served, until
 
+from tests.app.conftest import Page, Served, until
 from wordsens.app.request import EXAMPLES
 
 pytestmark = pytest.mark.timeout(500)

@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import pytest
 import torch
-from tests.models.zoo import zoo_model
 
 import wordsens as ws
+from tests.models.zoo import zoo_model
 from wordsens.app.request import EXAMPLES, MeasureRequest
 from wordsens.app.tasks import TASKS
 from wordsens.app.worker import Parts
@@ -40,7 +40,8 @@ def test_a_measurement_ends_at_the_librarys_numbers():
     direct = ws.word_sensitivity(phi, X, search="quick", seed=2)
     assert answer["value"] == direct.value
     assert [word["value"] for word in searched(answer)] == direct.per_word.tolist()
-    # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last at 4.
+    # A word's shade is its number on one scale for all texts and maps, from white at 0 to the last
+    # at 4.
     for word in searched(answer):
         assert word["level"] == round(min(word["value"] / 4, 1) * 8)
 

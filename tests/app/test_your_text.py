@@ -8,8 +8,8 @@ import shlex
 import time
 
 import pytest
-from tests.app.conftest import ENTER, until
 
+from tests.app.conftest import ENTER, until
 from wordsens.app.parts import shipped
 from wordsens.app.request import EXAMPLES
 from wordsens.cli import main
@@ -20,7 +20,10 @@ EXAMPLE = next(iter(EXAMPLES.values()))
 KEYS = "/why?map=raf&text=Two+keys+open+one+door."
 HOSTILE = "<script>bad()</script> <img/src=x/onerror=bad()> {{7*7}} ${bad} `x` 😀 לא"
 RIGHT, HOME, CONTROL = "\ue014", "\ue011", "\ue009"
-BOTTOM = "return Math.max(...[...document.querySelectorAll('.w')].map((w) => w.getBoundingClientRect().bottom))"
+BOTTOM = (
+    "return Math.max(...[...document.querySelectorAll('.w')].map((w) => "
+    "w.getBoundingClientRect().bottom))"
+)
 OPACITY = """
 const lines = document.querySelectorAll('.panels figure:last-child line.turned')
 return Math.max(...[...lines].map((line) => Number(line.getAttribute('stroke-opacity'))))
@@ -29,11 +32,11 @@ RANKS = "return arguments[0].map((word) => Number(word.style.getPropertyValue('-
 WATCH = """
 window.fewest = 99
 setInterval(() => { window.fewest = Math.min(window.fewest, document.querySelectorAll('.w').length) }, 10)
-"""
+"""  # noqa: E501
 LINES_OF_NUMBERS = """
 const heights = [...document.querySelectorAll('.card b')].map((number) => number.getBoundingClientRect().height)
 return Math.round(Math.max(...heights) / Math.min(...heights))
-"""
+"""  # noqa: E501
 
 
 def test_why_says_what_it_is_about_before_anything_is_measured(page):
@@ -43,7 +46,8 @@ def test_why_says_what_it_is_about_before_anything_is_measured(page):
         until(lambda: page.browser.find("svg line"))
         assert page.browser.run(BOTTOM) < height
     said = (
-        r"With random weights one word’s vector, pushed as far as it is long, moves attention’s output by (.*) times "
+        r"With random weights one word’s vector, pushed as far as it is long, moves attention’s "
+        r"output by (.*) times "
         r"its size, a fully connected layer’s by (.*)\."
     )
     values = [shipped()["comparison"][name]["value"] for name in ("raf", "rf")]

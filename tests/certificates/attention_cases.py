@@ -29,7 +29,8 @@ def gaussian_rows(n: int, d: int, seed: int) -> Float[Tensor, "n d"]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Sizes 2 to 6 by 1 to 7, one or two heads; duplicated, parallel, rescaled, float32 rows; scores up to +-700."""
+    """Sizes 2 to 6 by 1 to 7, one or two heads; duplicated, parallel, rescaled, float32 rows;
+    scores up to +-700."""
     n, d, seed = draw(st.integers(2, 6)), draw(st.integers(1, 7)), draw(st.integers(0, 10_000))
     rows = gaussian_rows(n, d, seed)
     match draw(st.sampled_from(["plain", "plain", "duplicated", "parallel", "rescaled"])):
@@ -77,7 +78,8 @@ def changes(case: Case, perturbations: Float[Tensor, "count n d"]) -> Float[Tens
 def rounding_of(case: Case) -> float:
     """What float64 may put `changes` off by: the bounds speak of exact arithmetic.
 
-    Scores are off by a few units of the last place of the largest, the features by that, times the rows they weigh.
+    Scores are off by a few units of the last place of the largest, the features by that, times the
+    rows they weigh.
     """
     largest = 1 + float(case.phi.scores(case.rows).abs().max())
     base = float(torch.linalg.vector_norm(case.phi(case.rows)))

@@ -1,10 +1,13 @@
-"""No perturbation exceeds an attention certificate; where brackets are tight, one made too small is caught."""
+"""No perturbation exceeds an attention certificate; where brackets are tight, one made too small is
+caught."""
 
 import math
 
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
+
+import wordsens as ws
 from tests.certificates.attention_cases import (
     Case,
     cases,
@@ -13,8 +16,6 @@ from tests.certificates.attention_cases import (
     random_perturbations,
     rounding_of,
 )
-
-import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
 
 TIGHT = [("softmax", 2, 1000), ("relu", 3, 300)]
@@ -23,7 +24,8 @@ TIGHT = [("softmax", 2, 1000), ("relu", 3, 300)]
 def exceeded(
     upper: torch.Tensor, case: Case, *, count: int = 64, search: ws.SearchPlan | str = "normal"
 ) -> bool:
-    """Whether any of `count` random perturbations a word, or of those a search finds, exceeds the bounds."""
+    """Whether any of `count` random perturbations a word, or of those a search finds, exceeds the
+    bounds."""
     random = changes(case, random_perturbations(case, count, 0))
     found = ws.word_sensitivity(
         case.phi, case.rows, radius=case.radius, certificate=False, search=search
@@ -58,7 +60,8 @@ def test_a_certificate_five_percent_too_small_is_caught(score: str, n: int, d: i
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
 @pytest.mark.parametrize("radius", [1e-3, 100.0])
 def test_exact_where_no_score_can_move(score: str, radius: float) -> None:
-    """W = 0: every row takes weight a from every word, whatever Delta, and each of n rows changes by a Delta."""
+    """W = 0: every row takes weight a from every word, whatever Delta, and each of n rows changes
+    by a Delta."""
     n, d = 5, 7
     rows = gaussian_rows(n, d, 0)
     phi = ws.RandomAttentionFeatures.of_weight(torch.zeros(d, d), score)

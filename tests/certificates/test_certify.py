@@ -1,12 +1,13 @@
-"""Which certificate a map gets: that of its exact class, one that is registered, one from a Lipschitz constant."""
+"""Which certificate a map gets: that of its exact class, one that is registered, one from a
+Lipschitz constant."""
 
 import math
 
 import pytest
 import torch
-from tests.maps.own_scores import DividedSquares
 
 import wordsens as ws
+from tests.maps.own_scores import DividedSquares
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.seeds import generator
 
@@ -16,7 +17,8 @@ def linear(rows: int, columns: int) -> torch.Tensor:
 
 
 def test_it_is_met_by_a_map_that_stretches_every_direction_alike() -> None:
-    """phi(X) = 3 X attains L radius / ‖phi(X)‖: the bound is its S, and lies above what a search attains."""
+    """phi(X) = 3 X attains L radius / ‖phi(X)‖: the bound is its S, and lies above what a search
+    attains."""
     X = ws.gaussian_text(4, 9, seed=0)
     found = ws.certificate(lambda X: 3 * X, X, lipschitz=3.0)
     assert torch.allclose(found.upper, torch.full((4,), 0.5, dtype=torch.float64), rtol=1e-9)
@@ -24,7 +26,8 @@ def test_it_is_met_by_a_map_that_stretches_every_direction_alike() -> None:
 
 
 def test_it_lies_above_everything_that_an_operator_norm_allows() -> None:
-    """A linear map then tanh: L is the matrix's largest singular value; 200 random moves stay below."""
+    """A linear map then tanh: L is the matrix's largest singular value; 200 random moves stay
+    below."""
     matrix = linear(12, 7)
     phi = lambda X: torch.tanh(X.flatten() @ matrix)  # noqa: E731
     constant = float(torch.linalg.matrix_norm(matrix, 2))

@@ -1,4 +1,5 @@
-"""Upper bounds of random features and deep random features: nothing exceeds them, and they are not loose."""
+"""Upper bounds of random features and deep random features: nothing exceeds them, and they are not
+loose."""
 
 import math
 

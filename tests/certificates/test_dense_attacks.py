@@ -1,4 +1,5 @@
-"""Whole random-feature maps attacked: by an ascent of its own, by texts built from the weights, at extreme radii."""
+"""Whole random-feature maps attacked: by an ascent of its own, by texts built from the weights, at
+extreme radii."""
 
 import math
 
@@ -29,7 +30,8 @@ def relu_network(weights, texts):
 
 
 def ascend(weights, rows, word, radius, starts, steps, seed=0):
-    """The largest relative change of a ReLU network that full gradient steps on the sphere find; NumPy only."""
+    """The largest relative change of a ReLU network that full gradient steps on the sphere find;
+    NumPy only."""
     d = rows.shape[1]
     flat, block = rows.ravel(), slice(word * d, (word + 1) * d)
     base = relu_network(weights, flat[None])[0]
@@ -68,7 +70,8 @@ def test_no_ascent_on_a_whole_network_goes_beyond_its_bounds(n, d, depth, width,
 
 
 def text_built_from_the_weights(phi, n, d, share=0.15):
-    """Word 0 is next to nothing; the others make exactly those units active that its first coordinate moves most."""
+    """Word 0 is next to nothing; the others make exactly those units active that its first
+    coordinate moves most."""
     V = phi.weight
     weight = V[:, 0].abs()
     target = torch.where(weight > weight.quantile(1 - share), 1.0, -1.0).double()

@@ -1,7 +1,7 @@
 """The lemmas on one Gaussian layer, against their definitions over finite sets of input changes.
 
-Every mean is taken over 200 layers of fixed seed; with another seed a true bound would fail by chance, by five standard
-errors, with probability below 3e-7 a comparison.
+Every mean is taken over 200 layers of fixed seed; with another seed a true bound would fail by
+chance, by five standard errors, with probability below 3e-7 a comparison.
 """
 
 import math
@@ -46,7 +46,8 @@ def set_of_changes(phi, along, across, stream, count=6):
 
 
 def known(phi, changes, stream):
-    """The InputChange of a finite set, its width by 40,000 Gaussian vectors and five standard errors."""
+    """The InputChange of a finite set, its width by 40,000 Gaussian vectors and five standard
+    errors."""
     g = torch.randn(40_000, len(phi), generator=stream, dtype=torch.float64)
     squares = (g @ changes.T).amax(dim=1) ** 2
     width = math.sqrt(float(squares.mean() + 5 * squares.std() / math.sqrt(len(squares))))
@@ -61,7 +62,8 @@ def known(phi, changes, stream):
 
 
 def drawn(law, h, phi, changes, sigma, stream):
-    """sup ‖delta'‖, sup <g, delta'> and sup |<phi', delta'>| / ‖phi'‖² of LAYERS layers V with V phi = h."""
+    """sup ‖delta'‖, sup <g, delta'> and sup |<phi', delta'>| / ‖phi'‖² of LAYERS layers V with V
+    phi = h."""
     base = law(h)
     suprema = []
     for _ in range(LAYERS):
@@ -103,7 +105,8 @@ def test_no_mean_over_a_finite_set_exceeds_its_bound(activation, across, along):
 
 
 def test_inactive_units_that_turn_on_are_counted():
-    """h = -2 for 100 units, T = {0, -10 phi}, sigma = ‖phi‖ = 1: V delta = 20, so each unit changes by 18."""
+    """h = -2 for 100 units, T = {0, -10 phi}, sigma = ‖phi‖ = 1: V delta = 20, so each unit changes
+    by 18."""
     layer = GaussianLayer(
         activation_named("relu"), 1.0, torch.full((100,), -2.0, dtype=torch.float64), 1.0
     )

@@ -1,13 +1,14 @@
-"""Certificates of attention with values, biases and masks: no perturbation that NumPy finds exceeds them."""
+"""Certificates of attention with values, biases and masks: no perturbation that NumPy finds exceeds
+them."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from tests.peers import numpy_maps
 
 import wordsens as ws
+from tests.peers import numpy_maps
 from wordsens.errors import ZeroFeaturesError
 from wordsens.maps.attention.given_weights import AttentionBias
 
@@ -16,7 +17,8 @@ RADII = (1e-6, 1e-2, 0.3, 1.0, 10.0)
 
 
 class Problem:
-    """A head drawn by a seed: 2 to 16 words and coordinates, values of low rank, biases, masks; and in NumPy."""
+    """A head drawn by a seed: 2 to 16 words and coordinates, values of low rank, biases, masks; and
+    in NumPy."""
 
     def __init__(self, seed: int, score: str = "softmax"):
         stream = np.random.default_rng(seed)
@@ -88,7 +90,8 @@ class Problem:
     def attacked(
         self, radius: float, seed: int, *, points: int = 40, steps: int = 30
     ) -> np.ndarray:
-        """The largest change found for each word: random points of the ball, the best of them moved at random."""
+        """The largest change found for each word: random points of the ball, the best of them moved
+        at random."""
         stream, n = np.random.default_rng(seed), len(self.rows)
         base = self.features(self.rows[None])[0]
 
@@ -149,7 +152,8 @@ def test_no_attack_exceeds_certificates(score: str, seeds: int) -> None:
 
 
 def test_brackets_are_tight_enough_to_be_caught_when_made_smaller() -> None:
-    """At a small radius the bound is the Jacobian's norm: with values, biases and a mask. 1 % less is too little."""
+    """At a small radius the bound is the Jacobian's norm: with values, biases and a mask. 1 % less
+    is too little."""
     for seed in (0, 1, 2, 5):
         problem, radius = Problem(seed), 1e-6
         rows = torch.from_numpy(problem.rows)

@@ -1,7 +1,8 @@
-"""Lemmas 5 and 6 of docs/theory/certificates-dense.md against their definitions, and the bounds of deep maps.
+"""Lemmas 5 and 6 of docs/theory/certificates-dense.md against their definitions, and the bounds of
+deep maps.
 
-Means are taken over layers of fixed seed; with another seed a true bound would fail by chance, by five standard errors,
-with probability below 3e-7 a comparison.
+Means are taken over layers of fixed seed; with another seed a true bound would fail by chance, by
+five standard errors, with probability below 3e-7 a comparison.
 """
 
 import math
@@ -27,7 +28,8 @@ UNITS, COLUMNS, BALL = 600, 300, 12
 
 
 def layer_and_ball(radius, lean, ball=BALL, units=UNITS, shift=0.0, scale=1.0):
-    """A layer, its input phi, and an orthonormal basis of the ball's subspace, which phi has the share `lean` in."""
+    """A layer, its input phi, and an orthonormal basis of the ball's subspace, which phi has the
+    share `lean` in."""
     stream = torch.Generator().manual_seed(21)
     phi = torch.randn(COLUMNS, generator=stream, dtype=torch.float64)
     others = torch.randn(COLUMNS, ball, generator=stream, dtype=torch.float64)
@@ -45,7 +47,8 @@ def layer_and_ball(radius, lean, ball=BALL, units=UNITS, shift=0.0, scale=1.0):
 
 
 def suprema(layer, phi, basis, radius, functional, layers):
-    """Attained suprema over the ball of the functional of relu(h + V delta) - relu(h), each layer with its own g."""
+    """Attained suprema over the ball of the functional of relu(h + V delta) - relu(h), each layer
+    with its own g."""
     stream, h = torch.Generator().manual_seed(22), layer.preactivation
     base, found = RELU(h), []
     for _ in range(layers):
@@ -74,7 +77,8 @@ def suprema(layer, phi, basis, radius, functional, layers):
 
 
 def bound(layer, change, functional, length, ball=BALL):
-    """Lemma 5's bound of the mean sup over the ball; `length` is that of phi in the ball's subspace."""
+    """Lemma 5's bound of the mean sup over the ball; `length` is that of phi in the ball's
+    subspace."""
     before, constant, lipschitz = Pullback(layer, change, MARGIN)(functional)
     return constant + before.over_ball(change.norm, length, change.base, ball), lipschitz
 
@@ -100,7 +104,8 @@ def test_the_mean_supremum_of_a_functional_is_below_its_bound_and_not_far(functi
     upper, lipschitz = bound(layer, change, functional, lean * change.base)
     assert mean - 5 * error <= upper * (1 + 1e-12)
     assert upper <= 1.6 * mean + 0.2 * lipschitz * MARGIN
-    # Lemma 6: a Lipschitz function of a Gaussian matrix; the sample's variance is at most C² (chi-squared, 29 degrees).
+    # Lemma 6: a Lipschitz function of a Gaussian matrix; the sample's variance is at most C²
+    # (chi-squared, 29 degrees).
     assert float(found.std()) <= 1.6 * math.hypot(
         lipschitz, functional.width * float(change.norm) * 1.6
     )
@@ -142,7 +147,8 @@ def test_terms_that_are_small_elsewhere_are_counted(
 
 
 def test_two_layers_together_cost_less_than_one_after_the_other():
-    """Layers none of whose units cross: sqrt(2) sigma W is added for the two together, 2 sigma W for each apart."""
+    """Layers none of whose units cross: sqrt(2) sigma W is added for the two together, 2 sigma W
+    for each apart."""
     stream = torch.Generator().manual_seed(23)
     k, d, radius = 4000, 40, 1e-3
     h = torch.randn(2, k, generator=stream, dtype=torch.float64)

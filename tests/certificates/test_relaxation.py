@@ -1,10 +1,11 @@
-"""The pieces of the attention bound: suprema over cells, convexity in z, verified norms, and any multipliers at all."""
+"""The pieces of the attention bound: suprema over cells, convexity in z, verified norms, and any
+multipliers at all."""
 
 import pytest
 import torch
-from tests.certificates.attention_cases import SCORES, gaussian_rows
 
 import wordsens as ws
+from tests.certificates.attention_cases import SCORES, gaussian_rows
 from wordsens.certificates.attention.relaxation import Multipliers, bound_at, pairs_of, rise_between
 from wordsens.certificates.attention.text import (
     attention_text,

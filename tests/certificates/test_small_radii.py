@@ -1,14 +1,15 @@
-"""Attention's bounds from the Jacobian's limit to large radii: valid against plain NumPy, and narrow."""
+"""Attention's bounds from the Jacobian's limit to large radii: valid against plain NumPy, and
+narrow."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from tests.certificates.attention_cases import SCORES, gaussian_rows
-from tests.peers import numpy_maps
 
 import wordsens as ws
+from tests.certificates.attention_cases import SCORES, gaussian_rows
+from tests.peers import numpy_maps
 from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
 from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded
@@ -96,7 +97,8 @@ STEEP = 60.0
 
 
 def row_of_halves(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One-hot words and W, over the scale, with these scores in row 1; a direction of no word moves its first."""
+    """One-hot words and W, over the scale, with these scores in row 1; a direction of no word moves
+    its first."""
     n = len(scores)
     matrix = np.eye(n + 1)
     matrix[n, n] = 0.0

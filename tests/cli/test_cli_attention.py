@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
+from tests.maps.tiny_models import save_tiny
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.studies.attention import measured_pair, moved_attention
 from wordsens.sweeps.store import Store
@@ -79,9 +79,23 @@ def test_words_of_different_tokens_are_compared_word_by_word(wordsens, tmp_path,
 
 def test_the_answers_of_a_causal_model(wordsens, tmp_path, decoder):
     run = wordsens(
-        "paper", "attention", "the film was good", "the film was bad", "--model", decoder, "--out", str(tmp_path),
-        "--prompt", "the film was very", "--prompt", "the film was not", "--answer", "good", "--answer", "bad",
-    )  # fmt: skip
+        "paper",
+        "attention",
+        "the film was good",
+        "the film was bad",
+        "--model",
+        decoder,
+        "--out",
+        str(tmp_path),
+        "--prompt",
+        "the film was very",
+        "--prompt",
+        "the film was not",
+        "--answer",
+        "good",
+        "--answer",
+        "bad",
+    )
     assert run.code == 0, run.err
     assert (tmp_path / "figures" / "prompts.pdf").exists()
     phi = ws.TransformerFeatures.from_pretrained(decoder, output="probabilities", pool="last")

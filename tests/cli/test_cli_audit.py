@@ -1,4 +1,5 @@
-"""`wordsens audit`: the report, the document that docs/json.md describes, and going on after a stop."""
+"""`wordsens audit`: the report, the document that docs/json.md describes, and going on after a
+stop."""
 
 import json
 import os
@@ -9,9 +10,9 @@ from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
+
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.server import good, serving, slow
-
 from wordsens.evaluation.audit import cell as audit_cell
 from wordsens.sweeps.store import Store
 
@@ -48,7 +49,8 @@ def asked(tmp_path):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The texts that are measured, in order; `stop` maps the number of a text to what happens in its place."""
+    """The texts that are measured, in order; `stop` maps the number of a text to what happens in
+    its place."""
     seen, stop = [], {}
 
     def counted(phi, document, *alternatives, **effort):
@@ -279,7 +281,8 @@ def test_an_earlier_audit_is_compared(wordsens, asked, tmp_path):
 
 
 def test_unreadable_rows_are_left_out_and_labels_play_no_part(wordsens, asked, tmp_path):
-    """An emoji, a zero-width text and words that the vocabulary lacks; stars and names as labels; a semicolon file."""
+    """An emoji, a zero-width text and words that the vocabulary lacks; stars and names as labels; a
+    semicolon file."""
     arguments, _ = asked
     rows = [
         "text;label",

@@ -35,7 +35,8 @@ def folder(tmp_path, monkeypatch):
         (["measure", "--texts", "none.csv"], "there is no file or folder 'none.csv'"),
         (
             ["measure", "--texts", "reviews.parquet"],
-            "the file 'reviews.parquet' has no column 'text'; its columns are 'review'; name one with --text-column",
+            "the file 'reviews.parquet' has no column 'text'; its columns are 'review'; name one "
+            "with --text-column",
         ),
         (
             ["measure", "--texts", "one-word.csv"],
@@ -69,7 +70,8 @@ def folder(tmp_path, monkeypatch):
         ),
         (
             ["paper", "sensitivty"],
-            "must be one of sensitivity, generalization, attention, departures, correlations, several-words, depth, "
+            "must be one of sensitivity, generalization, attention, departures, correlations, "
+            "several-words, depth, "
             "similarity, control, all; did you mean 'sensitivity'?",
         ),
         (
@@ -128,7 +130,10 @@ MISTAKES = {
 @pytest.mark.parametrize("ending", [*sorted(set(ENDINGS) - {"interrupts"}), *MISTAKES])
 def test_a_map_that_ends_or_fails_is_named_in_one_line(wordsens, folder, monkeypatch, ending):
     mistake = {**ENDINGS, **MISTAKES}[ending]
-    code = f"import torch\nclass Net(torch.nn.Module):\n    def forward(self, rows):\n        {mistake}\n"
+    code = (
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, rows):\n        "
+        f"{mistake}\n"
+    )
     (folder / f"net_{ending}.py").write_text(code)
     monkeypatch.syspath_prepend(folder)
     run = wordsens("measure", "I love her much", "--map", f"net_{ending}:Net")

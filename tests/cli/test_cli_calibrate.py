@@ -5,9 +5,9 @@ import sys
 from types import ModuleType
 
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 
 import wordsens as ws
+from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 
 PAIRS = few_pairs(opposites=40)
 

@@ -1,4 +1,5 @@
-"""`wordsens check`: the answer in words, the document that docs/json.md describes, the gate's files and exit codes."""
+"""`wordsens check`: the answer in words, the document that docs/json.md describes, the gate's files
+and exit codes."""
 
 import csv
 import json
@@ -8,10 +9,10 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
-from tests.models.server import good, serving
 
 import wordsens as ws
+from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from tests.models.server import good, serving
 
 PAIRS = few_pairs()
 MODELS = {"bag": bag_of_words, "deaf": deaf_to_negations, "oracle": Oracle(PAIRS)}
@@ -206,8 +207,15 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == len(PAIRS)
     assert list(rows[0]) == [
-        "kind", "same", "similarity", "hit", "first", "second", "changed_first", "changed_second",
-    ]  # fmt: skip
+        "kind",
+        "same",
+        "similarity",
+        "hit",
+        "first",
+        "second",
+        "changed_first",
+        "changed_second",
+    ]
     assert "<mark>" in page.read_text(encoding="utf-8")
     assert "Every pair" in run.out
     assert markdown.read_text(encoding="utf-8").startswith("At the threshold .")

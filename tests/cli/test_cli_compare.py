@@ -6,9 +6,9 @@ from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
-from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
 
 import wordsens as ws
+from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations
 
 MODELS = ("my_models:bag", "my_models:deaf")
 
@@ -57,9 +57,16 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
 def test_the_gate_and_the_files(wordsens, tmp_path):
     files = [("--junit", "gate.xml"), ("--out", "found.safetensors"), ("--html", "found.html")]
     run = wordsens(
-        "compare", *MODELS, "--dataset", "shipped", "--pairs", "none", "--require", "all.differs <= 0",
+        "compare",
+        *MODELS,
+        "--dataset",
+        "shipped",
+        "--pairs",
+        "none",
+        "--require",
+        "all.differs <= 0",
         *(word for option, name in files for word in (option, str(tmp_path / name))),
-    )  # fmt: skip
+    )
     assert run.code == 3
     assert "FAILED: removal.negation.differs is 1, difference -0." in run.out
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"

@@ -1,8 +1,10 @@
-"""Commands about an endpoint that fails late: one line, and the same command goes on where it stopped."""
+"""Commands about an endpoint that fails late: one line, and the same command goes on where it
+stopped."""
 
 import json
 
 import pytest
+
 from tests.models.server import good, serving
 
 PAIRS = "\n".join(

@@ -5,6 +5,7 @@ import sys
 from types import ModuleType
 
 import pytest
+
 from tests.evaluation.stand_ins import bag_of_words
 from tests.maps.tiny_models import model_of, tokenizer
 

@@ -5,6 +5,7 @@ import sys
 from types import ModuleType
 
 import pytest
+
 from tests.evaluation.test_flips import TEXTS, moderation
 
 

@@ -17,7 +17,8 @@ def test_the_example_of_the_readme(wordsens):
     assert run.err == ""
     answer = " ".join(run.out.split("\n\n")[0].split())
     numbers = re.fullmatch(
-        r"With random weights one word can move attention (\d\.\d) times as far as a fully connected layer: "
+        r"With random weights one word can move attention (\d\.\d) times as far as a fully "
+        r"connected layer: "
         r"RF (\d\.\d+), "
         r"RAF \(softmax\) (\d\.\d) and ReLU-RAF (\d\.\d) times its size\.",
         answer,

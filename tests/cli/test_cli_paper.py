@@ -40,11 +40,15 @@ FIGURES = {
 
 @pytest.fixture(autouse=True)
 def small_scales(monkeypatch):
-    monkeypatch.setitem(sensitivity.PRESETS, "quick", [
-        {"map": ["rf"], "n": (4, 6, 8), "d": (8,), "draw": 2, **FEW, "words": {"sample": 2}},
-        {"map": ["drf"], "n": (4, 6), "d": (8,), "draw": 2, **FEW, "depth": [2]},
-        {"map": ["raf", "relu-raf"], "n": (4, 8, 12), "d": (16,), "draw": 2, **FEW},
-    ])  # fmt: skip
+    monkeypatch.setitem(
+        sensitivity.PRESETS,
+        "quick",
+        [
+            {"map": ["rf"], "n": (4, 6, 8), "d": (8,), "draw": 2, **FEW, "words": {"sample": 2}},
+            {"map": ["drf"], "n": (4, 6), "d": (8,), "draw": 2, **FEW, "depth": [2]},
+            {"map": ["raf", "relu-raf"], "n": (4, 8, 12), "d": (16,), "draw": 2, **FEW},
+        ],
+    )
     monkeypatch.setitem(
         generalization.PRESETS,
         "quick",
@@ -52,9 +56,17 @@ def small_scales(monkeypatch):
     )
     monkeypatch.setattr(generalization, "MAPS_AND_WORDS", (("raf", 4),))
     monkeypatch.setattr(generalization, "available", lambda source, n, *, labelled: 0)
-    monkeypatch.setitem(departures.PRESETS, "quick", {
-        "d": {"raf": 8}, "n": (3, 4), "error": {"raf": (3, 8)}, "texts": 4, "draws": 1,
-    })  # fmt: skip
+    monkeypatch.setitem(
+        departures.PRESETS,
+        "quick",
+        {
+            "d": {"raf": 8},
+            "n": (3, 4),
+            "error": {"raf": (3, 8)},
+            "texts": 4,
+            "draws": 1,
+        },
+    )
     monkeypatch.setitem(departures._SEARCHES, "raf", FEW)
     monkeypatch.setitem(
         correlations.PRESETS, "quick", (1, [{"map": ["rf", "raf"], "n": 8, "d": 12, **FEW}])
@@ -62,18 +74,52 @@ def small_scales(monkeypatch):
     monkeypatch.setitem(
         several_words.PRESETS, "quick", (4, 8, 1, [{"map": "rf", **FEW}, {"map": "raf", **FEW}])
     )
-    monkeypatch.setitem(depth.PRESETS, "quick", {
-        "d": 8, "n": (4,), "layers": (1, 2), "draws": 1, "context": (0, 3), "trained": (4,),
-    })  # fmt: skip
-    monkeypatch.setitem(similarity.PRESETS, "quick", {
-        "n": (8,), "draws": 1, "count": 2, "lengths": ("question",), "of_a_kind": 2, "check_draws": 1, "every": 6,
-        "maps": {"raf": {**FEW, "words": 1}}, "pooled": {"pool": "mean", "words": 0},
-    })  # fmt: skip
-    monkeypatch.setitem(control.PRESETS, "quick", {
-        "draws": 1, "steps": 2, "n": [6, 8], "controlled": 6, "targets": [0.5, 1.0], "depths": ([6], 2),
-        "real": (8, 8), "layers": ["softmax"], "held": ["softmax"], "others": ["none"], "stacks": ({},),
-        "along": ["softmax"], "along_real": False,
-    })  # fmt: skip
+    monkeypatch.setitem(
+        depth.PRESETS,
+        "quick",
+        {
+            "d": 8,
+            "n": (4,),
+            "layers": (1, 2),
+            "draws": 1,
+            "context": (0, 3),
+            "trained": (4,),
+        },
+    )
+    monkeypatch.setitem(
+        similarity.PRESETS,
+        "quick",
+        {
+            "n": (8,),
+            "draws": 1,
+            "count": 2,
+            "lengths": ("question",),
+            "of_a_kind": 2,
+            "check_draws": 1,
+            "every": 6,
+            "maps": {"raf": {**FEW, "words": 1}},
+            "pooled": {"pool": "mean", "words": 0},
+        },
+    )
+    monkeypatch.setitem(
+        control.PRESETS,
+        "quick",
+        {
+            "draws": 1,
+            "steps": 2,
+            "n": [6, 8],
+            "controlled": 6,
+            "targets": [0.5, 1.0],
+            "depths": ([6], 2),
+            "real": (8, 8),
+            "layers": ["softmax"],
+            "held": ["softmax"],
+            "others": ["none"],
+            "stacks": ({},),
+            "along": ["softmax"],
+            "along_real": False,
+        },
+    )
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+
 from tests.sweeps.squares import SquareCell
 
 SPEC = f"name: small\nexperiment: {SquareCell.experiment}\ngrids: [{{draw: [0, 1, 2, 3, 4, 5]}}]\n"
@@ -37,8 +38,11 @@ def test_status_says_how_far_a_run_is(wordsens):
     )
     document = json.loads(wordsens("sweep", "status", "small.yaml", "--json").out)
     assert {key: document[key] for key in ("cells", "done", "failed", "to_come")} == {
-        "cells": 6, "done": 2, "failed": [], "to_come": 4,
-    }  # fmt: skip
+        "cells": 6,
+        "done": 2,
+        "failed": [],
+        "to_come": 4,
+    }
 
 
 def test_a_failed_cell_is_told_and_tried_again(wordsens):

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tests.training.animals import PAIRS, TEXTS, tiny_model
 
 import wordsens as ws
+from tests.training.animals import PAIRS, TEXTS, tiny_model
 
 QUICK = ["--steps", "2", "--batch", "4", "--rate", "1e-6", "--threads", "1"]
 

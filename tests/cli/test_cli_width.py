@@ -1,4 +1,5 @@
-"""Help and tables on a screen of 80 columns: sentences wrap between words, and no word or number is broken."""
+"""Help and tables on a screen of 80 columns: sentences wrap between words, and no word or number is
+broken."""
 
 import itertools
 import re

@@ -1,5 +1,6 @@
-"""Made labels: names, versions, quantities, expressions and addresses, each with other ways to write it and with labels
-that differ from it in a digit, an operator, the case of a unit, or a letter whose case counts."""
+"""Made labels: names, versions, quantities, expressions and addresses, each with other ways to
+write it and with labels that differ from it in a digit, an operator, the case of a unit, or a
+letter whose case counts."""
 
 # ruff: noqa: SIM905 - words in one string are easier to read
 
@@ -8,7 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 WORDS = (
-    "server node worker plan task ticket cluster bucket queue shard rack gateway build release stage "
+    "server node worker plan task ticket cluster bucket queue shard rack gateway build release "
+    "stage "
     "colour catalogue centre model batch sensor motor invoice contract patient sample station order"
 ).split()
 AMERICAN = {"colour": "color", "catalogue": "catalog", "centre": "center"}
@@ -16,7 +18,8 @@ SHORT = "mw db vm ap eu us hr qa ci api etl gpu tpu ssd nfs vpn lan iot".split()
 
 
 class Label(NamedTuple):
-    """A label, `variants` that name the same, and `changed` ones that must not be called the same."""
+    """A label, `variants` that name the same, and `changed` ones that must not be called the
+    same."""
 
     text: str
     variants: list[str]
@@ -130,7 +133,9 @@ def numeric_range(rng: random.Random) -> Label:
     return Label(text, variants, changed)
 
 
-CASED_UNITS = "mW/MW Mb/MB Gb/GB kB/KB Kg/kg mA/MA pA/Pa kW/KW MHz/mHz ms/Ms Nm/nm mm/Mm kb/kB Wh/wh MPa/mPa".split()
+CASED_UNITS = (
+    "mW/MW Mb/MB Gb/GB kB/KB Kg/kg mA/MA pA/Pa kW/KW MHz/mHz ms/Ms Nm/nm mm/Mm kb/kB Wh/wh MPa/mPa"
+).split()
 
 
 def unit(rng: random.Random) -> Label:
@@ -193,8 +198,10 @@ def date(rng: random.Random) -> Label:
     name = MONTHS[month - 1]
     iso = f"{year}-{month:02}-{day:02}"
     others = [
-        (year, month, day % 28 + 1), (year, month % 12 + 1, day), (year + 1, month, day),
-    ]  # fmt: skip
+        (year, month, day % 28 + 1),
+        (year, month % 12 + 1, day),
+        (year + 1, month, day),
+    ]
     if month != day and day <= 12:
         others.append((year, day, month))
     sort = rng.randrange(4)
@@ -276,7 +283,7 @@ def path(rng: random.Random) -> Label:
 
 def address(rng: random.Random) -> Label:
     """ann.lee7@mail.example, https://host.example:8080/v2/items?id=5."""
-    host = f"{rng.choice(WORDS)}{rng.choice(('', '-2', '7'))}.{rng.choice(('com', 'org', 'io', 'example'))}"
+    host = f"{rng.choice(WORDS)}{rng.choice(('', '-2', '7'))}.{rng.choice(('com', 'org', 'io', 'example'))}"  # noqa: E501
     number = str(rng.randint(1, 9999))
     if rng.random() < 0.4:
         user = f"{rng.choice(WORDS)}{rng.choice('._-')}{rng.choice(SHORT)}"

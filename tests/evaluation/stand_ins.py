@@ -1,4 +1,5 @@
-"""Small models for checks: functions from a list of texts to an array, each blind or not in a known way."""
+"""Small models for checks: functions from a list of texts to an array, each blind or not in a known
+way."""
 
 import re
 import zlib
@@ -28,7 +29,8 @@ def deaf_to_negations(texts):
 
 
 class Oracle:
-    """A model that knows the pairs: opposites are orthogonal, and texts that mean the same are equal."""
+    """A model that knows the pairs: opposites are orthogonal, and texts that mean the same are
+    equal."""
 
     def __init__(self, pairs):
         self.place = {}

@@ -38,7 +38,8 @@ def texts_of(count, seed=0):
 
 
 def encoder(law, scale):
-    """Texts as unit vectors whose cosine distance from the unchanged is law(words, place) times the key's scale."""
+    """Texts as unit vectors whose cosine distance from the unchanged is law(words, place) times the
+    key's scale."""
 
     def encode(texts):
         rows = []
@@ -112,8 +113,10 @@ def test_without_noise_the_length_is_the_laws():
 
 
 def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
-    pairs = [(kind, f"key{at} lamp is not good", f"key{at} lamp is good", kind == "synonym")
-             for at, kind in enumerate(["negation"] * 8 + ["synonym"] * 4)]  # fmt: skip
+    pairs = [
+        (kind, f"key{at} lamp is not good", f"key{at} lamp is good", kind == "synonym")
+        for at, kind in enumerate(["negation"] * 8 + ["synonym"] * 4)
+    ]
 
     def encode(texts):
         return [[1.0, 0.0 if " not " in text else 1 / len(text.split())] for text in texts]
@@ -149,8 +152,14 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
         f"The lamp number {at} is not on. " + "It hangs over the table. " * 30 for at in range(7)
     ]
     done = []
-    found = ws.advise_length("minilm", texts, threshold=1e-4, changes=6, longest=64,
-                             progress=lambda now, total: done.append((now, total)))  # fmt: skip
+    found = ws.advise_length(
+        "minilm",
+        texts,
+        threshold=1e-4,
+        changes=6,
+        longest=64,
+        progress=lambda now, total: done.append((now, total)),
+    )
     assert (found.unit, found.context, found.changes, found.longest) == ("tokens", 256, 6, 64)
     count = ws.as_model("minilm").features().reading().count
     around = Surroundings(texts, count)

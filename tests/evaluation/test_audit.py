@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.audit.layers import SHORT_SEARCH, layer_sensitivities
 from wordsens.evaluation.audit.summary import audit_changes, reactions, summarise_audit
 from wordsens.evaluation.audit.text import (
@@ -70,8 +70,13 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
     by_word = {word.word: word for word in found.measured}
     assert math.isnan(by_word["film"].swap)
     assert by_word["film"].swapped_for == ""
-    base, very, both, bad = phi.encode([TEXT.text, *(TEXT.text.replace("not", word) for word in ("very", "and")),
-                                        TEXT.text.replace("good", "bad")])  # fmt: skip
+    base, very, both, bad = phi.encode(
+        [
+            TEXT.text,
+            *(TEXT.text.replace("not", word) for word in ("very", "and")),
+            TEXT.text.replace("good", "bad"),
+        ]
+    )
     moved = {
         word: float((rows - base).norm() / base.norm())
         for word, rows in (("very", very), ("and", both))
@@ -133,7 +138,8 @@ def test_words_are_listed_against_the_other_words_of_their_texts():
     stream = np.random.default_rng(0)
     texts = []
     for at in range(12):
-        # A text's own size hides nothing: "the" moves each text more than its other words, "film" less.
+        # A text's own size hides nothing: "the" moves each text more than its other words, "film"
+        # less.
         size = 10.0**at
         usual = (size * np.exp(0.1 * stream.standard_normal(4))).tolist()
         removals = (3 * usual[0], usual[1] / 3, *usual[2:])
@@ -151,8 +157,9 @@ def test_words_are_listed_against_the_other_words_of_their_texts():
 
 
 def test_a_word_like_any_other_is_listed_no_more_often_than_said():
-    # 1,000 audits of 15 texts of 4 exchangeable words. Each side's exact rate is P(Binomial(15, 1/2) <= 3) = .0176;
-    # five standard errors of 1,000 x 4 words that share texts, taken as 1,000 alone: .0176 + 5 * .00416 = .038.
+    # 1,000 audits of 15 texts of 4 exchangeable words. Each side's exact rate is P(Binomial(15,
+    # 1/2) <= 3) = .0176; five standard errors of 1,000 x 4 words that share texts, taken as 1,000
+    # alone: .0176 + 5 * .00416 = .038.
     stream = np.random.default_rng(1)
     more = less = 0
     for _ in range(1000):

@@ -1,12 +1,13 @@
-"""The gate against an earlier check: equal models pass, worse ones fail, a vacuous one and a wrong file are refused."""
+"""The gate against an earlier check: equal models pass, worse ones fail, a vacuous one and a wrong
+file are refused."""
 
 import re
 
 import numpy as np
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 
 import wordsens as ws
+from tests.evaluation.stand_ins import Oracle, bag_of_words, few_pairs
 from wordsens.evaluation.requirement import Baseline
 
 PAIRS = few_pairs()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
+from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 from wordsens.models.pairs import FunctionPairModel
 
 PAIRS = few_pairs(opposites=40)

@@ -1,4 +1,5 @@
-"""Kinds of models and texts that other tools get wrong, each against a computation that is not ours."""
+"""Kinds of models and texts that other tools get wrong, each against a computation that is not
+ours."""
 
 import copy
 import math
@@ -7,10 +8,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.stand_ins import few_pairs
-from tests.models.zoo import zoo_model
 
 import wordsens as ws
+from tests.evaluation.stand_ins import few_pairs
+from tests.models.zoo import zoo_model
 from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
@@ -163,7 +164,8 @@ def test_a_folder_of_an_encoder_alone(tmp_path):
 
 
 def test_a_repeated_word_has_its_own_radius():
-    """The radius of the second "the" is the same whichever words are measured, and it flips the label there."""
+    """The radius of the second "the" is the same whichever words are measured, and it flips the
+    label there."""
     tokenizer, model = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     text = "The lift is not working but the stairs and the alarm work."
     classifier = as_classifier((model, tokenizer))

@@ -1,13 +1,14 @@
-"""What a check finds of models that are blind in a known way, and of one that is not; figures against plain NumPy."""
+"""What a check finds of models that are blind in a known way, and of one that is not; figures
+against plain NumPy."""
 
 import functools
 import math
 
 import numpy as np
 import pytest
-from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 
 import wordsens as ws
+from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
 from wordsens.display.content import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
@@ -83,7 +84,8 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
 
 
 def test_intervals_of_a_share_hold_the_truth():
-    """200 samples of 60 near-duplicates and 60 opposites of known laws; at least 90 % must hold the true share."""
+    """200 samples of 60 near-duplicates and 60 opposites of known laws; at least 90 % must hold the
+    true share."""
     random = np.random.default_rng(0)
     near_law, threshold_law = random.normal(0.9, 0.05, 400_000), 0.9 - 1.2816 * 0.05
     truth = np.mean(random.normal(0.88, 0.05, 400_000) >= threshold_law)
@@ -207,10 +209,16 @@ def test_requirements_on_all_opposites_and_with_the_guard():
 @pytest.mark.parametrize(
     "text",
     [
-        "", "negation.auc >= ", "negation.auc = .5", "negation.auc >= nan", "negation.auc >= __import__('os')",
-        "negation.auc >= 1 >= 0", "auc >= .5", "negation.recall >= .5",
+        "",
+        "negation.auc >= ",
+        "negation.auc = .5",
+        "negation.auc >= nan",
+        "negation.auc >= __import__('os')",
+        "negation.auc >= 1 >= 0",
+        "auc >= .5",
+        "negation.recall >= .5",
     ],
-)  # fmt: skip
+)
 def test_requirements_that_cannot_be_read_or_name_a_field_of_another_place(text):
     with pytest.raises(
         ws.InputError,

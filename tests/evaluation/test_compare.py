@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negations, few_pairs
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.evaluation.stand_ins import NEGATIONS, bag_of_words, deaf_to_negations, few_pairs
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.neighbours import agreement, sampling_errors
 from wordsens.models.load import as_model
 from wordsens.text.whole_words import without, word_spans
@@ -113,8 +113,12 @@ def test_a_transformer_and_its_rounded_weights():
                 step = weights.abs().amax(dim=1, keepdim=True).clamp_min(1e-9) / 7
                 weights.copy_((weights / step).round() * step)
     models = [as_model((model, tokenizer())) for model in (first, copy.deepcopy(first), second)]
-    texts = [f"the {noun} was {state} and the film {verb}" for noun in ("film", "plot", "end")
-             for state in ("good", "not good", "bad") for verb in ("ended", "was long")]  # fmt: skip
+    texts = [
+        f"the {noun} was {state} and the film {verb}"
+        for noun in ("film", "plot", "end")
+        for state in ("good", "not good", "bad")
+        for verb in ("ended", "was long")
+    ]
     same = ws.compare(models[0], models[1], texts, "none", **EFFORT)
     other = ws.compare(models[0], models[2], texts, "none", **EFFORT)
     assert (same.apart, same.differs) == (0.0, False)
@@ -159,7 +163,8 @@ def test_agreement_is_that_of_plain_cosines():
 
 
 def test_the_standard_errors_are_those_of_other_texts():
-    """Of 40 texts drawn from a large population; the half samples' errors are within 0.75 and 1.5 of the truth."""
+    """Of 40 texts drawn from a large population; the half samples' errors are within 0.75 and 1.5
+    of the truth."""
     found, errors = [], []
     for seed in range(40):
         one = units(seed, 40)
@@ -241,8 +246,9 @@ def test_it_shows_itself(found):
 
 def test_requirements_fail_with_what_was_found(found):
     assert {(each.requirement, each.kind) for each in found.unmet} == {
-        (ASKED[0], "neighbours.recall"), (ASKED[2], "removal.negation"),
-    }  # fmt: skip
+        (ASKED[0], "neighbours.recall"),
+        (ASKED[2], "removal.negation"),
+    }
 
 
 def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
@@ -262,8 +268,9 @@ def test_the_threshold_of_the_second_model_keeps_as_many_near_duplicates():
     assert (near[1] >= matched.second).sum() >= kept
     assert matched.second_low <= matched.second <= matched.second_high
     for share, each, threshold in (
-        (matched.false_hits_first, first, 0.7), (matched.false_hits_second, second, matched.second),
-    ):  # fmt: skip
+        (matched.false_hits_first, first, 0.7),
+        (matched.false_hits_second, second, matched.second),
+    ):
         values = [
             value for pair, value in zip(each.pairs, each.values, strict=True) if not pair.same
         ]

@@ -1,9 +1,9 @@
 """Explanations against plain encoding, closed forms and planted words."""
 
 import pytest
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.explain import explain
 from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
@@ -149,7 +149,8 @@ def test_a_text_of_one_word_is_compared_with_a_longer_one():
 
 
 def test_a_long_text_has_every_removal_and_swaps_of_its_leading_words():
-    """A text of n words costs n + 1 encodings, and `tries` for each leading word; pairs of words cost none."""
+    """A text of n words costs n + 1 encodings, and `tries` for each leading word; pairs of words
+    cost none."""
     texts = [
         " ".join([first, second] * 20) for first, second in (("dentist", "pear"), ("sofa", "tiger"))
     ]

@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.flips import LabelFlips, flip_radii
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -69,7 +69,8 @@ def test_every_number_is_that_of_classifying_again(found):
 
 
 def test_a_rule_without_a_decisive_word_names_none():
-    """A label by the text's length: a word flips where the text is at the edge, whatever the word."""
+    """A label by the text's length: a word flips where the text is at the edge, whatever the
+    word."""
 
     def long(texts):
         return [[0.2, 0.8] if len(text.split()) > 7 else [0.8, 0.2] for text in texts]

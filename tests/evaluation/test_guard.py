@@ -1,4 +1,5 @@
-"""The guard: which near-duplicates are the same, which are not, and where it says that it does not know."""
+"""The guard: which near-duplicates are the same, which are not, and where it says that it does not
+know."""
 
 import csv
 import re
@@ -38,8 +39,8 @@ def test_the_verdict_on_a_pair_in_either_order(verdict, kind, first, second):
 
 
 def verdicts(meaning, part):
-    """The verdicts on the pairs of guard_reworded.csv, of which those held out, and those of a writer who saw no rule,
-    were read once, after the rules."""
+    """The verdicts on the pairs of guard_reworded.csv, of which those held out, and those of a
+    writer who saw no rule, were read once, after the rules."""
     return [
         ws.guard(pair["first"], pair["second"]).verdict
         for pair in REWORDED
@@ -135,7 +136,8 @@ def test_hostile_texts_are_judged(text):
 
 
 def lines_run(unit, words):
-    """Lines of Python that judging two texts of so many words runs, the second in the other order."""
+    """Lines of Python that judging two texts of so many words runs, the second in the other
+    order."""
     first, second = (
         " ".join(unit.format(k) for k in order)
         for order in (range(words), reversed(range(words - 1)))
@@ -182,7 +184,10 @@ def test_a_text_is_the_same_as_itself_with_space_around_it(text):
 
 
 def test_a_fresh_process_needs_no_torch():
-    code = "import sys, wordsens as ws; ws.guard('on', 'off'); print('torch' in sys.modules, 'numpy' in sys.modules)"
+    code = (
+        "import sys, wordsens as ws; ws.guard('on', 'off'); print('torch' in sys.modules, "
+        "'numpy' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False"]
 

@@ -1,4 +1,5 @@
-"""The guard over many pairs: each is judged as by itself, whoever works, and its row stays as it was."""
+"""The guard over many pairs: each is judged as by itself, whoever works, and its row stays as it
+was."""
 
 import subprocess
 import sys

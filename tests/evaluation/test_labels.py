@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.evaluation.labels import CHOSEN_ON, HELD_OUT, labels
 
 import wordsens as ws
+from tests.evaluation.labels import CHOSEN_ON, HELD_OUT, labels
 
 PARTS = {"chosen on": CHOSEN_ON, "held out": HELD_OUT}
 

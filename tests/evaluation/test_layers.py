@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.stand_ins import bag_of_words
 
 import wordsens as ws
+from tests.evaluation.stand_ins import bag_of_words
 from wordsens.evaluation.layers import layer_rows
 from wordsens.models.load import as_model
 from wordsens.text.pairs import read_pairs

@@ -14,18 +14,23 @@ PAGES = [
     for name in ("meaning_pages.jsonl", "reviews.jsonl")
     for line in SHIPPED.joinpath(name).read_text(encoding="utf-8").splitlines()
 ]
-SMALL_NUMBERS = "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred thousand"
+SMALL_NUMBERS = (
+    "two three four five six seven eight nine ten eleven twelve twenty thirty forty "
+    "fifty sixty hundred thousand"
+)
 MATTERS = {
     "negation": r"\b(?:not|no|never|nobody|nothing|nowhere|none|neither|nor|without)\b|n['’]t\b",
     "number": rf"\d[\d.,:]*\d|\d|\b(?:{SMALL_NUMBERS.replace(' ', '|')}|first|second|third)\b",
-    "condition": r"\b(?:only if|if|unless|until|till|except|at most|at least|provided that|as long as)\b",
+    "condition": r"\b(?:only if|if|unless|until|till|except|at most|at least|provided that|as long "
+    r"as)\b",
     "only": r"\bonly\b",
 }
-FILLERS = r"\b(?:very|really|just|quite|also|even|still|already|please|simply|so|then|well|indeed|however|the|a|an)\b"
+FILLERS = r"\b(?:very|really|just|quite|also|even|still|already|please|simply|so|then|well|indeed|however|the|a|an)\b"  # noqa: E501
 
 
 def deletions(pattern, each=1):
-    """The texts that are shipped, without one match of the pattern at a time; of the matches each so many-th."""
+    """The texts that are shipped, without one match of the pattern at a time; of the matches each
+    so many-th."""
     matches = [
         (text, match) for text in PAGES for match in re.finditer(pattern, text, re.IGNORECASE)
     ]

@@ -62,7 +62,8 @@ def test_no_word_is_offered_for_itself_or_for_a_synonym():
 
 
 def test_negations_and_words_of_grammar_stay_of_their_kind_or_turn_it():
-    """No content word comes in the place of a word of grammar, nor one of these in the place of a content word."""
+    """No content word comes in the place of a word of grammar, nor one of these in the place of a
+    content word."""
     for text in (SENTENCE, "He never saw her before, and they will not come if it rains."):
         for span in lettered_spans(text):
             of_grammar = text[slice(*span)].lower() in FUNCTION_WORDS

@@ -1,8 +1,8 @@
 """The on-demand matrix has exactly the law of a dense one, also when queries depend on answers.
 
-Every test draws the same functionals of dense and of on-demand matrices, fixed seeds, and compares them by
-Kolmogorov-Smirnov tests. A test's false-alarm rate over fresh seeds is 1e-3 in all, split over its statistics
-(Bonferroni).
+Every test draws the same functionals of dense and of on-demand matrices, fixed seeds, and compares
+them by Kolmogorov-Smirnov tests. A test's false-alarm rate over fresh seeds is 1e-3 in all, split
+over its statistics (Bonferroni).
 """
 
 import math
@@ -23,7 +23,8 @@ DEVIATION = 0.7
 
 
 def adaptive_run(V):
-    """Queries that depend on answers, of every kind, in an order that forces each rule: then the whole matrix."""
+    """Queries that depend on answers, of every kind, in an order that forces each rule: then the
+    whole matrix."""
     X = torch.linspace(-1, 1, COLUMNS, dtype=torch.float64)
     base = V.multiply(X)
     active = (base > 0).double()
@@ -45,7 +46,8 @@ def adaptive_run(V):
 
 
 def functionals(V):
-    """Numbers that name many ways in which the law of the matrix and of its answers could be wrong."""
+    """Numbers that name many ways in which the law of the matrix and of its answers could be
+    wrong."""
     whole, answers = adaptive_run(V)
     spectrum = torch.linalg.svdvals(whole)
     moments = [
@@ -106,7 +108,8 @@ def test_the_reconstructed_entries_are_independent_standard_gaussians():
         stats.kstest(entries.square().sum(dim=1).numpy(), "chi2", args=(entries.shape[1],)).pvalue
         > FALSE_ALARMS / 3
     )
-    # An off-diagonal entry of the sample covariance is close to N(0, 1 / count): a union bound over all pairs.
+    # An off-diagonal entry of the sample covariance is close to N(0, 1 / count): a union bound over
+    # all pairs.
     size = entries.shape[1]
     covariance = (entries.T @ entries / count - torch.eye(size)).fill_diagonal_(0).abs().max()
     pairs = size * (size - 1) / 2

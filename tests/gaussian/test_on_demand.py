@@ -1,4 +1,5 @@
-"""The on-demand matrix is one matrix: consistent, linear, repeatable, and clear about its limits."""
+"""The on-demand matrix is one matrix: consistent, linear, repeatable, and clear about its
+limits."""
 
 import pytest
 import torch
@@ -18,7 +19,8 @@ def matrix(seed=0, **options):
 
 
 def asked(V, kind, word, stream, count):
-    """One query of a kind: (full-length queries, V q) from the right, or (u, columns, V^T u) from the left."""
+    """One query of a kind: (full-length queries, V q) from the right, or (u, columns, V^T u) from
+    the left."""
     start, stop = word * D, (word + 1) * D
     if kind == "full":
         q = torch.randn(count, COLUMNS, generator=stream, dtype=torch.float64)

@@ -24,7 +24,8 @@ def test_set_components_gives_vectors_the_inner_products_wanted():
 
 @pytest.mark.parametrize("outside", [1e-3, 1e-9, 1e-13])
 def test_a_panel_near_the_span_of_earlier_queries_stays_orthonormal(outside):
-    """One projection leaves rounding in proportion to what it cancels; the panel's directions are projected again."""
+    """One projection leaves rounding in proportion to what it cancels; the panel's directions are
+    projected again."""
     stack = VectorStack.of(torch.linalg.qr(gaussian(200, 30, seed=4)).Q.T)
     basis = stack.stacked()
     vectors = gaussian(4, 30, seed=5) @ basis + outside * gaussian(4, 200, seed=6)

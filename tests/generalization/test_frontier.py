@@ -23,7 +23,8 @@ def data(seed=0):
 
 
 def linear_frontier(new, training, word, radius, limit):
-    """min over ‖Delta‖ <= radius, |a.Delta| <= limit of (2 + (a + b).Delta)² for y = +1, on a fine grid."""
+    """min over ‖Delta‖ <= radius, |a.Delta| <= limit of (2 + (a + b).Delta)² for y = +1, on a fine
+    grid."""
     a = new.fit.theta.view(WORDS, D)[word]
     b = new.update(training).direction.view(WORDS, D)[word] * new.surprise
     # Only the span of a and b matters: Delta = s e1 + t e2, e1 along a.
@@ -76,7 +77,8 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
 
 
 def test_a_point_on_its_limit_does_not_push_out_one_inside():
-    # Recomputed, the point on the limit may lie past it and not count: then the limit would be left with nothing.
+    # Recomputed, the point on the limit may lie past it and not count: then the limit would be left
+    # with nothing.
     texts, labels, x = data()
     new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
     best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)

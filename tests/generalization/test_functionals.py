@@ -1,4 +1,5 @@
-"""The structured functionals of each map against the definition: the perturbed text built, mapped, differentiated."""
+"""The structured functionals of each map against the definition: the perturbed text built, mapped,
+differentiated."""
 
 import pytest
 import torch

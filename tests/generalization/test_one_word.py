@@ -1,4 +1,5 @@
-"""The one-word experiment: its identity, its bound, its searches against what is known, and what it refuses."""
+"""The one-word experiment: its identity, its bound, its searches against what is known, and what it
+refuses."""
 
 import math
 
@@ -131,7 +132,8 @@ def test_objectives_come_lowest_where_they_are_asked_for(name):
 @pytest.mark.parametrize("training", TRAININGS)
 @pytest.mark.parametrize("radius", [0.05, 0.3, 1.0])
 def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius):
-    """The identity: delta and F are linear in Delta, so the least error is known by Cauchy and Schwarz."""
+    """The identity: delta and F are linear in Delta, so the least error is known by Cauchy and
+    Schwarz."""
     new = learned(FunctionFeatures(lambda X: X, batched=True, name="identity"), seed=3)
     theta = (new.fit.theta + new.update(training).direction * new.surprise).view(WORDS, D)
     least = (2 - radius * theta.norm(dim=1)).clamp(min=0).square()
@@ -186,7 +188,8 @@ def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
 
 
 def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
-    """A training text twice, up to 1e-7: the kernel's condition number is some 1e15, and RF's gamma is below 2."""
+    """A training text twice, up to 1e-7: the kernel's condition number is some 1e15, and RF's gamma
+    is below 2."""
     texts, labels, x = data()
     phi, plan = ws.RandomFeatures(WORDS, D, 400, seed=0), ws.SearchPlan(starts=1, steps=5)
     twin = ws.gaussian_text(WORDS, D, seed=99).rows

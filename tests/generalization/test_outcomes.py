@@ -1,12 +1,13 @@
-"""One search for all objectives, against the definition, a map whose optimum is known, and searches one by one."""
+"""One search for all objectives, against the definition, a map whose optimum is known, and searches
+one by one."""
 
 from itertools import product
 
 import pytest
 import torch
-from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 
 import wordsens as ws
+from tests.generalization.test_frontier import GAMMAS, data, linear_frontier
 from wordsens.generalization import TRAININGS
 from wordsens.generalization.loss import Loss, Losses
 from wordsens.generalization.new_text import losses_under

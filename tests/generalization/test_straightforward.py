@@ -1,10 +1,11 @@
-"""The straightforward implementation that the benchmarks compare with: it is right, and the library is no worse."""
+"""The straightforward implementation that the benchmarks compare with: it is right, and the library
+is no worse."""
 
 import pytest
 import torch
-from benchmarks.plain import PlainRegression
 
 import wordsens as ws
+from benchmarks.plain import PlainRegression
 from wordsens.generalization import TRAININGS, random_labels
 
 N, D, TEXTS = 6, 12, 20
@@ -12,7 +13,8 @@ N, D, TEXTS = 6, 12, 20
 
 @pytest.fixture(scope="module")
 def both():
-    """The same problem, for the library and for the other: fit, plain, a further text and its label."""
+    """The same problem, for the library and for the other: fit, plain, a further text and its
+    label."""
     texts = torch.stack([ws.gaussian_text(N, D, seed=seed).rows for seed in range(TEXTS + 1)])
     labels = random_labels(TEXTS + 1)
     phi = ws.RandomFeatures(N, D, gaussian="dense", seed=0)
@@ -35,7 +37,8 @@ def test_the_same_perturbation_has_the_same_error_gamma_and_alignment(both, trai
 @pytest.mark.parametrize("training", TRAININGS)
 @pytest.mark.parametrize("objective", ["alignment", "error"])
 def test_the_library_finds_no_worse_a_perturbation(both, training, objective):
-    """ReLU's kinks leave several optima close by, so that either may be ahead by a little: 0.3 % of the loss."""
+    """ReLU's kinks leave several optima close by, so that either may be ahead by a little: 0.3 % of
+    the loss."""
     new, plain = both
     found = plain.descend(new.rows, new.label, 2, training, objective, steps=100)
     ours = new.generalization(2, training=training, objective=objective)

@@ -1,4 +1,5 @@
-"""Streams and paths that the system refuses, and names that a terminal would obey: one line, the right exit code."""
+"""Streams and paths that the system refuses, and names that a terminal would obey: one line, the
+right exit code."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at once."""
+"""Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at
+once."""
 
 import json
 

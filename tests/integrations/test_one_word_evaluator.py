@@ -4,9 +4,9 @@ import csv
 import sys
 
 import pytest
-from tests.models.zoo import tiny_sentence_transformer
 
 import wordsens as ws
+from tests.models.zoo import tiny_sentence_transformer
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 datasets = pytest.importorskip("datasets")
@@ -56,10 +56,19 @@ def test_a_training_run_watches_it_and_writes_rows_and_a_card(model, tmp_path):
         dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True))
     )
     arguments = sentence_transformers.SentenceTransformerTrainingArguments(
-        output_dir=str(tmp_path), max_steps=4, per_device_train_batch_size=4, eval_strategy="steps", eval_steps=2,
-        save_steps=2, load_best_model_at_end=True, metric_for_best_model="eval_dev_mean_auc", report_to=[],
-        disable_tqdm=True, use_cpu=True, dataloader_pin_memory=False,
-    )  # fmt: skip
+        output_dir=str(tmp_path),
+        max_steps=4,
+        per_device_train_batch_size=4,
+        eval_strategy="steps",
+        eval_steps=2,
+        save_steps=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_dev_mean_auc",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+    )
     losses = sentence_transformers.sentence_transformer.losses
     trainer = sentence_transformers.SentenceTransformerTrainer(
         model=model,

@@ -16,7 +16,7 @@ MODELS = """
     def letters(texts):
         CALLS.append(len(texts))
         return [[text.count(letter) + .1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

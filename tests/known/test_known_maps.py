@@ -16,7 +16,8 @@ def gaussian_rows(n, d, seed):
 
 @pytest.mark.parametrize("radius", [None, 0.1, 30.0])
 def test_linear_map(radius):
-    """phi(X) = A flat(X): S of word i is radius ‖A_i‖_op / ‖A flat(X)‖, A_i the columns that multiply word i."""
+    """phi(X) = A flat(X): S of word i is radius ‖A_i‖_op / ‖A flat(X)‖, A_i the columns that
+    multiply word i."""
     n, d, k = 4, 6, 9
     A = torch.randn(k, n * d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     X = gaussian_rows(n, d, 1)
@@ -48,7 +49,8 @@ def test_selection_of_one_word():
 
 
 def test_a_maximum_inside_the_ball():
-    """phi(X) = 1 + exp(-‖x_0 - target‖²): largest at a point well inside the ball, where the gradient vanishes."""
+    """phi(X) = 1 + exp(-‖x_0 - target‖²): largest at a point well inside the ball, where the
+    gradient vanishes."""
     X = gaussian_rows(3, 4, 3)
     target = X[0] + torch.tensor([1.1, -0.3, 0.4, 0.1], dtype=torch.float64)
 
@@ -65,7 +67,8 @@ def test_a_maximum_inside_the_ball():
     ("score", "seed"), [(score, 0) for score in SCORES] + [("softmax", 1), ("relu", 2)]
 )
 def test_two_words_in_the_plane_against_a_grid(score, seed):
-    """n = 2, d = 2: the search must reach the maximum of a polar grid of 720 x 60 points; no bound may be below it."""
+    """n = 2, d = 2: the search must reach the maximum of a polar grid of 720 x 60 points; no bound
+    may be below it."""
     X = gaussian_rows(2, 2, seed)
     phi = ws.RandomAttentionFeatures(2, score=score, seed=seed)
     if float(phi(X).norm()) == 0:

@@ -14,7 +14,8 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import attained
 
 QUICK = {"search": ws.SearchPlan("quick", starts=3, steps=10), "certificate": False}
-"""A short search, for laws that hold whatever the search finds. The laws of upper bounds are in test_certified.py."""
+"""A short search, for laws that hold whatever the search finds. The laws of upper bounds are in
+test_certified.py."""
 
 
 class FeatureMapLaws:
@@ -33,7 +34,8 @@ class FeatureMapLaws:
         return ws.gaussian_text(self.n, self.d, seed=seed)
 
     def points(self, count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        """Perturbations on the spheres of random words, in no order and with repetition, and these words."""
+        """Perturbations on the spheres of random words, in no order and with repetition, and these
+        words."""
         stream = generator(seed, "points")
         words = torch.randint(self.n, (count,), generator=stream)
         ball = Ball(torch.full((count,), math.sqrt(self.d), dtype=torch.float64))
@@ -166,8 +168,8 @@ class SearchLaws:
     """How good the search is: what it finds is near the maximum, so maxima that must agree do.
 
     Attributes:
-        search_slack: by how much, relative, two searches for the same maximum may differ. Searches are seeded, so this
-            states how good they are on this map, not how lucky.
+        search_slack: by how much, relative, two searches for the same maximum may differ. Searches
+            are seeded, so this states how good they are on this map, not how lucky.
     """
 
     n: int

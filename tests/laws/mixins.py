@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
-from tests.laws.feature_map_laws import QUICK
-from tests.peers.numpy_maps import relative_change
 
 import wordsens as ws
+from tests.laws.feature_map_laws import QUICK
+from tests.peers.numpy_maps import relative_change
 from wordsens.maps.base import FeatureMap
 from wordsens.sensitivity.one_word import attained
 
@@ -85,7 +85,8 @@ class NumPyTwinLaws:
 
 
 class HomogeneousLaws:
-    """phi(c X) = c^k phi(X) for c > 0: a text and its ball, scaled alike, have the same sensitivity."""
+    """phi(c X) = c^k phi(X) for c > 0: a text and its ball, scaled alike, have the same
+    sensitivity."""
 
     n: int
     d: int

@@ -1,7 +1,8 @@
-"""What is attained never exceeds what is certified: every score, any radius, hostile texts and temperatures.
+"""What is attained never exceeds what is certified: every score, any radius, hostile texts and
+temperatures.
 
-The attained values are recomputed in NumPy's long double, from the weights alone: float64 would round more than some of
-the radii are long.
+The attained values are recomputed in NumPy's long double, from the weights alone: float64 would
+round more than some of the radii are long.
 """
 
 import math
@@ -9,11 +10,11 @@ import math
 import numpy as np
 import pytest
 import torch
+
+import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.maps.own_scores import Arctangent
 from tests.peers import numpy_maps
-
-import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.scores import SCORES
 from wordsens.search.objective import Ball
@@ -30,8 +31,8 @@ HIDDEN = {
     ("zero sum", "sigmoid", 1e20),
     ("repeated", "softmax", 1e-20),
 }
-"""Rounding hides phi(X): weights all but equal on rows that add up to zero; scores of 1e20 that are tied. Besides,
-the arctangent's own terms say nothing of scores that are off by more than 1."""
+"""Rounding hides phi(X): weights all but equal on rows that add up to zero; scores of 1e20 that are
+tied. Besides, the arctangent's own terms say nothing of scores that are off by more than 1."""
 LONG = np.finfo(np.longdouble).eps
 
 
@@ -84,7 +85,8 @@ def attained(
 def assert_bounded(
     phi: ws.RandomAttentionFeatures, rows: torch.Tensor, radii: list[float], *, search: bool
 ) -> None:
-    """For each word with its radius: random perturbations on the sphere and in the ball, and a search's."""
+    """For each word with its radius: random perturbations on the sphere and in the ball, and a
+    search's."""
     upper = ws.certify(phi, rows, words=range(len(radii)), radius=radii)
     assert bool(upper.isfinite().all())
     ball = Ball(torch.tensor(radii, dtype=torch.float64))

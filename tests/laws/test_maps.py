@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
+
+import wordsens as ws
 from tests.laws.feature_map_laws import FeatureMapLaws, SearchLaws
 from tests.laws.mixins import HomogeneousLaws, NumPyTwinLaws, SeededLaws
 from tests.peers import numpy_maps
-
-import wordsens as ws
 from wordsens.activations import ACTIVATIONS
 from wordsens.maps.attention.scores import SCORES
 
@@ -205,7 +205,8 @@ def test_every_score_and_every_activation_has_its_laws():
 
 @pytest.mark.parametrize("score", ["softmax", "sigmoid"])
 def test_a_temperature_divides_the_scores(score):
-    """Scaling the text by c and the temperature by c² leaves the weights as they are, so S stays."""
+    """Scaling the text by c and the temperature by c² leaves the weights as they are, so S
+    stays."""
     X = ws.gaussian_text(5, 6, seed=8).rows
     cold = ws.word_sensitivity(
         ws.RandomAttentionFeatures(6, score, temperature=0.5), X, certificate=False

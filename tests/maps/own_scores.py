@@ -1,4 +1,5 @@
-"""Scores that the library does not know: one that only says what its weights are, and one with bounds."""
+"""Scores that the library does not know: one that only says what its weights are, and one with
+bounds."""
 
 import torch
 
@@ -7,7 +8,8 @@ from wordsens.maps.attention.scores.base import CertifiedElementwise, Curve, Rou
 
 
 class DividedSquares(ws.Score):
-    """s_l² / sum_m s_m²: a weight may fall while its score rises, so no bound of the library speaks of it."""
+    """s_l² / sum_m s_m²: a weight may fall while its score rises, so no bound of the library speaks
+    of it."""
 
     name, normalized = "squares", True
 
@@ -17,7 +19,8 @@ class DividedSquares(ws.Score):
 
 
 class Arctangent(CertifiedElementwise):
-    """arctan(s_l), not divided, with what bounds need: |arctan''| is at most 3 sqrt(3)/8 = .6495...."""
+    """arctan(s_l), not divided, with what bounds need: |arctan''| is at most 3 sqrt(3)/8 =
+    .6495...."""
 
     name, normalized, lipschitz = "arctangent", False, 1.0
 

@@ -1,4 +1,5 @@
-"""Maps among torch's modules, modes and files: dtype and device, no_grad and inference mode, pickles, reprs, errors."""
+"""Maps among torch's modules, modes and files: dtype and device, no_grad and inference mode,
+pickles, reprs, errors."""
 
 import copy
 import io
@@ -6,11 +7,11 @@ import pickle
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 from torch import nn
 from transformers import pipeline
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.function import FunctionFeatures
 from wordsens.maps.transformer.prompt_pair import prompt_pair
@@ -165,15 +166,20 @@ def test_the_wrong_map_is_one_error(call, start, unchecked_types):
 
 
 def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
-    """A transformer, its tokenizer, a pair, a pipeline, a model of ours, a name: none of them takes rows."""
+    """A transformer, its tokenizer, a pair, a pipeline, a model of ours, a name: none of them takes
+    rows."""
     bert, words = model_of("bert"), tokenizer()
     pair = "TransformerFeatures.from_pretrained((model, tokenizer))"
     loaded = "TransformerFeatures.from_pretrained(model)"
     for given, remedy in (
-        (bert, pair), (words, pair), ((bert, words), loaded), (torch.nn.DataParallel(bert), pair),
+        (bert, pair),
+        (words, pair),
+        ((bert, words), loaded),
+        (torch.nn.DataParallel(bert), pair),
         (pipeline("feature-extraction", bert, tokenizer=words), loaded),
-        (as_model((bert, words)), "model.features()"), ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
-    ):  # fmt: skip
+        (as_model((bert, words)), "model.features()"),
+        ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
+    ):
         for measure in (ws.word_sensitivity, ws.certify):
             with pytest.raises(ws.InputError) as caught:
                 measure(given, "a text, as a newcomer writes it")

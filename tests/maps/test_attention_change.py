@@ -50,8 +50,8 @@ cases = st.fixed_dictionaries(
 def compare(case, dtype, tolerance):
     """|S_closed - S_plain| <= tolerance max(S_plain, 1).
 
-    Relative to 1, not to S: where the change is far below the features the plain way subtracts and loses the digits
-    that the closed form keeps.
+    Relative to 1, not to S: where the change is far below the features the plain way subtracts and
+    loses the digits that the closed form keeps.
     """
     n, d = case["n"], case["d"]
     X = rows_of(case["kind"], n, d, case["seed"])
@@ -82,7 +82,8 @@ def compare(case, dtype, tolerance):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(cases)
 def test_float64(case):
-    """1e-11; scores at ±700 and steeper lose digits to their own rounding, eps times the score, in both ways."""
+    """1e-11; scores at ±700 and steeper lose digits to their own rounding, eps times the score, in
+    both ways."""
     steepness = (
         20.0 / min(1.0, case["temperature"]) * (64 if case["kind"] == "one long word" else 1)
     )
@@ -116,7 +117,8 @@ def test_scores_of_seven_hundred(score):
 
 
 def test_a_word_that_takes_all_the_attention():
-    """a = 1 to rounding for word 0: what is left of the others is found by logs, not by subtraction from one."""
+    """a = 1 to rounding for word 0: what is left of the others is found by logs, not by subtraction
+    from one."""
     X = gaussian(5, 4, seed=3)
     X = X / X.norm(dim=1, keepdim=True) * 2
     weight = torch.linalg.pinv(X[:, :4]) @ torch.ones(5, 4, dtype=torch.float64)
@@ -156,7 +158,8 @@ def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
     delta = gaussian(4, moved, d, seed=seed + 1)
     plain = torch.cat(list(FeatureMap.perturbed_features(phi, X, words, delta, at_once=2)))
     shared = torch.cat(list(phi.perturbed_features(X, words, delta, at_once=3)))
-    # A score of several hundred is rounded by eps times itself, and so are the weights that follow from it.
+    # A score of several hundred is rounded by eps times itself, and so are the weights that follow
+    # from it.
     steep = float(phi.scores(X).abs().max()) + 100 / temperature
     torch.testing.assert_close(
         shared,

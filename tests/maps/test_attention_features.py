@@ -1,13 +1,14 @@
-"""Attention with given weights: values, biases, masks and heads, against NumPy and random attention features."""
+"""Attention with given weights: values, biases, masks and heads, against NumPy and random attention
+features."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from tests.peers import numpy_maps
 
 import wordsens as ws
+from tests.peers import numpy_maps
 from wordsens.errors import InputError
 from wordsens.maps.attention.given_weights import AttentionBias
 from wordsens.sensitivity.one_word import attained
@@ -31,7 +32,8 @@ def masks() -> dict[str, object]:
 
 
 def layer(kind: str, score: str = "softmax", mask: object = None) -> ws.AttentionFeatures:
-    """One head without anything, with values, with biases too; two heads side by side, and summed."""
+    """One head without anything, with values, with biases too; two heads side by side, and
+    summed."""
     query, key, value = drawn(D, M, seed=3), drawn(D, M, seed=4), drawn(D, MV, seed=5)
     bias = AttentionBias(drawn(M, seed=6), drawn(M, seed=7), drawn(MV, seed=8))
     if kind == "words":
@@ -86,7 +88,8 @@ def by_hand(kind: str, score: str, mask: object, X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_and_changes_are_those_of_plain_evaluation(kind: str, score: str) -> None:
-    """The map, the closed form of its change in all and in few coordinates, gradients, and reported values."""
+    """The map, the closed form of its change in all and in few coordinates, gradients, and reported
+    values."""
     X, delta, words = drawn(N, D, seed=10), drawn(4, D, seed=11), torch.tensor([0, 3, 5, 2])
     for mask in masks().values():
         phi = layer(kind, score, mask)

@@ -125,7 +125,8 @@ def test_what_changes_is_refused_and_left_as_it_was(kind):
 
 @pytest.mark.parametrize("held", ["module", "lambda"])
 def test_batch_norm_over_the_words_of_one_text_keeps_its_statistics(held):
-    """Each text is normalised by its own words: that is a map, and its witness attains what is reported."""
+    """Each text is normalised by its own words: that is a map, and its witness attains what is
+    reported."""
     norm = torch.nn.BatchNorm1d(6, dtype=torch.float64)
     phi = norm if held == "module" else lambda text: norm(text).tanh()
     before = {name: value.clone() for name, value in norm.state_dict().items()}

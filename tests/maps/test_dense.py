@@ -22,7 +22,8 @@ KINDS = ["dense", "lazy"]
 @pytest.mark.parametrize("gaussian", KINDS)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_depth_keeps_the_mean_square_of_pre_activations(gaussian, activation):
-    """V_1 has variance 1/(n d), later layers 1/(k E[act²]): every pre-activation has mean square about 1."""
+    """V_1 has variance 1/(n d), later layers 1/(k E[act²]): every pre-activation has mean square
+    about 1."""
     phi = ws.DeepRandomFeatures(N, D, 3, width=2000, activation=activation, gaussian=gaussian)
     hidden = gaussian_text(N, D).rows.flatten()
     for layer in phi.layers:
@@ -50,7 +51,8 @@ def test_groups_of_words_move_together(gaussian):
 
 
 def test_many_texts_at_once_have_the_covariance_of_their_gram_matrix():
-    """The pre-activations of N texts are N(0, X X^T / D), unit by unit; a further text continues the same matrix."""
+    """The pre-activations of N texts are N(0, X X^T / D), unit by unit; a further text continues
+    the same matrix."""
     texts = torch.stack([gaussian_text(N, D, seed).rows for seed in range(7)])
     texts[5] = texts[0] + 0.1 * texts[1]
     phi = ws.RandomFeatures(N, D, width=3000, activation="identity", gaussian="lazy")
@@ -116,7 +118,8 @@ def test_searches_fork_from_one_state(depth):
 
 
 def test_all_words_fit_a_budget_that_one_search_each_would_pass():
-    """The block of a word that is done is sealed once half of the budget is used; witnesses stay answerable."""
+    """The block of a word that is done is sealed once half of the budget is used; witnesses stay
+    answerable."""
     n, d, limit = 20, 24, 4 << 20
     X = gaussian_text(n, d)
     free = ws.RandomFeatures(n, d, gaussian="lazy")

@@ -1,7 +1,9 @@
-"""RF and DRF have the same law with dense and with on-demand matrices: sensitivity, feature norms, inner products.
+"""RF and DRF have the same law with dense and with on-demand matrices: sensitivity, feature norms,
+inner products.
 
-Two-sample Kolmogorov-Smirnov tests over 100 draws each, fixed seeds. A test's false-alarm rate over fresh seeds is 1e-3
-in all (Bonferroni over its five statistics). With the conditioning term dropped the same tests fail at once.
+Two-sample Kolmogorov-Smirnov tests over 100 draws each, fixed seeds. A test's false-alarm rate over
+fresh seeds is 1e-3 in all (Bonferroni over its five statistics). With the conditioning term dropped
+the same tests fail at once.
 """
 
 from functools import cache
@@ -28,10 +30,12 @@ X, Y = gaussian_text(N, D, seed=0).rows, gaussian_text(N, D, seed=1).rows
 
 @pytest.fixture(autouse=True)
 def short_searches(monkeypatch):
-    """The same few steps for both kinds of matrices: equal laws of the matrices then give equal laws of the values.
+    """The same few steps for both kinds of matrices: equal laws of the matrices then give equal
+    laws of the values.
 
-    Fewer than d products with V_i: a search that has asked for all of V_i finds the sup of whatever matrix that is, and
-    any Gaussian block has the same. Shapes are not checked here: thousands of tiny products take a fifth of the time.
+    Fewer than d products with V_i: a search that has asked for all of V_i finds the sup of whatever
+    matrix that is, and any Gaussian block has the same. Shapes are not checked here: thousands of
+    tiny products take a fifth of the time.
     """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     monkeypatch.setattr(krylov, "LANCZOS_STEPS", 4)
@@ -47,8 +51,8 @@ def short_searches(monkeypatch):
 
 
 def draw(depth, gaussian, seed):
-    """For one matrix: S; ‖phi‖ at the witness; phi(witness).phi(X); and, of texts chosen beforehand, ‖phi(X)‖ and
-    phi(X).phi(Y)."""
+    """For one matrix: S; ‖phi‖ at the witness; phi(witness).phi(X); and, of texts chosen
+    beforehand, ‖phi(X)‖ and phi(X).phi(Y)."""
     phi = ws.DeepRandomFeatures(N, D, depth, width=WIDTH, gaussian=gaussian, seed=seed)
     r = ws.word_sensitivity(phi, X, words=[WORD], certificate=False)
     witness = perturbed_texts(X, torch.tensor([[WORD]]), r.perturbations.unsqueeze(1))

@@ -112,7 +112,8 @@ def test_gradients_are_differences_of_the_definition(kind):
 
 
 def test_entries_of_w_keep_their_variance_at_every_rank():
-    # Means of d² heads = 256 entries of variance 1/d; five standard errors of a product's square are below 20 %.
+    # Means of d² heads = 256 entries of variance 1/d; five standard errors of a product's square
+    # are below 20 %.
     for rank in (None, 1, 4, 64):
         weight = ws.RandomAttentionFeatures(64, heads=4, head_dimension=rank, seed=8).weight
         assert weight.square().mean().item() * 64 == pytest.approx(1, abs=0.2)
@@ -121,7 +122,8 @@ def test_entries_of_w_keep_their_variance_at_every_rank():
 
 
 def ascent(phi: RandomTransformer, text: torch.Tensor, starts: int, steps: int) -> float:
-    """S by projected gradient ascent from random points, every word by itself, through plain autograd."""
+    """S by projected gradient ascent from random points, every word by itself, through plain
+    autograd."""
     stream = torch.Generator().manual_seed(0)
     radius, base, best = math.sqrt(text.shape[1]), phi(text), 0.0
     for word in range(len(text)):

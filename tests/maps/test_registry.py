@@ -121,7 +121,7 @@ def squares(X):
 
 thing = ws.RandomAttentionFeatures(4, seed=3)
 number = 3
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

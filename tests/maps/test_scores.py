@@ -1,12 +1,13 @@
-"""Anyone's score is a score: measured like the others, bounded only where it says itself what bounds need."""
+"""Anyone's score is a score: measured like the others, bounded only where it says itself what
+bounds need."""
 
 import numpy as np
 import pytest
 import torch
-from tests.laws.feature_map_laws import QUICK
-from tests.maps.own_scores import Arctangent, DividedSquares
 
 import wordsens as ws
+from tests.laws.feature_map_laws import QUICK
+from tests.maps.own_scores import Arctangent, DividedSquares
 from wordsens.errors import InputError
 from wordsens.maps.attention.scores import Certified, Softmax, offered
 from wordsens.sensitivity.one_word import attained

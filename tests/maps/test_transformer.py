@@ -1,11 +1,12 @@
-"""Transformers as maps, for every architecture: what a map gives is what the model's own forward pass gives."""
+"""Transformers as maps, for every architecture: what a map gives is what the model's own forward
+pass gives."""
 
 import pytest
 import torch
-from tests.laws.feature_map_laws import FeatureMapLaws
-from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, UNUSUAL, model_of, tokenizer
 
 import wordsens as ws
+from tests.laws.feature_map_laws import FeatureMapLaws
+from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, UNUSUAL, model_of, tokenizer
 from wordsens.seeds import generator
 from wordsens.text.transformer_encoder import encoder_part
 
@@ -70,7 +71,8 @@ class TestEveryArchitecture:
         torch.testing.assert_close(phi(rows), own(phi, other).last_hidden_state, **UP_TO_ROUNDING)
 
     def test_the_gradient_is_that_of_finite_differences(self, kind):
-        # Longformer's own attention has no gradient in float64; rotary models compute their angles in float32.
+        # Longformer's own attention has no gradient in float64; rotary models compute their angles
+        # in float32.
         phi = phi_of(
             kind, dtype=torch.float32 if kind == "longformer" else torch.float64, pool="mean"
         )
@@ -237,7 +239,8 @@ def test_rows_come_with_tokens_and_whole_words():
 
 
 class Sequential(torch.nn.Module):
-    """A transformer of no known layout: its layers are no list, and places are added behind the token embeddings."""
+    """A transformer of no known layout: its layers are no list, and places are added behind the
+    token embeddings."""
 
     def __init__(self):
         from transformers import PretrainedConfig

@@ -1,10 +1,11 @@
-"""One layer's attention of a pretrained model as a map, and the attention of two texts side by side."""
+"""One layer's attention of a pretrained model as a map, and the attention of two texts side by
+side."""
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.attention import entering_attention, trained_attention
@@ -19,7 +20,8 @@ KNOWN = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert",
 @pytest.mark.parametrize("head", [None, 2])
 @pytest.mark.parametrize("kind", KNOWN)
 def test_it_is_the_model_s_attention(kind, head):
-    """The rows that enter the attention, under its map, are what the model's heads make of the text, up to float32."""
+    """The rows that enter the attention, under its map, are what the model's heads make of the
+    text, up to float32."""
     whole = ws.TransformerFeatures(model_of(kind), tokenizer(), layer=2)
     text = whole.embed([TEXT])[0]
     phi, X = trained_attention(whole, 2, head), entering_attention(whole, text, 2)

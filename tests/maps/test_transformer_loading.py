@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 
 SENTENCE = "the film was not very unlikely good and long"
 

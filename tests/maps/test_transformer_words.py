@@ -1,13 +1,14 @@
-"""Words and tokens of a transformer: vocabularies of bytes, offsets without width, answers, begin tokens."""
+"""Words and tokens of a transformer: vocabularies of bytes, offsets without width, answers, begin
+tokens."""
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
-from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from tokenizers import Tokenizer, decoders, models, normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
+from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from wordsens.evaluation.flips import label_flips
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
@@ -106,7 +107,8 @@ def test_offsets_without_width_reach_to_the_next_token():
 
 @pytest.fixture(scope="module")
 def llama():
-    """A language model with the blanks of Llama 2: one is put before every text, and " Yes" has a bare one in front."""
+    """A language model with the blanks of Llama 2: one is put before every text, and " Yes" has a
+    bare one in front."""
     words = ["▁Yes", "▁No", "▁is", "▁the", "▁lift", "▁on"]
     steps = [word[:stop] for word in words for stop in range(2, len(word) + 1)]
     entries = ["<unk>", "<s>", "</s>", "▁", *"abcdefghijklmnopqrstuvwxyzYNQ[]?", *steps]

@@ -36,7 +36,8 @@ ENCODERS = (
 )
 DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma")
 UNUSUAL = ("albert", "deberta-v2", "longformer", "t5")
-"""Encoders with a layer that is called several times, with places in their scores, that pad texts, with a decoder."""
+"""Encoders with a layer that is called several times, with places in their scores, that pad texts,
+with a decoder."""
 SIZE = len(WORDS) + len(SPECIAL)
 
 _COMMON = {
@@ -129,7 +130,8 @@ def config_of(kind, **changes):
 
 
 def model_of(kind, auto="AutoModel", *, dtype=torch.float32, **changes):
-    """A tiny random model of that family, the same every time, under one of transformers' auto classes."""
+    """A tiny random model of that family, the same every time, under one of transformers' auto
+    classes."""
     import transformers
 
     stream = torch.random.get_rng_state()

@@ -21,7 +21,8 @@ def good(texts):
 
 
 class Script:
-    """The server's answers in turn, the last one for ever; each is (status, body, headers) or a function of the texts.
+    """The server's answers in turn, the last one for ever; each is (status, body, headers) or a
+    function of the texts.
 
     Attributes:
         asked: (path, headers, body) of every request.

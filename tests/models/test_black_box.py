@@ -1,4 +1,5 @@
-"""Functions as models: what they give is passed on, and what is wrong with it is told in one line."""
+"""Functions as models: what they give is passed on, and what is wrong with it is told in one
+line."""
 
 import sys
 
@@ -123,7 +124,8 @@ def test_a_model_whose_vectors_depend_on_the_batch_is_refused():
 def module(tmp_path, monkeypatch):
     """The name of a module in the working directory."""
     (tmp_path / "my_own_encoder.py").write_text(
-        "class Model:\n    def encode(self, texts):\n        return [[len(text), 1.0] for text in texts]\n"
+        "class Model:\n    def encode(self, texts):\n        return [[len(text), 1.0] for text in "
+        "texts]\n"
         "model = Model()\nencode = model.encode\n"
     )
     (tmp_path / "my_broken_encoder.py").write_text("import no_such_package_at_all\n")
@@ -178,7 +180,8 @@ def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 @pytest.mark.parametrize("wrapped", [np.asarray, torch.from_numpy, list])
 def test_integers_of_one_byte_may_be_packed_bits(kind, wrapped):
-    """Bits, eight in a byte, have no cosine; unpacked they have, and so have whole numbers as floats."""
+    """Bits, eight in a byte, have no cosine; unpacked they have, and so have whole numbers as
+    floats."""
     signs = np.array(
         [[len(text) % 3 > 1, *(letter in text for letter in "dhnoStu")] for text in TEXTS]
     )

@@ -1,4 +1,5 @@
-"""Encoders that are not one dense vector by cosine: sparse, multi-vector, two-sided, by a dot product, cut in front.
+"""Encoders that are not one dense vector by cosine: sparse, multi-vector, two-sided, by a dot
+product, cut in front.
 
 Every number is compared with that of the library's own call.
 """
@@ -9,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
 from wordsens.models import as_pair_model
 from wordsens.models.black_box import UNKNOWN
@@ -147,7 +148,8 @@ def test_a_multi_vector_encoder_scores_pairs_by_its_own_similarity(folder, tmp_p
     ],
 )
 def test_a_folder_of_a_model_of_pairs_is_never_run_as_one_of_vectors(folder, file, content):
-    """ColBERT models of Stanford and of PyLate, and a reranker, whose transformers would give vectors, too."""
+    """ColBERT models of Stanford and of PyLate, and a reranker, whose transformers would give
+    vectors, too."""
     place = Path(folder())
     known = json.loads((place / file).read_text()) if (place / file).exists() else {}
     (place / file).write_text(json.dumps({**known, **content}))

@@ -5,8 +5,8 @@ import socket
 import time
 
 import pytest
-from tests.models.server import good, serving, slow, vector
 
+from tests.models.server import good, serving, slow, vector
 from wordsens.errors import InputError
 from wordsens.models.endpoint import Endpoint, EndpointError
 from wordsens.models.load import as_model
@@ -68,8 +68,14 @@ def test_the_key_comes_from_the_environment_and_nothing_else_is_sent(monkeypatch
     )
     assert body == {"input": TEXTS}
     assert {name.lower() for name in none} <= {
-        "host", "accept", "accept-encoding", "connection", "user-agent", "content-length", "content-type",
-    }  # fmt: skip
+        "host",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "user-agent",
+        "content-length",
+        "content-type",
+    }
 
 
 def test_two_errors_500_and_then_well():
@@ -112,8 +118,10 @@ def test_an_answer_in_another_order_is_put_right():
 
 def _with_index(*places):
     return lambda texts: {
-        "data": [{"index": at, "embedding": vector(text)} for at, text in zip(places, texts)]
-    }  # noqa: B905
+        "data": [
+            {"index": at, "embedding": vector(text)} for at, text in zip(places, texts, strict=True)
+        ]
+    }
 
 
 @pytest.mark.parametrize(
@@ -172,8 +180,11 @@ def test_every_second_request_refused_is_answered_and_the_waiting_is_said(caplog
             assert endpoint.vectors(TEXTS) == [vector(text) for text in TEXTS]
     said = [record.getMessage() for record in caplog.records]
     assert [message.partition("(")[2] for message in said] == [
-        "wait 1, 0.01 s in all)", "wait 2, 0.02 s in all)", "wait 4, 0.04 s in all)", "wait 8, 0.08 s in all)",
-    ]  # fmt: skip
+        "wait 1, 0.01 s in all)",
+        "wait 2, 0.02 s in all)",
+        "wait 4, 0.04 s in all)",
+        "wait 8, 0.08 s in all)",
+    ]
     assert all(
         "answered 429 Too Many Requests; asking again in 0.01 s" in message for message in said
     )

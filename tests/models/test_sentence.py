@@ -1,11 +1,12 @@
-"""SentenceTransformers and CrossEncoders: our numbers against the library's own, as an object and from its folder."""
+"""SentenceTransformers and CrossEncoders: our numbers against the library's own, as an object and
+from its folder."""
 
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 from wordsens.errors import InputError
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
 from wordsens.text.pretrained import minilm_folder
@@ -31,7 +32,8 @@ def base(tmp_path_factory):
 
 @pytest.fixture
 def made(base):
-    """A function that makes a SentenceTransformer of the tiny BERT and modules behind its pooling."""
+    """A function that makes a SentenceTransformer of the tiny BERT and modules behind its
+    pooling."""
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.sentence_transformer.modules import LayerNorm, Pooling
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 from wordsens.errors import InputError
 from wordsens.models.load import as_model
 from wordsens.text import load_encoder

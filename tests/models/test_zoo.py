@@ -1,25 +1,30 @@
-"""Seventeen architectures: embeddings against sentence-transformers, removals against encoding again, moved words
-against running the model on changed embeddings."""
+"""Seventeen architectures: embeddings against sentence-transformers, removals against encoding
+again, moved words against running the model on changed embeddings."""
 
 import numpy as np
 import pytest
 import transformers
-from tests.models.zoo import NAMES, zoo_model
 
 import wordsens as ws
+from tests.models.zoo import NAMES, zoo_model
 from wordsens.models import as_classifier
 from wordsens.text.whole_words import lettered_spans, without
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
-TEXTS = ["The lift is not working today, please use the stairs.", "I did not love her.", "यह अच्छा नहीं है",
-         "emoji 😀 naïve café"]  # fmt: skip
+TEXTS = [
+    "The lift is not working today, please use the stairs.",
+    "I did not love her.",
+    "यह अच्छा नहीं है",
+    "emoji 😀 naïve café",
+]
 FIRST, SECOND = TEXTS[:2]
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def member(request, tmp_path_factory):
-    """An architecture's name, its folder, its tokenizer and model, and what `as_model` makes of the folder."""
+    """An architecture's name, its folder, its tokenizer and model, and what `as_model` makes of the
+    folder."""
     transformers.utils.logging.disable_progress_bar()
     folder = tmp_path_factory.mktemp(request.param)
     tokenizer, model = zoo_model(request.param)
@@ -30,7 +35,8 @@ def member(request, tmp_path_factory):
 
 @pytest.fixture
 def library(member):
-    """What sentence-transformers makes of the folder; it refuses tokenizers without a padding token."""
+    """What sentence-transformers makes of the folder; it refuses tokenizers without a padding
+    token."""
     if member[0] in ("gpt2", "llama"):
         pytest.skip("sentence-transformers needs a padding token")
     return sentence_transformers.SentenceTransformer(str(member[1]), device="cpu")

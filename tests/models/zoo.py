@@ -1,4 +1,5 @@
-"""Seventeen tiny architectures with tokenizers of their own, trained on a few sentences in many scripts."""
+"""Seventeen tiny architectures with tokenizers of their own, trained on a few sentences in many
+scripts."""
 
 import torch
 import transformers as T  # noqa: N812
@@ -37,11 +38,35 @@ BERT = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-SENTENCE_PIECE = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>",
-                  "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}  # fmt: skip
+SENTENCE_PIECE = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-NAMES = ("bert", "distilbert", "electra", "albert", "roberta", "xlmr", "mpnet", "modernbert", "deberta", "longformer",
-         "gpt2", "llama", "qwen2", "qwen3", "gemma", "t5", "t5full")  # fmt: skip
+NAMES = (
+    "bert",
+    "distilbert",
+    "electra",
+    "albert",
+    "roberta",
+    "xlmr",
+    "mpnet",
+    "modernbert",
+    "deberta",
+    "longformer",
+    "gpt2",
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "t5",
+    "t5full",
+)
 
 
 def framed(tokenizer, single):
@@ -130,7 +155,8 @@ def tokenizer_of(name):
 
 
 def zoo_model(name, head="", **config):
-    """The tokenizer and the model, with random weights; `head` such as "ForSequenceClassification"."""
+    """The tokenizer and the model, with random weights; `head` such as
+    "ForSequenceClassification"."""
     tokenizer = tokenizer_of(name)
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -142,7 +168,8 @@ def zoo_model(name, head="", **config):
 
 
 def tiny_sentence_transformer(folder):
-    """A SentenceTransformer of two layers and width 32 with random weights; the plain model is saved in the folder."""
+    """A SentenceTransformer of two layers and width 32 with random weights; the plain model is
+    saved in the folder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
@@ -156,36 +183,103 @@ def tiny_sentence_transformer(folder):
 def _model(name, size, head, config):
     shared = {"vocab_size": size, **config}
     context = {"max_position_embeddings": 64}
-    deberta = {"relative_attention": True, "position_buckets": 16, "pos_att_type": ["p2c", "c2p"],
-               "norm_rel_ebd": "layer_norm", "share_att_key": True, "type_vocab_size": 0,
-               "position_biased_input": False}  # fmt: skip
+    deberta = {
+        "relative_attention": True,
+        "position_buckets": 16,
+        "pos_att_type": ["p2c", "c2p"],
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "type_vocab_size": 0,
+        "position_biased_input": False,
+    }
     roberta = {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1}
     decoder = {"max_position_embeddings": 128, "num_key_value_heads": 2}
     t5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
     built = {
         "bert": (T.BertConfig, "Bert", "Model", {**SIZES, **context}),
-        "distilbert": (T.DistilBertConfig, "DistilBert", "Model",
-                       {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, **context}),
-        "electra": (T.ElectraConfig, "Electra", "Model", {"embedding_size": 16, **SIZES, **context}),
+        "distilbert": (
+            T.DistilBertConfig,
+            "DistilBert",
+            "Model",
+            {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, **context},
+        ),
+        "electra": (
+            T.ElectraConfig,
+            "Electra",
+            "Model",
+            {"embedding_size": 16, **SIZES, **context},
+        ),
         "albert": (T.AlbertConfig, "Albert", "Model", {"embedding_size": 16, **SIZES, **context}),
         "roberta": (T.RobertaConfig, "Roberta", "Model", {**SIZES, **roberta}),
         "xlmr": (T.XLMRobertaConfig, "XLMRoberta", "Model", {**SIZES, **roberta}),
-        "mpnet": (T.MPNetConfig, "MPNet", "Model", {**SIZES, "max_position_embeddings": 66, "pad_token_id": 0}),
-        "modernbert": (T.ModernBertConfig, "ModernBert", "Model",
-                       {**SIZES, **context, "pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3,
-                        "bos_token_id": 2, "eos_token_id": 3}),
+        "mpnet": (
+            T.MPNetConfig,
+            "MPNet",
+            "Model",
+            {**SIZES, "max_position_embeddings": 66, "pad_token_id": 0},
+        ),
+        "modernbert": (
+            T.ModernBertConfig,
+            "ModernBert",
+            "Model",
+            {
+                **SIZES,
+                **context,
+                "pad_token_id": 0,
+                "cls_token_id": 2,
+                "sep_token_id": 3,
+                "bos_token_id": 2,
+                "eos_token_id": 3,
+            },
+        ),
         "deberta": (T.DebertaV2Config, "DebertaV2", "Model", {**SIZES, **context, **deberta}),
-        "longformer": (T.LongformerConfig, "Longformer", "Model",
-                       {**SIZES, **roberta, "max_position_embeddings": 130, "attention_window": [8, 8]}),
-        "gpt2": (T.GPT2Config, "GPT2", "LMHeadModel",
-                 {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0}),
+        "longformer": (
+            T.LongformerConfig,
+            "Longformer",
+            "Model",
+            {**SIZES, **roberta, "max_position_embeddings": 130, "attention_window": [8, 8]},
+        ),
+        "gpt2": (
+            T.GPT2Config,
+            "GPT2",
+            "LMHeadModel",
+            {
+                "n_positions": 64,
+                "n_embd": 32,
+                "n_layer": 2,
+                "n_head": 4,
+                "bos_token_id": 0,
+                "eos_token_id": 0,
+            },
+        ),
         "llama": (T.LlamaConfig, "Llama", "ForCausalLM", {**SIZES, **decoder}),
-        "qwen2": (T.Qwen2Config, "Qwen2", "ForCausalLM", {**SIZES, **decoder, "tie_word_embeddings": True}),
+        "qwen2": (
+            T.Qwen2Config,
+            "Qwen2",
+            "ForCausalLM",
+            {**SIZES, **decoder, "tie_word_embeddings": True},
+        ),
         "qwen3": (T.Qwen3Config, "Qwen3", "ForCausalLM", {**SIZES, **decoder, "head_dim": 8}),
-        "gemma": (T.GemmaConfig, "Gemma", "ForCausalLM",
-                  {**SIZES, **decoder, "head_dim": 8, "pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 2}),
+        "gemma": (
+            T.GemmaConfig,
+            "Gemma",
+            "ForCausalLM",
+            {
+                **SIZES,
+                **decoder,
+                "head_dim": 8,
+                "pad_token_id": 0,
+                "eos_token_id": 1,
+                "bos_token_id": 2,
+            },
+        ),
         "t5": (T.T5Config, "T5", "EncoderModel", t5),
-        "t5full": (T.T5Config, "T5", "ForConditionalGeneration", {**t5, "decoder_start_token_id": 0}),
-    }  # fmt: skip
+        "t5full": (
+            T.T5Config,
+            "T5",
+            "ForConditionalGeneration",
+            {**t5, "decoder_start_token_id": 0},
+        ),
+    }
     kind, prefix, usual, options = built[name]
     return getattr(T, prefix + (head or usual))(kind(**{**options, **shared}))

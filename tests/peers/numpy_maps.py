@@ -1,4 +1,5 @@
-"""The maps in NumPy float64, from the paper's formulas and the weights alone: no line is shared with the library."""
+"""The maps in NumPy float64, from the paper's formulas and the weights alone: no line is shared
+with the library."""
 
 import math
 

@@ -1,7 +1,8 @@
 """captum's sensitivity_max samples at random: an independent lower bound that a search must reach.
 
-captum keeps the largest relative change of an "explanation" over random perturbations. With phi as the explanation and
-perturbations drawn from the ball of one word, that is a lower bound of the sensitivity to this word.
+captum keeps the largest relative change of an "explanation" over random perturbations. With phi as
+the explanation and perturbations drawn from the ball of one word, that is a lower bound of the
+sensitivity to this word.
 """
 
 import math
@@ -17,7 +18,8 @@ N, D = 6, 8
 
 
 def features_for(phi):
-    """phi as captum calls it: a text in a tuple asks for its features in one; perturbed texts come as they are."""
+    """phi as captum calls it: a text in a tuple asks for its features in one; perturbed texts come
+    as they are."""
 
     def mapped(texts):
         if isinstance(texts, tuple):
@@ -28,7 +30,8 @@ def features_for(phi):
 
 
 def sampled_sensitivity(phi, X, word, samples, seed):
-    """captum's maximum over `samples` points of the ball around word `word`, half of them on its sphere."""
+    """captum's maximum over `samples` points of the ball around word `word`, half of them on its
+    sphere."""
     stream = torch.Generator().manual_seed(seed)
 
     def perturb(inputs):

@@ -1,10 +1,11 @@
-"""Whatever is reported can be recomputed from the witnesses with NumPy alone, to 1e-9 in float64."""
+"""Whatever is reported can be recomputed from the witnesses with NumPy alone, to 1e-9 in
+float64."""
 
 import numpy as np
 import pytest
-from tests.peers.numpy_maps import attention, relative_change
 
 import wordsens as ws
+from tests.peers.numpy_maps import attention, relative_change
 
 
 @pytest.mark.parametrize("score", ["softmax", "relu"])
@@ -26,7 +27,8 @@ def test_attention_of_a_review(score):
 def test_weights_have_the_stated_variances():
     """Entries of V are N(0, 1/D), of later layers N(0, 2/k), of W N(0, 1/d).
 
-    The mean square of m Gaussian entries has relative standard deviation sqrt(2/m); 5 of those: false alarm under 1e-5.
+    The mean square of m Gaussian entries has relative standard deviation sqrt(2/m); 5 of those:
+    false alarm under 1e-5.
     """
     deep = ws.DeepRandomFeatures(20, 10, 2, seed=1)
     cases = [

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from benchmarks.plain import attention_features, plain_ascent
 
 import wordsens as ws
+from benchmarks.plain import attention_features, plain_ascent
 
 
 @pytest.mark.usefixtures("unchecked_types")

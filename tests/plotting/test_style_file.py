@@ -1,4 +1,5 @@
-"""The style of every figure: widths that a paper prints, text that stays text, and a user's own file in its place."""
+"""The style of every figure: widths that a paper prints, text that stays text, and a user's own
+file in its place."""
 
 import io
 import itertools

@@ -38,7 +38,8 @@ class Browser:
         self.driver.quit()
 
     def open(self, path, *, width=1280, scheme="light", scripts=True):
-        """Open a file or an address at a width, in a colour scheme, with what was logged before forgotten."""
+        """Open a file or an address at a width, in a colour scheme, with what was logged before
+        forgotten."""
         self.resize(width=width, scheme=scheme)
         self.command("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         self.log("browser")
@@ -46,7 +47,8 @@ class Browser:
         self.driver.get(path if str(path).startswith("http") else Path(path).as_uri())
 
     def resize(self, *, width=1280, scheme="light", forced=False):
-        """Show the page that is open at a width, in a colour scheme, or in a reader's own colours."""
+        """Show the page that is open at a width, in a colour scheme, or in a reader's own
+        colours."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
         wanted |= {"forced-colors": "active" if forced else "none"}
@@ -63,7 +65,8 @@ class Browser:
         return self.driver.get_log(name)
 
     def requests(self):
-        """The addresses of all that was asked for since the page was opened, besides the page and its own data."""
+        """The addresses of all that was asked for since the page was opened, besides the page and
+        its own data."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         asked = [
             event["params"]["request"]["url"]

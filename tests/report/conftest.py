@@ -4,16 +4,17 @@ import json
 import shutil
 
 import pytest
-from tests.made_records import made_record
-from tests.report.browser import Browser
 
 import wordsens as ws
+from tests.made_records import made_record
+from tests.report.browser import Browser
 from wordsens.sweeps.store import Store
 
 
 @pytest.fixture(scope="session")
 def audit_record():
-    """A function that gives the record of an audited text from its measured words: (word, sensitivity) pairs."""
+    """A function that gives the record of an audited text from its measured words: (word,
+    sensitivity) pairs."""
 
     def made(words, /, **changes):
         spec = {
@@ -90,7 +91,8 @@ def generalization_record():
 
 @pytest.fixture(scope="session")
 def attention_record():
-    """A function that gives the record of a pair of texts of three words, which differ in the last."""
+    """A function that gives the record of a pair of texts of three words, which differ in the
+    last."""
 
     def made(**changes):
         return made_record(
@@ -123,7 +125,8 @@ def write_records(folder, records):
 
 @pytest.fixture(scope="session")
 def series_records(make_record):
-    """Attention that does not fall with n, and a layer whose S falls as 1/sqrt(n), with bounds and predictions."""
+    """Attention that does not fall with n, and a layer whose S falls as 1/sqrt(n), with bounds and
+    predictions."""
     return [
         make_record(
             map=name,
@@ -201,7 +204,8 @@ def page(everything, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def browser():
-    """Headless Chromium; the tests that need it are skipped where it, its driver or selenium is missing."""
+    """Headless Chromium; the tests that need it are skipped where it, its driver or selenium is
+    missing."""
     pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
     paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
     if None in paths:

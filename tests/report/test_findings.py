@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
-from tests.report.conftest import write_records
 
+from tests.report.conftest import write_records
 from wordsens.display.content import Finding, minus
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.summary import summarise_audit
@@ -94,10 +94,13 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     records = [
         generalization_record(map=name, n=n, texts=texts, sample=at, least_errors=(error,), **made)
         for name, n, texts, error in (
-            ("raf", 40, 300, 0.1), ("raf", 40, 100, 1.2), ("raf", 120, 300, 1.6), ("rf", 40, 300, 2.5),
+            ("raf", 40, 300, 0.1),
+            ("raf", 40, 100, 1.2),
+            ("raf", 120, 300, 1.6),
+            ("rf", 40, 300, 2.5),
         )
         for at in range(3)
-    ]  # fmt: skip
+    ]
     summary = generalization.summarize(records)
     assert summary.leading == 2
     attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
@@ -164,7 +167,8 @@ def test_one_data_set_has_one_interval_whatever_its_order(audit_record):
 
 
 def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
-    """Advice and changes since an earlier audit are not in the records: the command writes its findings down."""
+    """Advice and changes since an earlier audit are not in the records: the command writes its
+    findings down."""
     write_records(
         tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)]
     )
@@ -283,8 +287,8 @@ def test_only_maps_of_one_d_are_compared(make_record):
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():
-    # 200 experiments of 12 texts: the share that covers 0 has a standard error of 1.5 %; a percentile bootstrap of 12
-    # covers a little less often than 95 %. Fixed seed.
+    # 200 experiments of 12 texts: the share that covers 0 has a standard error of 1.5 %; a
+    # percentile bootstrap of 12 covers a little less often than 95 %. Fixed seed.
     import numpy as np
 
     random = np.random.default_rng(0)

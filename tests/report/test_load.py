@@ -1,8 +1,8 @@
 """Folders to runs: what is read, what is passed over with a word, and what is refused."""
 
 import pytest
-from tests.report.conftest import write_records
 
+from tests.report.conftest import write_records
 from wordsens.errors import InputError
 from wordsens.report.load import load_runs
 

@@ -1,13 +1,14 @@
-"""The page in a browser: it asks for nothing, says nothing, can be read by everyone, and does what it promises."""
+"""The page in a browser: it asks for nothing, says nothing, can be read by everyone, and does what
+it promises."""
 
 import base64
 import re
 from pathlib import Path
 
 import pytest
-from tests.report.conftest import write_records
 
 import wordsens as ws
+from tests.report.conftest import write_records
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -134,7 +135,10 @@ def test_figures_are_text_with_the_pages_colours_and_titles_on_marks(browser, pa
 def test_print_has_every_finding_and_how_sure_it_is(browser, page):
     browser.open(page, width=1366)
     browser.command("Emulation.setEmulatedMedia", {"media": "print"})
-    printed = "return [...document.querySelectorAll(arguments[0])].map((part) => part.getBoundingClientRect().height > 0)"
+    printed = (
+        "return [...document.querySelectorAll(arguments[0])].map((part) => "
+        "part.getBoundingClientRect().height > 0)"
+    )
     try:
         assert all(
             browser.run(printed, ".findings .sentence, .findings details p, figure svg, .text")

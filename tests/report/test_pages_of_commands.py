@@ -1,10 +1,10 @@
 """The pages of four commands in a browser: one template, read by everyone, nothing asked for."""
 
 import pytest
-from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
-from tests.report.test_page_in_browser import AXE
 
 import wordsens as ws
+from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
+from tests.report.test_page_in_browser import AXE
 from wordsens.display.content import (
     Display,
     Finding,
@@ -128,7 +128,11 @@ def test_cells_as_text():
         == "non-zero from −0.5 to −.1, 3-5 days, x-2"
     )
     assert Marked("is not it, is it", ("not", "is")).pieces == [
-        ("is ", False), ("not", True), (" it, ", False), ("is", True), (" it", False),
-    ]  # fmt: skip
+        ("is ", False),
+        ("not", True),
+        (" it, ", False),
+        ("is", True),
+        (" it", False),
+    ]
     assert Table("", ("a", "b"), (("1", "x"), ("2", "3"))).is_number(0)
     assert not Table("", ("a", "b"), (("1", "x"), ("2", "3"))).is_number(1)

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from tests.report.conftest import write_records
 
+from tests.report.conftest import write_records
 from wordsens.display.content import LEVELS, Bar, Shade, Words
 from wordsens.report.load import load_runs
 from wordsens.report.texts import text_sections
@@ -13,7 +13,8 @@ from wordsens.text.whole_words import reading_words
 
 @pytest.fixture
 def given(make_record):
-    """A function that gives the record of a given text, a token a word; the last word has two tokens."""
+    """A function that gives the record of a given text, a token a word; the last word has two
+    tokens."""
 
     def made(content, **changes):
         words = reading_words(content)
@@ -94,7 +95,8 @@ def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
 
 
 def test_one_scale_of_colours_and_bars_serves_all_texts_from_zero(tmp_path, given):
-    """A fully connected layer that a word moves by .4 is pale beside attention that it moves by 3.25."""
+    """A fully connected layer that a word moves by .4 is pale beside attention that it moves by
+    3.25."""
     records = [
         given("one two", per_word=(0.0, most, most), map=name)
         for name, most in (("rf", 0.4), ("raf", 3.25))

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from tests.report.conftest import write_records
 
+from tests.report.conftest import write_records
 from wordsens.cli import main
 
 

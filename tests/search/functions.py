@@ -28,7 +28,8 @@ class Function(Objective):
 
 
 def quadratic(size, seed, *, linear=0.0, dtype=torch.float64):
-    """(Delta^T A Delta + 2 b . Delta as a function, A, b) with A positive semidefinite and b of size `linear`."""
+    """(Delta^T A Delta + 2 b . Delta as a function, A, b) with A positive semidefinite and b of
+    size `linear`."""
     stream = torch.Generator().manual_seed(seed)
     root = torch.randn(size, size, dtype=torch.float64, generator=stream)
     A, b = (

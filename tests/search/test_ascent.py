@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from tests.search.functions import Function, quadratic
 
 import wordsens as ws
+from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
 from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
@@ -35,7 +35,8 @@ def maximum(objective, radius, *, blocks=1, seed=0):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
 def test_on_the_sphere(dtype, tolerance):
-    """The maximum of a positive semidefinite form is its largest eigenvalue times the squared radius."""
+    """The maximum of a positive semidefinite form is its largest eigenvalue times the squared
+    radius."""
     f, A, _ = quadratic(20, 0, dtype=dtype)
     radius = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
     best = maximum(Function(f, (20,), dtype=dtype), radius)

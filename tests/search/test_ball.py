@@ -1,4 +1,5 @@
-"""The ball: projections stay inside, are nearest, and survive lengths whose squares over- or underflow."""
+"""The ball: projections stay inside, are nearest, and survive lengths whose squares over- or
+underflow."""
 
 import math
 
@@ -16,7 +17,8 @@ DTYPES = {torch.float64: 150, torch.float32: 30}
 
 @st.composite
 def balls_and_vectors(draw):
-    """(radius, vectors): lengths and radii over many powers of ten, vectors in, on and outside the sphere."""
+    """(radius, vectors): lengths and radii over many powers of ten, vectors in, on and outside the
+    sphere."""
     dtype = draw(st.sampled_from(list(DTYPES)))
     exponents = st.floats(-DTYPES[dtype], DTYPES[dtype])
     w, d = draw(st.integers(1, 4)), draw(st.integers(1, 50))
@@ -92,7 +94,8 @@ def test_what_a_zero_vector_becomes():
 
 
 def test_samples_are_on_the_spheres_and_uniform(device):
-    """Each coordinate of 20,000 unit vectors: mean 0, mean square 1/d; 5 deviations allowed (6e-7 a statistic)."""
+    """Each coordinate of 20,000 unit vectors: mean 0, mean square 1/d; 5 deviations allowed (6e-7 a
+    statistic)."""
     d, count = 4, 20_000
     ball = Ball(torch.tensor([0.5, 3.0], dtype=torch.float64, device=device))
     samples = ball.sample(

@@ -1,13 +1,14 @@
-"""The search for one layer: known optima, the straightforward search as a peer, and what it costs."""
+"""The search for one layer: known optima, the straightforward search as a peer, and what it
+costs."""
 
 import math
 
 import pytest
 import torch
-from benchmarks.operations import OperationCount
-from benchmarks.plain import dense_ascent
 
 import wordsens as ws
+from benchmarks.operations import OperationCount
+from benchmarks.plain import dense_ascent
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
 from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, climb_great_circles, krylov_search
@@ -19,7 +20,8 @@ from wordsens.text.synthetic import gaussian_text
 
 @pytest.mark.parametrize(("n", "d"), [(4, 3), (4, 40)])
 def test_the_identity_has_the_largest_singular_value_as_its_sensitivity(n, d):
-    """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3, not for d = 40."""
+    """S of word i is sqrt(d) ‖V_i‖_op / ‖V flat(X)‖; the Krylov space is the whole space for d = 3,
+    not for d = 40."""
     phi = ws.RandomFeatures(n, d, width=60, activation="identity", gaussian="dense")
     X = gaussian_text(n, d)
     r = ws.word_sensitivity(phi, X, search="thorough")
@@ -72,7 +74,8 @@ def test_it_asks_few_products():
 
 
 def climbed(n, d, look_every):
-    """Words of one text from three points each, as far as they rise, and what was asked of the device."""
+    """Words of one text from three points each, as far as they rise, and what was asked of the
+    device."""
     change = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense").word_change(
         gaussian_text(n, d).rows
     )
@@ -91,7 +94,8 @@ def climbed(n, d, look_every):
 
 
 def test_words_that_have_ended_change_no_value_of_others_and_are_not_counted():
-    """Whether climbs are looked at after every step, so that words drop out in turn, or never before the end."""
+    """Whether climbs are looked at after every step, so that words drop out in turn, or never
+    before the end."""
     often, _ = climbed(12, 10, look_every=1)
     never, _ = climbed(12, 10, look_every=60)
     assert bool(often.ended.all())
@@ -101,7 +105,8 @@ def test_words_that_have_ended_change_no_value_of_others_and_are_not_counted():
 
 
 def test_a_step_waits_for_the_device_only_where_it_looks():
-    """Of a climb the host may ask how many words go on, and which; a step has no more operations for more words."""
+    """Of a climb the host may ask how many words go on, and which; a step has no more operations
+    for more words."""
     few, count = climbed(4, 10, look_every=5)
     looks = int(few.steps.max()) // 5 + 2
     assert count.waits <= 2 * looks
@@ -112,7 +117,8 @@ def test_a_step_waits_for_the_device_only_where_it_looks():
 
 @pytest.mark.parametrize(("seed", "width"), [(9, 2), (48, 4), (86, 2)])
 def test_slopes_that_underflow_leave_the_search_finite(seed, width):
-    """Under gelu a unit far below zero has a slope of 1e-78 and less, and the square of its gradient underflows."""
+    """Under gelu a unit far below zero has a slope of 1e-78 and less, and the square of its
+    gradient underflows."""
     X = ws.gaussian_text(5, 6, seed=seed).rows.clone()
     X[1] *= 100
     phi = ws.RandomFeatures(5, 6, width, "gelu", seed=seed)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.search.functions import Function, quadratic
 
 import wordsens as ws
+from tests.search.functions import Function, quadratic
 from wordsens.errors import InputError
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Ball

@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of
 
 
 def plain_ascent(phi, X, groups=None, *, radius=None, starts=16, steps=100, seed=0):
-    """The largest relative change of any word, or group: many random starts, steps of falling length along the
-    gradient."""
+    """The largest relative change of any word, or group: many random starts, steps of falling
+    length along the gradient."""
     n, d = X.shape
     radius = math.sqrt(d) if radius is None else radius
     groups = torch.arange(n).unsqueeze(1) if groups is None else torch.tensor(groups)
@@ -72,7 +72,8 @@ def test_no_worse_than_a_plain_ascent():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_groups_are_no_worse_than_a_plain_ascent():
-    """As above, of one group of two or three words: at least .97 on 19 of 20 problems, and no less where converged."""
+    """As above, of one group of two or three words: at least .97 on 19 of 20 problems, and no less
+    where converged."""
     behind = {}
     for seed, (name, make) in enumerate(2 * list(MAPS.items())):
         n, d, group = (12, 10, (1, 4, 9)) if seed < len(MAPS) else (24, 8, (3, 20))
@@ -111,7 +112,8 @@ def test_the_small_radius_limit_of_a_transformer(kind):
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("activation", ["tanh", "erf"])
 def test_saturating_layers_at_large_radii(activation):
-    """A known optimum: far out tanh and erf are signs, and the best signs are those of some direction."""
+    """A known optimum: far out tanh and erf are signs, and the best signs are those of some
+    direction."""
     n, d = 4, 2
     phi = ws.RandomFeatures(n, d, 40, activation=activation, gaussian="dense", seed=2)
     X, radius = ws.gaussian_text(n, d, seed=52).rows, 10.0

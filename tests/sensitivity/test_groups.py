@@ -1,4 +1,5 @@
-"""Words that move together, whole words among them: closed forms, the plain evaluation, the single word."""
+"""Words that move together, whole words among them: closed forms, the plain evaluation, the single
+word."""
 
 import math
 from itertools import combinations
@@ -6,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.maps.attention.scores import SCORES
 from wordsens.maps.base import PlainGroupChange
 from wordsens.sensitivity.one_word import attained
@@ -40,7 +41,8 @@ def test_attention_group_change_equals_the_plain_one(score, heads):
 
 
 def test_linear_map_with_a_ball_each_and_a_joint_ball():
-    """phi(X) = 3 X: g balls give radius sqrt(g) / ‖X‖, one joint ball gives radius / ‖X‖, exactly."""
+    """phi(X) = 3 X: g balls give radius sqrt(g) / ‖X‖, one joint ball gives radius / ‖X‖,
+    exactly."""
     rows = unit_rows(5, 4, 7)
     norm = float(rows.norm())
     for group in [(0,), (1, 3), (0, 2, 4)]:
@@ -93,7 +95,8 @@ def test_several_words_searches_every_set_of_a_short_text():
 
 
 def test_exchanges_meet_the_best_set_where_there_are_too_many_to_try():
-    """Word 0 is the weakest alone and strong beside word 15; 16 choose 4 sets are too many, so words are exchanged."""
+    """Word 0 is the weakest alone and strong beside word 15; 16 choose 4 sets are too many, so
+    words are exchanged."""
     rows = torch.ones(16, 3, dtype=torch.float64)
     weights = torch.linspace(1.0, 2.0, 16, dtype=torch.float64)
 

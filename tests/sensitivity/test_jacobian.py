@@ -1,13 +1,14 @@
-"""The small-radius limit: the structured Jacobian against autograd's full one, and against measured sensitivities."""
+"""The small-radius limit: the structured Jacobian against autograd's full one, and against measured
+sensitivities."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
 from wordsens.seeds import generator
 

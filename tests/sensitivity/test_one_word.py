@@ -1,4 +1,5 @@
-"""word_sensitivity: what it accepts, what it refuses and in which words; and what a Sensitivity can do."""
+"""word_sensitivity: what it accepts, what it refuses and in which words; and what a Sensitivity can
+do."""
 
 import json
 import math
@@ -37,7 +38,10 @@ def with_entry(value, row=1):
 
 NOT_FINITE = "`X` has NaN or infinity in row 1; every entry must be finite"
 OUT_OF_RANGE = "but the text has 4 words; indices run from 0 to 3"
-NO_ROWS = "must be a TextMatrix, a tensor or an array of shape (n, d); embed strings first, with wordsens.embed"
+NO_ROWS = (
+    "must be a TextMatrix, a tensor or an array of shape (n, d); embed strings first, with "
+    "wordsens.embed"
+)
 EFFORTS_RULE = (
     "must be one of quick, normal, thorough; or a SearchPlan, such as SearchPlan(starts=64)"
 )
@@ -62,14 +66,16 @@ REFUSED = [
     *[
         (
             {"words": words},
-            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words",
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all "
+            "words",
         )
         for words in (1.0, [0, 1.7], "12", ["0"], [True, False], np.array([True, False]))
     ],
     *[
         (
             {"radius": radius},
-            f"`radius` (={radius!r}) must be a positive finite number; pass None for the map's default",
+            f"`radius` (={radius!r}) must be a positive finite number; pass None for the map's "
+            "default",
         )
         for radius in (0, -1.0, math.nan, math.inf, "2", True)
     ],
@@ -98,7 +104,8 @@ class TestTheMap:
         )
 
     def test_where_the_map_is_not_a_number_no_witness_is_sought(self):
-        """log(x - .25) at 1.5 + Delta, |Delta| <= 3: NaN below .25. What is reported is finite, and attained."""
+        """log(x - .25) at 1.5 + Delta, |Delta| <= 3: NaN below .25. What is reported is finite, and
+        attained."""
         phi = ws.FunctionFeatures(lambda text: torch.log(text[0, :1] - 0.25), name="log")
         r = measured(torch.full((2, 1), 1.5, dtype=torch.float64), phi, radius=3.0, words=0)
         moved = 1.5 + float(r.perturbations[0, 0])

@@ -75,7 +75,8 @@ def test_bounds_by_radius():
 
 
 def test_a_linear_map_by_hand():
-    """phi(X) = 2 X, rows of a triangle: s_i is the variance of the two other rows over ‖X‖² = 14."""
+    """phi(X) = 2 X, rows of a triangle: s_i is the variance of the two other rows over ‖X‖² =
+    14."""
     rows = torch.diag(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
     result = profile(ws.FunctionFeatures(lambda X: 2 * X), ws.TextMatrix(rows))
     measured = values(result)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.maps.function import FunctionFeatures
 from wordsens.sensitivity.removals import row_removal
 
@@ -56,7 +56,8 @@ def test_chosen_words_small_batches_and_rows_kept():
         (
             {},
             {},
-            "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'",
+            "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, "
+            "or way='mask'",
         ),
         ({"pool": "mean"}, {"way": "drop"}, "`way` (='drop') must be one of delete, mask"),
         (

@@ -1,13 +1,14 @@
-"""What is reported at tiny and huge radii: below the certified bound, and within its stated error of long doubles."""
+"""What is reported at tiny and huge radii: below the certified bound, and within its stated error
+of long doubles."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from tests.peers import numpy_maps
 
 import wordsens as ws
+from tests.peers import numpy_maps
 from wordsens.maps.attention.scores import SCORES
 
 LONG = np.longdouble
@@ -59,7 +60,8 @@ def test_reported_values_are_within_their_error_and_below_the_bound(make, exactl
 
 
 def test_the_value_that_exceeded_its_bound():
-    """Linear attention at radius 1e-6: the bound is tight, the difference of features lost nine digits."""
+    """Linear attention at radius 1e-6: the bound is tight, the difference of features lost nine
+    digits."""
     for seed in range(2):
         phi, X = (
             ws.RandomAttentionFeatures(6, "linear", seed=seed),

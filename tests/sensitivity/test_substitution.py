@@ -24,7 +24,8 @@ def as_text(bits):
 
 
 def boolean(function):
-    """A model whose one output is the function of a text's bits, -1 or 1; other texts are all zeros."""
+    """A model whose one output is the function of a text's bits, -1 or 1; other texts are all
+    zeros."""
 
     def encode(texts):
         return [
@@ -134,7 +135,8 @@ def distant(texts):
 
 @pytest.mark.parametrize("more", [0, 1, 5, 6])
 def test_blocks_of_words_that_are_no_neighbours(more):
-    """4² times 3/16 for the first and the fourth word, 1/4 for the third; further words count for nothing."""
+    """4² times 3/16 for the first and the fourth word, 1/4 for the third; further words count for
+    nothing."""
     text = " ".join("a" * (5 + more))
     (found,) = substitution_sensitivity(distant, [text], lambda _: ("a", "b")).texts
     assert found.every_block == (more < 6)

@@ -1,10 +1,11 @@
-"""Real swaps: a scan is brute force, a shortlist finds what a scan finds, vocabularies give the model's own rows."""
+"""Real swaps: a scan is brute force, a shortlist finds what a scan finds, vocabularies give the
+model's own rows."""
 
 import pytest
 import torch
-from tests.maps.tiny_models import model_of, tokenizer
 
 import wordsens as ws
+from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.sensitivity.swaps import ShortlistPlan
 from wordsens.text.vocabulary import Vocabulary
 
@@ -69,7 +70,8 @@ def test_entries_that_float32_cannot_tell_apart_are_told_apart_in_float64():
 
 
 def test_a_shortlist_finds_what_a_scan_finds():
-    """On a smooth map of 600 entries the shortlist evaluates a third of them; the best is among them for 9 words of 10.
+    """On a smooth map of 600 entries the shortlist evaluates a third of them; the best is among
+    them for 9 words of 10.
 
     Seeded: this states how good the shortlist is, it is not a bet.
     """
@@ -104,8 +106,11 @@ def test_outliers_are_evaluated_whatever_is_predicted():
     )
     names = [f"w{at}" for at in range(900)]
     for outliers, expected in (((), False), ((3, 700), True)):
-        vocabulary = Vocabulary(names, lambda which, at: bank[which].unsqueeze(1).expand(-1, len(at), -1),
-                                outliers=outliers)  # fmt: skip
+        vocabulary = Vocabulary(
+            names,
+            lambda which, at: bank[which].unsqueeze(1).expand(-1, len(at), -1),
+            outliers=outliers,
+        )
         found = ws.best_swaps(phi, rows, vocabulary=vocabulary, search=plan)
         assert [entry == "w700" for entry in found.swapped_for] == [expected] * 4
         assert found.evaluations <= 4 * (plan.evaluations() + 1 + len(outliers))

@@ -35,7 +35,8 @@ def test_the_better_of_the_two_is_at_least_the_guarantee(n, d, seed):
 
 
 def test_the_two_outputs_differ_by_exactly_the_drawn_attention():
-    """Rows j != i: phi(X + Delta+) - phi(X + Delta-) = p_j (Delta+ - Delta-), the identity behind the guarantee."""
+    """Rows j != i: phi(X + Delta+) - phi(X + Delta-) = p_j (Delta+ - Delta-), the identity behind
+    the guarantee."""
     phi, X = ws.RandomAttentionFeatures(64, seed=4), unit_rows(12, 64, 4)
     witness = ws.theorem_witness(phi, X, word=3)
     outputs = []
@@ -51,7 +52,8 @@ def test_the_two_outputs_differ_by_exactly_the_drawn_attention():
 
 
 def test_attention_is_drawn_to_the_word_and_sensitivity_does_not_fall_with_length():
-    """Theorem 3 in small: at d much larger than n the witness holds the mass, and S stays of order one."""
+    """Theorem 3 in small: at d much larger than n the witness holds the mass, and S stays of order
+    one."""
     values = []
     for n in (8, 16, 32):
         phi = ws.RandomAttentionFeatures(512, seed=n)

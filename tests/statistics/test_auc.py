@@ -1,4 +1,5 @@
-"""The area under the curve against SciPy's rank statistic, and how often its interval holds the truth."""
+"""The area under the curve against SciPy's rank statistic, and how often its interval holds the
+truth."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ def test_it_is_the_rank_statistic_over_the_number_of_comparisons(draw):
 
 @pytest.mark.parametrize("truth", [0.5, 0.02])
 def test_the_interval_holds_the_truth_in_95_percent(truth):
-    """In 200 draws; with a true rate of 95 % fewer than 183 have a chance of .6 %. On the floor it errs to the wide."""
+    """In 200 draws; with a true rate of 95 % fewer than 183 have a chance of .6 %. On the floor it
+    errs to the wide."""
     shift = norm.ppf(truth) * np.sqrt(2)
     held = 0
     for draw in range(200):
@@ -32,7 +34,8 @@ def test_the_interval_holds_the_truth_in_95_percent(truth):
 
 
 def test_on_the_floor_the_interval_stays_open():
-    """Against one point the area is a proportion: 0 hits of 66 have the upper limit of Beta(1/2, 66)."""
+    """Against one point the area is a proportion: 0 hits of 66 have the upper limit of Beta(1/2,
+    66)."""
     found = auc_interval(np.arange(1.0, 67), np.zeros(2000), seed=0, draws=3000)
     assert (found.value, found.low) == (0, 0)
     assert found.high == pytest.approx(beta.ppf(0.975, 0.5, 66), rel=0.1)
@@ -72,7 +75,8 @@ def test_the_same_numbers_have_no_interval_and_the_floor_has_one():
 
 @pytest.mark.slow
 def test_the_interval_holds_the_true_change_in_95_of_100():
-    """The truth is that of 20,000 members of each; 300 draws of 40 and 60: 95 %, 92.5 to 98 at three deviations."""
+    """The truth is that of 20,000 members of each; 300 draws of 40 and 60: 95 %, 92.5 to 98 at
+    three deviations."""
     random = np.random.default_rng(2)
     first, second = drawn(random, 20000, 0.0, 0.4), drawn(random, 20000, 0.8, 0.0)
     truth = auc(first[1], second[1]) - auc(first[0], second[0])

@@ -25,7 +25,8 @@ def test_the_interval_holds_the_truth_in_95_percent():
 @pytest.mark.parametrize("members", [6, 12, 50, 300])
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5, 0.9])
 def test_a_shares_interval_covers_it_and_stays_within_its_bounds(members, share):
-    """The exact chance that it covers, over all counts; Wilson's own falls to some 92 % at shares near 0."""
+    """The exact chance that it covers, over all counts; Wilson's own falls to some 92 % at shares
+    near 0."""
     covered = 0.0
     for count in range(members + 1):
         values = np.repeat([1.0, 0.0], [count, members - count])
@@ -73,7 +74,8 @@ def test_a_row_of_equal_numbers_has_a_width_where_it_is_bounded():
 
 
 def test_of_symmetric_rows_one_set_in_twenty_has_a_finding():
-    """Two hundred sets of 40 rows that depend on each other: 5 % expected; 2 to 20 hold in 99.9 % of seeds."""
+    """Two hundred sets of 40 rows that depend on each other: 5 % expected; 2 to 20 hold in 99.9 %
+    of seeds."""
     random = np.random.default_rng(1)
     false = 0
     for seed in range(200):

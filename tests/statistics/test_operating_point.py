@@ -1,4 +1,5 @@
-"""The threshold under a budget against a search over all scores, its promise on a known law, and SciPy's limits."""
+"""The threshold under a budget against a search over all scores, its promise on a known law, and
+SciPy's limits."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from wordsens.statistics.operating_point import least_count, operating_point, sh
 
 
 def by_search(unwanted, wanted, budget, confidence):
-    """From the largest score down while the limit, by SciPy, is within the budget; the last one that keeps some."""
+    """From the largest score down while the limit, by SciPy, is within the budget; the last one
+    that keeps some."""
     threshold = None
     for score in sorted({*unwanted, *wanted}, reverse=True):
         hits = sum(unwanted >= score)
@@ -45,8 +47,9 @@ def test_it_is_what_a_search_finds(steps, budget, confidence):
 
 @pytest.mark.parametrize("digits", [1, 8])
 def test_the_true_share_is_above_the_budget_in_at_most_five_of_a_hundred_samples(digits):
-    """1,000 samples, seed 0, of 181 unwanted scores of a normal law, rounded: of these sizes the chance to fail is
-    .0492 for a law without ties, so that more than 65 fail with chance .013, and fewer than 10 with ties alone."""
+    """1,000 samples, seed 0, of 181 unwanted scores of a normal law, rounded: of these sizes the
+    chance to fail is .0492 for a law without ties, so that more than 65 fail with chance .013, and
+    fewer than 10 with ties alone."""
     assert binom.cdf(4, 181, 0.05) == pytest.approx(0.0492, abs=1e-4)
     random, exceeded = np.random.default_rng(0), 0
     for _ in range(1000):

@@ -1,4 +1,5 @@
-"""The test of a drop: against every pattern of signs, and its false alarms and power over 200 simulated models."""
+"""The test of a drop: against every pattern of signs, and its false alarms and power over 200
+simulated models."""
 
 from itertools import product
 
@@ -23,7 +24,8 @@ def two_models(random, size, before, after, correlation):
 
 
 def simulated(areas_before, areas_after, correlation=0.9):
-    """For every one of MODELS pairs of models whether each kind is found to have dropped at the level .05."""
+    """For every one of MODELS pairs of models whether each kind is found to have dropped at the
+    level .05."""
     shifts = [
         -np.sqrt(2) * norm.ppf(np.maximum(areas, 1e-9)) for areas in (areas_before, areas_after)
     ]
@@ -55,7 +57,8 @@ def test_a_drop_of_a_tenth_in_one_kind_is_caught_in_at_least_80_percent(before):
 
 
 def test_a_drop_of_a_tenth_in_every_kind_is_caught_also_between_models_that_are_not_much_alike():
-    """At a correlation of .6, where one kind alone is caught in little more than half: by all kinds together."""
+    """At a correlation of .6, where one kind alone is caught in little more than half: by all kinds
+    together."""
     found = simulated((0.5,) * 7, (0.4,) * 7, correlation=0.6)
     assert found[:, -1].mean() >= 0.8
 

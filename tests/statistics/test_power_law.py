@@ -48,7 +48,8 @@ def test_the_standard_error_by_text_is_the_jackknife():
 
 def test_the_standard_error_by_text_covers_where_words_taken_as_independent_do_not():
     # Monte Carlo, 400 fits of 20 texts of 4 words: 95 % intervals by text (Student's t) cover
-    # in 95 % of them, less 5 standard errors of .011 at worst; those over words cannot: texts differ more than words.
+    # in 95 % of them, less 5 standard errors of .011 at worst; those over words cannot: texts
+    # differ more than words.
     stream = np.random.default_rng(3)
     by_text = by_word = 0
     for _ in range(400):
@@ -76,8 +77,8 @@ def test_points_that_cannot_be_fitted(sizes, values, message):
 
 @pytest.mark.parametrize("sizes", [(10, 20, 40), (10, 20, 40, 80), (10, 10, 40, 40)])
 def test_the_interval_of_few_points_covers_the_exponent(sizes):
-    """2,000 laws with normal errors: .95 covered, less five standard errors of .0049. Two standard errors cover .70 of
-    three points, .82 of four."""
+    """2,000 laws with normal errors: .95 covered, less five standard errors of .0049. Two standard
+    errors cover .70 of three points, .82 of four."""
     errors = np.random.default_rng(0).normal(scale=0.1, size=(2000, len(sizes)))
     laws = [
         fit_power_law(sizes, [n**-0.5 * math.exp(e) for n, e in zip(sizes, row, strict=True)])

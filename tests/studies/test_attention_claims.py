@@ -1,7 +1,6 @@
 """Sentences about the attention of two texts."""
 
 from tests.report.conftest import attention_record as attention_record
-
 from wordsens.studies.attention import summarize
 
 

@@ -1,10 +1,11 @@
-"""Training under control: cells that are what their keys say, and sentences no surer than their intervals."""
+"""Training under control: cells that are what their keys say, and sentences no surer than their
+intervals."""
 
 import pytest
 import torch
-from tests.made_records import measured
 
 import wordsens as ws
+from tests.made_records import measured
 from wordsens.errors import InputError
 from wordsens.plotting import of_experiment
 from wordsens.plotting.style import styles_of
@@ -54,7 +55,8 @@ def test_the_kept_weights_are_the_network_that_was_measured():
 
 @pytest.mark.parametrize("control", [{"control": "hold", "target": 4.0}, {"control": "none"}])
 def test_a_network_whose_units_have_died_has_an_accuracy_and_no_sensitivity(control, monkeypatch):
-    """Under a penalty, which says so in the training, and without control, where the search says it."""
+    """Under a penalty, which says so in the training, and without control, where the search says
+    it."""
 
     def dead(*given, **options):
         network = ws.studies.control.build_network(*given, **options)
@@ -292,8 +294,8 @@ def test_sentences_about_layers():
     ]
     told = _told(stacks)
     assert any(
-        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor 2.00"
-        in one
+        "softmax attention, 3 layers, random, 6 words: S grows from layer to layer by the factor "
+        "2.00" in one
         for one in told
     )
     assert not any("LayerNorm" in one for one in told)

@@ -1,4 +1,5 @@
-"""Protocols: each switch does what it says, and the numbers are those of the definition at the Delta that was found."""
+"""Protocols: each switch does what it says, and the numbers are those of the definition at the
+Delta that was found."""
 
 import numpy as np
 import pytest

@@ -77,8 +77,10 @@ def test_the_last_row_of_a_causal_map_does_not_feel_a_word_it_cannot_see():
 
 
 def test_a_model_beside_its_architecture_with_random_weights():
-    trained, random = (measure_depth(DepthCell.parse({**MODEL, "model_layer": 2, **more}))
-                       for more in ({}, {"random_weights": True}))  # fmt: skip
+    trained, random = (
+        measure_depth(DepthCell.parse({**MODEL, "model_layer": 2, **more}))
+        for more in ({}, {"random_weights": True})
+    )
     assert torch.equal(trained["arrays"]["rows"], random["arrays"]["rows"])
     assert (
         trained["radius"]
@@ -145,8 +147,18 @@ def test_the_full_study_has_every_layer_of_every_architecture():
 
 def record(layer, draw, value, series="pre-norm", **more):
     cell = DepthCell.parse({**SMALL, "depth": layer, "draw": draw})
-    columns = {"status": "done", "error": None, "series": series, "at_layer": layer, "value": value, "average": 0.1,
-               "predicted": 0.11, "small_radius": 0.2, "removal": None, "model": None}  # fmt: skip
+    columns = {
+        "status": "done",
+        "error": None,
+        "series": series,
+        "at_layer": layer,
+        "value": value,
+        "average": 0.1,
+        "predicted": 0.11,
+        "small_radius": 0.2,
+        "removal": None,
+        "model": None,
+    }
     return failed(cell, "none").replace(**columns | more)
 
 

@@ -1,9 +1,10 @@
-"""Generalization cells: what they are, that they do not depend on each other, and that they are stored and resumed."""
+"""Generalization cells: what they are, that they do not depend on each other, and that they are
+stored and resumed."""
 
 import pytest
 import torch
-from tests.made_records import attempted
 
+from tests.made_records import attempted
 from wordsens.display.content import times
 from wordsens.errors import InputError
 from wordsens.studies.generalization import cell as generalization

@@ -1,8 +1,8 @@
 """The generalization figures: what is drawn, and what is refused."""
 
 import pytest
-from tests.made_records import made_record
 
+from tests.made_records import made_record
 from wordsens.errors import InputError
 from wordsens.studies.generalization.figures import error_figure, frontier_figure
 

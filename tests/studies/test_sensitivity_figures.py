@@ -136,7 +136,8 @@ def test_a_map_that_no_word_moves_is_drawn_beside_the_others(make_record):
 
 
 def test_theory_is_the_law_at_every_n_and_not_two_joined_points(make_record):
-    """1/sqrt(n) is the limit: at these n the law of a fully connected layer falls faster, on any axes."""
+    """1/sqrt(n) is the limit: at these n the law of a fully connected layer falls faster, on any
+    axes."""
     records = [
         make_record(
             map="rf",
@@ -170,7 +171,8 @@ def test_all_maps_on_one_axis_come_first(make_record):
 
 
 def test_the_svg_of_a_page_is_the_figure_with_the_pages_colours(records):
-    """Colours as variables, titles on marks, no style attribute; put back, what `savefig` writes."""
+    """Colours as variables, titles on marks, no style attribute; put back, what `savefig`
+    writes."""
     figure = sensitivity(records)
     file = io.StringIO()
     figure.savefig(

@@ -1,10 +1,11 @@
-"""Several words at once and correlated texts: attained by a witness, below the bound of every set."""
+"""Several words at once and correlated texts: attained by a witness, below the bound of every
+set."""
 
 import pytest
 import torch
-from tests.made_records import measured
 
 import wordsens as ws
+from tests.made_records import measured
 from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.errors import InputError
 from wordsens.sensitivity.several_words import word_sets

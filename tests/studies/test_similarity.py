@@ -1,4 +1,5 @@
-"""Similarity where one word matters: AUC and changes by plain NumPy, swaps of one word, one line for what cannot be."""
+"""Similarity where one word matters: AUC and changes by plain NumPy, swaps of one word, one line
+for what cannot be."""
 
 import numpy as np
 import pytest
@@ -220,7 +221,8 @@ def test_sentences_say_what_the_intervals_allow():
         ]
     )
     assert told == [
-        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF (softmax)); every feature "
+        "Pairs of check, pages, against paraphrases: AUC between 0.10 (RF) and 0.20 (RAF "
+        "(softmax)); every feature "
         "finds the flipped pairs more alike than paraphrases."
     ]
     assert _told([one for one in study(0.7, 0.5, 0.1) if one.draw < 4]) == []

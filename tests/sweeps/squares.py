@@ -14,8 +14,8 @@ from wordsens.sweeps.spec import Cell
 
 
 class SquareCell(Cell):
-    """The square of `draw`, after `pause` seconds; a process dies of `kills`, and of `kills_once` until that file is
-    there."""
+    """The square of `draw`, after `pause` seconds; a process dies of `kills`, and of `kills_once`
+    until that file is there."""
 
     experiment: ClassVar[str] = "tests.sweeps.squares:SQUARES"
 

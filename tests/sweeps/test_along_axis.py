@@ -87,7 +87,8 @@ def test_the_interval_is_that_of_a_plain_bootstrap():
         drawn = stream.integers(0, 12, size=12)
         places = np.concatenate([np.flatnonzero(texts == text) for text in drawn])
         slopes.append(np.polyfit(np.log(sizes[places]), np.log(values[places]), 1)[0])
-    # Two bootstraps of 2,000: the quantiles' standard error is about 0.06 of the slopes' deviation; five of them.
+    # Two bootstraps of 2,000: the quantiles' standard error is about 0.06 of the slopes' deviation;
+    # five of them.
     assert low == pytest.approx(np.quantile(slopes, 0.025), abs=0.3 * float(np.std(slopes)))
     assert high == pytest.approx(np.quantile(slopes, 0.975), abs=0.3 * float(np.std(slopes)))
     assert low < fit_power_law(sizes.tolist(), values.tolist()).exponent < high

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 import torch
-from tests.made_records import CELLS, measured
 
 import wordsens as ws
+from tests.made_records import CELLS, measured
 from wordsens.studies.generalization.figures import error_figure
 from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.sweeps.measurement import SensitivityCell

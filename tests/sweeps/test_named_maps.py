@@ -1,11 +1,12 @@
-"""Cells of maps beside the random ones: transformers and maps of one's own, measured and learned."""
+"""Cells of maps beside the random ones: transformers and maps of one's own, measured and
+learned."""
 
 import pytest
 import torch
-from tests.made_records import attempted, measured
-from tests.maps.tiny_models import save_tiny
 
 import wordsens as ws
+from tests.made_records import attempted, measured
+from tests.maps.tiny_models import save_tiny
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.measurement import measure_sensitivity
 from wordsens.sweeps.sweep import experiment_named, parse_sweep
@@ -47,8 +48,13 @@ def test_a_transformer_in_a_sensitivity_cell(model):
     cell = cells("sensitivity", model, model_layer=2, pool="mean", dtype="float32")
     record = measured(cell)
     phi = ws.TransformerFeatures.from_pretrained(str(model / "model"), layer=2, pool="mean")
-    (source,) = [one for one in ws.read_documents(str(model / "texts.csv"), text_column="review", label_column="sign")
-                 if one.source == record.source]  # fmt: skip
+    (source,) = [
+        one
+        for one in ws.read_documents(
+            str(model / "texts.csv"), text_column="review", label_column="sign"
+        )
+        if one.source == record.source
+    ]
     X = phi.embed(source, max_words=5)[0]
     seed = derive_seed(0, "search", "dataset", 7, 16, 0)
     expected = ws.word_sensitivity(phi, X, seed=seed, search=ws.SearchPlan(starts=2, steps=3))
@@ -124,7 +130,8 @@ grids: [{{map: model, model_layer: [0, 1, 3]}}]
 
 
 def little_memory(n, d, seed):
-    """RF that remembers the answers for three words in four of a text of 20 words in 16 coordinates."""
+    """RF that remembers the answers for three words in four of a text of 20 words in 16
+    coordinates."""
     return ws.RandomFeatures(n, d, gaussian="lazy", gaussian_bytes=2 << 20, seed=seed)
 
 

@@ -10,10 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.made_records import CELLS
-from tests.sweeps.squares import GroupedCell, SquareCell, squares
 
 import wordsens as ws
+from tests.made_records import CELLS
+from tests.sweeps.squares import GroupedCell, SquareCell, squares
 from wordsens.errors import WordsensError
 from wordsens.sweeps import run as runner
 from wordsens.sweeps.run import run, unfinished
@@ -32,7 +32,8 @@ OF_THE_RUN = (
     "together",
 )
 SPECS = {
-    name: f"name: squares\nexperiment: {kind.experiment}\ngrids: [{{draw: {list(range(12))}, pause: 0.05}}]\n"
+    name: f"name: squares\nexperiment: {kind.experiment}\ngrids: [{{draw: {list(range(12))}, "
+    f"pause: 0.05}}]\n"
     for name, kind in (("squares", SquareCell), ("grouped", GroupedCell))
 }
 
@@ -208,7 +209,8 @@ def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code):
 
 @contextmanager
 def scheduler(folder, workers):
-    """A scheduler on the loopback interface with worker processes of its own; gives its address and the workers."""
+    """A scheduler on the loopback interface with worker processes of its own; gives its address and
+    the workers."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     file = folder / "scheduler.json"
     start = [

@@ -4,8 +4,8 @@ import json
 
 import pytest
 import torch
-from tests.made_records import CELLS
 
+from tests.made_records import CELLS
 from wordsens.errors import InputError
 from wordsens.sweeps.measurement import SensitivityCell
 from wordsens.sweeps.sweep import (

@@ -7,9 +7,9 @@ import stat
 import pandas as pd
 import pytest
 import torch
-from tests.sweeps.squares import SquareCell, squares
 
 import wordsens as ws
+from tests.sweeps.squares import SquareCell, squares
 from wordsens.errors import InputError
 from wordsens.sweeps.run import failed, measure
 from wordsens.sweeps.store import (

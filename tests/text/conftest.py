@@ -28,10 +28,22 @@ def _tokenizer(special, template=None):
 
 
 SIZES = {
-    "bert": {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24,
-             "max_position_embeddings": CONTEXT},
-    "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "bos_token_id": 0, "eos_token_id": 0},
-}  # fmt: skip
+    "bert": {
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 24,
+        "max_position_embeddings": CONTEXT,
+    },
+    "gpt2": {
+        "n_embd": 16,
+        "n_layer": 2,
+        "n_head": 2,
+        "n_positions": CONTEXT,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    },
+}
 
 
 def _saved(folder, kind, tokenizer):
@@ -60,5 +72,6 @@ def tiny_bert(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_gpt2(tmp_path_factory):
-    """The folder of a GPT-2 with 2 layers and 16 coordinates; it has no special tokens and no [PAD]."""
+    """The folder of a GPT-2 with 2 layers and 16 coordinates; it has no special tokens and no
+    [PAD]."""
     return _saved(tmp_path_factory.mktemp("tiny-gpt2"), "gpt2", _tokenizer(("[UNK]",)))

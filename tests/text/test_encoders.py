@@ -61,9 +61,14 @@ def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_pa
     from transformers import AutoTokenizer, RobertaConfig, RobertaModel
 
     config = RobertaConfig(
-        vocab_size=16, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
-        max_position_embeddings=10, pad_token_id=1,
-    )  # fmt: skip
+        vocab_size=16,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=10,
+        pad_token_id=1,
+    )
     RobertaModel(config).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     encoder = TransformerEncoder(str(tmp_path))
@@ -109,7 +114,8 @@ def with_code(folder, content):
     ],
 )
 def test_a_folder_whose_model_cannot_be_loaded(tiny_bert, tmp_path, damage, message):
-    """Weights that are no safetensors, incomplete or damaged; code that comes with a model is not run."""
+    """Weights that are no safetensors, incomplete or damaged; code that comes with a model is not
+    run."""
     shutil.copytree(tiny_bert, tmp_path, dirs_exist_ok=True)
     damage(tmp_path, load_file(tmp_path / "model.safetensors"))
     with pytest.raises(InputError) as caught:

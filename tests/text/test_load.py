@@ -15,7 +15,7 @@ TEXTS = [
     "I love her much",
     "Naïve, naive: Ångström, Straße and É, e.g. don't — “well-known” 3.14 %",
     "the film 好不好? 映画 영화",
-    "good \N{PILE OF POO}\N{ZERO WIDTH JOINER}\N{FLEXED BICEPS} good \N{REGIONAL INDICATOR SYMBOL LETTER D}",
+    "good \N{PILE OF POO}\N{ZERO WIDTH JOINER}\N{FLEXED BICEPS} good \N{REGIONAL INDICATOR SYMBOL LETTER D}",  # noqa: E501
     "\ufefftabs\tand\nlines\r\nand \x00\x07 controls\x7f\u200bhere\u00ad\u2028there\ufffd",
     "good [MASK] [SEP]bad [CLS] [PAD] [UNK] [sep] ##ing",
     "good " * 300,

@@ -33,7 +33,8 @@ def texts_of(documents):
 
 
 def written(path, content, **options):
-    """The path, after the content was written: bytes, text, or a dictionary of columns for Parquet."""
+    """The path, after the content was written: bytes, text, or a dictionary of columns for
+    Parquet."""
     if isinstance(content, dict):
         pq.write_table(pa.table(content), path)
     elif isinstance(content, bytes):
@@ -218,7 +219,8 @@ class TestParquet:
             {"text": ["a", "b", "c"], "label": [0, 1, -1]}, features=features
         )
         pq.write_table(data.data.table, tmp_path / "r.parquet")
-        # -1 is `datasets`' way to say that there is no label; without the names it would read as negative.
+        # -1 is `datasets`' way to say that there is no label; without the names it would read as
+        # negative.
         assert [document.label for document in read_documents(tmp_path / "r.parquet")] == [
             -1,
             1,
@@ -330,8 +332,10 @@ def test_not_understood(value):
     with pytest.raises(InputError) as caught:
         LabelReader().read(value, "reviews.csv:7")
     assert str(caught.value) == (
-        f"reviews.csv:7: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' and 'neg', "
-        "'positive' and 'negative', or nothing where it is unknown, or pass labels=False to read none"
+        f"reviews.csv:7: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' and "
+        "'neg', "
+        "'positive' and 'negative', or nothing where it is unknown, or pass labels=False to read "
+        "none"
     )
 
 

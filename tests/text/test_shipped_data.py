@@ -72,9 +72,21 @@ def test_one_change_turns_the_first_text_into_the_second():
 
 NEAR_DUPLICATES = ws.near_duplicates()
 NEAR_KINDS = {
-    "contraction": 24, "number": 24, "date": 24, "voice": 24, "order": 24, "spelling": 24, "typo": 24,
-    "abbreviation": 24, "filler": 24, "reminder": 24, "double negation": 24, "wording": 24, "case": 12, "paragraph": 6,
-}  # fmt: skip
+    "contraction": 24,
+    "number": 24,
+    "date": 24,
+    "voice": 24,
+    "order": 24,
+    "spelling": 24,
+    "typo": 24,
+    "abbreviation": 24,
+    "filler": 24,
+    "reminder": 24,
+    "double negation": 24,
+    "wording": 24,
+    "case": 12,
+    "paragraph": 6,
+}
 DOMAINS = ("support", "documentation", "health", "finance", "law", "everyday")
 
 

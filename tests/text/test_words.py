@@ -1,4 +1,5 @@
-"""Words in many scripts: none ends at a combining mark, and what is left without one is a valid text."""
+"""Words in many scripts: none ends at a combining mark, and what is left without one is a valid
+text."""
 
 import unicodedata
 
@@ -65,12 +66,15 @@ def test_what_a_word_is(text, expected):
 
 
 def test_words_are_matched_to_rows_by_their_place():
-    """The second of two equal words has its own tokens; a token of two words belongs to both, which say so."""
+    """The second of two equal words has its own tokens; a token of two words belongs to both, which
+    say so."""
     text = "the lamp the"
     words = whole_words(text, [(0, 3), (4, 6), (6, 8), (9, 12)], 1)
     assert [(word.text, word.start, word.rows) for word in words] == [
-        ("the", 0, (1,)), ("lamp", 4, (2, 3)), ("the", 9, (4,)),
-    ]  # fmt: skip
+        ("the", 0, (1,)),
+        ("lamp", 4, (2, 3)),
+        ("the", 9, (4,)),
+    ]
     assert [None if word is None else word.rows for word in words_at(words, [(9, 12), (5, 8)])] == [
         (4,),
         None,

@@ -24,9 +24,11 @@ from wordsens.theory.rows import (
 
 @pytest.mark.parametrize(("n", "variance"), [(2, 1.0), (10, 1.0), (20, 1.0), (50, 0.5)])
 def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
-    """100,000 rows of seed 0; with another one, outside five standard errors with probability below 1e-6.
+    """100,000 rows of seed 0; with another one, outside five standard errors with probability below
+    1e-6.
 
-    Of the lean both the definition and what Stein's lemma makes of it, which is not 1 - E sum a²: .583, not .890 of 20.
+    Of the lean both the definition and what Stein's lemma makes of it, which is not 1 - E sum a²:
+    .583, not .890 of 20.
     """
     scores = torch.randn(
         100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64
@@ -46,7 +48,8 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
     ("score", "rows_of", "off"), [("softmax", exchangeable_rows, 0.03), ("relu", relu_rows, 0.05)]
 )
 def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, rows_of, off):
-    """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard errors.
+    """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard
+    errors.
 
     Without the spread, 20 % low at n = 120 under softmax.
     """
@@ -64,7 +67,8 @@ def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, rows_of, 
 
 
 def test_a_typical_word_and_the_largest_are_near_the_prediction():
-    """S ‖phi(X)‖, which scatters less from text to text than S: within 5 % for one map and text, 20 words of 40."""
+    """S ‖phi(X)‖, which scatters less from text to text than S: within 5 % for one map and text, 20
+    words of 40."""
     n, d = 40, 192
     rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, seed=1)
     found = ws.word_sensitivity(
@@ -93,7 +97,8 @@ def test_a_typical_word_of_rows_that_share_a_direction():
 
 
 def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
-    """What c adds to t_j is s_j = u_j . x_i / ‖x_i‖ sqrt(d); the logit of row j's attention to word i is made of it."""
+    """What c adds to t_j is s_j = u_j . x_i / ‖x_i‖ sqrt(d); the logit of row j's attention to word
+    i is made of it."""
     n, d, word = 200, 768, 3
     rows = orthogonal_text(n, d, seed=0).rows
     phi = ws.RandomAttentionFeatures(d, seed=0)
@@ -116,7 +121,8 @@ def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
     ],
 )
 def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
-    """20,000 draws of (s, g), a fine grid of t and y, in NumPy; its standard error is below .5 %."""
+    """20,000 draws of (s, g), a fine grid of t and y, in NumPy; its standard error is below .5
+    %."""
     random = np.random.default_rng(0)
     own, spread = 1 - q, 1.0 if at.w else 0.0
     rows = exchangeable_rows(n, d, q, spread)
@@ -164,9 +170,11 @@ def _drawn(t: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("independent_rows", [False, True])
 def test_gordons_problem_bounds_the_expected_largest_over_the_ball(independent_rows):
-    """In the plane the largest over Delta is found on a grid; 400 draws of the matrix, or of both. Not convex: steps.
+    """In the plane the largest over Delta is found on a grid; 400 draws of the matrix, or of both.
+    Not convex: steps.
 
-    The mean may exceed the scalar problem by chance alone by four standard errors with probability below 1e-4.
+    The mean may exceed the scalar problem by chance alone by four standard errors with probability
+    below 1e-4.
     """
     n, d = 12, 2
     stream = torch.Generator().manual_seed(0)
@@ -207,7 +215,8 @@ def test_the_prediction_does_not_fade_with_the_number_of_words_when_d_grows_with
 
 
 def test_a_texts_own_gram_matrix_says_what_attention_keeps_of_it():
-    """40 maps of one text with repeated rows: E ‖phi(X)‖² within five standard errors, and within 5 % of the mean."""
+    """40 maps of one text with repeated rows: E ‖phi(X)‖² within five standard errors, and within 5
+    % of the mean."""
     rows = ws.correlated_text(24, 48, 0.2, seed=1).rows[torch.arange(40) % 24]
     retained = torch.stack(
         [

@@ -1,4 +1,5 @@
-"""The scalar problem's solution against a plain one: NumPy, a fine grid of t, SciPy's simplex and golden sections."""
+"""The scalar problem's solution against a plain one: NumPy, a fine grid of t, SciPy's simplex and
+golden sections."""
 
 import math
 
@@ -32,7 +33,8 @@ def relu_problem(n: int, d: int, q: float, spread: float) -> Problem:
 
 
 def plain(one: Problem, at: Direction) -> float:
-    """The least over y of the formula in Problem's docstring, at even nodes of g and 700 values of t."""
+    """The least over y of the formula in Problem's docstring, at even nodes of g and 700 values of
+    t."""
     rows, others, own = one.rows, one.others, one.self_row(at)
     rest = 1 - at.c**2
     free = 1 - at.b**2 - (at.w**2 + (at.alpha - 1) ** 2) / (min(rows.spread, 1) or 1)
@@ -74,7 +76,8 @@ def plain(one: Problem, at: Direction) -> float:
 
 @pytest.mark.parametrize(("n", "d", "q", "spread"), [(45, 260, 0.0, 1.0), (35, 300, 0.25, 0.0)])
 def test_the_best_direction_is_that_of_a_plain_search(n, d, q, spread):
-    """To 1e-4 of S, 2e-4 of its square; both the value at the direction found and the best that a simplex finds."""
+    """To 1e-4 of S, 2e-4 of its square; both the value at the direction found and the best that a
+    simplex finds."""
     one = problem(n, d, q, spread)
     found = one.solve()
     assert found.value == pytest.approx(plain(one, found.direction), rel=2e-4)
@@ -110,8 +113,8 @@ def test_the_best_direction_under_relu_is_that_of_a_plain_search():
 
 @pytest.mark.parametrize("at", [Direction(0.4, 0.3, 0.1, 1.1), Direction(0.6, 0.7, -0.1, 0.9)])
 def test_slopes_are_those_of_differences(at):
-    """At one price; suprema have kinks at nodes, so that differences over .02 agree to 4 % of the steepest,
-    and over the price to 1 % of the budget.
+    """At one price; suprema have kinks at nodes, so that differences over .02 agree to 4 % of the
+    steepest, and over the price to 1 % of the budget.
     """
     one, step = problem(100, 192, 0.3, 1.0), 0.01
     inner = one.at(at, 0.3)
@@ -141,7 +144,8 @@ def on_nodes(function, s_count=25, g_count=33):
 
 @pytest.mark.parametrize(("bend", "weight"), [(0.0, 1.0), (0.3, 1.0), (1.0, 0.5)])
 def test_products_and_squares_are_in_closed_form(bend, weight):
-    """F = w s g + b s²: q(rho) = rho, so the integral of 4 b² rho + w² q is 2 b² + w² / 2; alone the first is 2 b²."""
+    """F = w s g + b s²: q(rho) = rho, so the integral of 4 b² rho + w² q is 2 b² + w² / 2; alone
+    the first is 2 b²."""
     apart, together = overlapping_variance(
         on_nodes(lambda s, g: weight * s * g + bend * s**2 + 0 * g), ONE, weight**2
     )
@@ -150,7 +154,8 @@ def test_products_and_squares_are_in_closed_form(bend, weight):
 
 
 def test_deltas_that_stay_make_the_variance_that_of_every_score_alone():
-    """F = s + g: the best Delta is the same for all words, q = 1; and F = s g + 20 g, where it nearly is."""
+    """F = s + g: the best Delta is the same for all words, q = 1; and F = s g + 20 g, where it
+    nearly is."""
     apart, together = overlapping_variance(on_nodes(lambda s, g: s + g), ONE, 1.0)
     assert apart == pytest.approx(1, abs=1e-3) and together == pytest.approx(1, abs=1e-3)
     apart, together = overlapping_variance(on_nodes(lambda s, g: s * g + 20 * g), ONE, 401.0)
@@ -159,8 +164,8 @@ def test_deltas_that_stay_make_the_variance_that_of_every_score_alone():
 
 @pytest.mark.parametrize(("n", "d"), [(60, 200), (200, 100)])
 def test_linear_rows_scatter_over_words_as_drawn_matrices_say(n, d):
-    """psi = s t: the sup over ‖Delta‖² <= d of sum s_j u_j . Delta is sqrt(d) ‖U^T s‖. 4,000 words, ten matrices of
-    fixed seed; the variance's standard error is 2 % a matrix."""
+    """psi = s t: the sup over ‖Delta‖² <= d of sum s_j u_j . Delta is sqrt(d) ‖U^T s‖. 4,000 words,
+    ten matrices of fixed seed; the variance's standard error is 2 % a matrix."""
     stream = torch.Generator().manual_seed(3)
     found = []
     for _ in range(10):
@@ -183,5 +188,6 @@ def test_states_of_a_row_that_words_share_are_averaged():
 
 
 def test_the_largest_of_many_short_rows_is_within_three_hundredths():
-    """n = 250, d = 192: twenty texts of seeds 100 to 119 gave 3.049 ± .025; 2.898 without what is tested here."""
+    """n = 250, d = 192: twenty texts of seeds 100 to 119 gave 3.049 ± .025; 2.898 without what is
+    tested here."""
     assert raf_sensitivity(250, 192) == pytest.approx(3.049, rel=0.03)

@@ -1,4 +1,5 @@
-"""The average case by layer against closed forms and Monte Carlo over weights; attention alone where it collapses."""
+"""The average case by layer against closed forms and Monte Carlo over weights; attention alone
+where it collapses."""
 
 import math
 
@@ -10,7 +11,8 @@ from wordsens.theory import average_by_layer
 
 
 def test_uniform_attention_has_a_closed_form():
-    # At a huge temperature every weight is 1/n. With values and a residual, K becomes K + 1 (1' K 1 / n²) 1'.
+    # At a huge temperature every weight is 1/n. With values and a residual, K becomes K + 1 (1' K 1
+    # / n²) 1'.
     text, n, d = ws.gaussian_text(5, 20, seed=1), 5, 20
     phi = ws.RandomTransformer(d, 1, norm=None, temperature=1e9)
     gram = text.rows @ text.rows.T / d
@@ -37,8 +39,8 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_law_is_that_of_random_weights(kind):
-    """Means over 60 seeds within four standard errors (of both) plus 4 % for d = 192: 27 comparisons, a false alarm in
-    500 runs at most, were there no bias."""
+    """Means over 60 seeds within four standard errors (of both) plus 4 % for d = 192: 27
+    comparisons, a false alarm in 500 runs at most, were there no bias."""
     n, d, depth, word = 5, 192, 3, 1
     text = ws.gaussian_text(n, d, seed=2).rows
     moved, changes = torch.Generator().manual_seed(3), []
@@ -59,7 +61,8 @@ def test_the_law_is_that_of_random_weights(kind):
 
 
 def test_attention_alone_changes_no_more_once_its_rows_are_equal():
-    """docs/theory/depth.md, proposition 1, for the witness of a search and for random moves, every l <= m."""
+    """docs/theory/depth.md, proposition 1, for the witness of a search and for random moves, every
+    l <= m."""
     n, d, depth, rounding = 8, 24, 6, 1e-10
     phi, text = (
         ws.RandomTransformer(d, depth, residual=False, norm=None, seed=4),

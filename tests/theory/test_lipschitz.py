@@ -1,4 +1,5 @@
-"""Lipschitz bounds of softmax attention against Jacobians by autograd, by hand, and on the worst known texts."""
+"""Lipschitz bounds of softmax attention against Jacobians by autograd, by hand, and on the worst
+known texts."""
 
 import math
 
@@ -58,7 +59,8 @@ def test_no_jacobian_exceeds_a_bound(n, d, mask, summed):
 
 
 def worst_text(A, n, score):
-    """One row R u and n - 1 rows R u / 2, u the eigenvector of A's largest eigenvalue, whose score R² u A u is given.
+    """One row R u and n - 1 rows R u / 2, u the eigenvector of A's largest eigenvalue, whose score
+    R² u A u is given.
 
     The adversarial inputs of Castin et al.: every row attends to the first.
     """
@@ -104,7 +106,8 @@ def test_worst_texts_grow_like_the_root_of_n_and_random_ones_do_not():
 
 
 def test_an_example_by_hand():
-    """X = I, A = ln 3 I: the scores are ln 3 on the diagonal, the weights 3/4 there and 1/4 beside it."""
+    """X = I, A = ln 3 I: the scores are ln 3 on the diagonal, the weights 3/4 there and 1/4 beside
+    it."""
     head, X = (
         HeadWeights(2 * math.log(3) * torch.eye(2, dtype=torch.float64), 2.0),
         torch.eye(2, dtype=torch.float64),
@@ -113,7 +116,8 @@ def test_an_example_by_hand():
     # ‖P‖_F = sqrt(2 (9 + 1) / 16), ‖X A‖_F = sqrt(2) ln 3, ‖A x_l‖ = ln 3.
     expected = math.sqrt(5) / 2 + (math.sqrt(2) + 1) * math.log(3)
     assert dasoulas_constant(head, X, 0.0, 1.0) == pytest.approx(expected)
-    # A word moves by 1: rows up to 2, sqrt(n) for ‖P‖_F, and ‖A‖ more on the rows and on the longest.
+    # A word moves by 1: rows up to 2, sqrt(n) for ‖P‖_F, and ‖A‖ more on the rows and on the
+    # longest.
     expected = math.sqrt(2) + 2 * (math.sqrt(2) + 1 + 2) * math.log(3)
     assert dasoulas_constant(head, X, 1.0, 2.0) == pytest.approx(expected)
 

@@ -1,4 +1,5 @@
-"""Random features: dual kernels and the spectral edge against Monte Carlo, predictions against measurements."""
+"""Random features: dual kernels and the spectral edge against Monte Carlo, predictions against
+measurements."""
 
 import math
 
@@ -33,7 +34,8 @@ def test_relu_at_fifty_words_has_the_known_values(depth, scaled):
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_the_kernel_agrees_with_monte_carlo(activation):
-    """500,000 pairs of fixed seed; with another one, outside five standard errors with probability below 1e-6."""
+    """500,000 pairs of fixed seed; with another one, outside five standard errors with probability
+    below 1e-6."""
     law, pair = activation_named(activation), moments(0.8, 1.7, -0.4)
     z = torch.randn(2, 500_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     first, second = (
@@ -62,7 +64,8 @@ def test_quadrature_agrees_with_the_closed_forms(correlation):
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_wide_layer_changes_as_the_kernel_says(depth):
-    """A Delta that does not look at the weights. Over 8 maps of fixed seed; five standard errors, as above."""
+    """A Delta that does not look at the weights. Over 8 maps of fixed seed; five standard errors,
+    as above."""
     n, d, width = 5, 20, 3000
     rows = orthogonal_text(n, d, seed=0).rows.double()
     delta = rows[1] * 0
@@ -103,7 +106,8 @@ def test_one_layer_has_the_marchenko_pastur_edge(dimension, width):
     assert active.value == pytest.approx((1 + math.sqrt(2 * dimension / width)) ** 2, rel=1e-9)
     linear = jacobian_edge(activation_named("identity"), depth=1, dimension=dimension, width=width)
     assert linear.value == pytest.approx((1 + math.sqrt(dimension / width)) ** 2, rel=1e-9)
-    # Johnstone (2001): the Tracy-Widom scale of a Wishart matrix with `width` samples, over `width`.
+    # Johnstone (2001): the Tracy-Widom scale of a Wishart matrix with `width` samples, over
+    # `width`.
     scale = (
         (math.sqrt(width) + math.sqrt(dimension))
         * (width**-0.5 + dimension**-0.5) ** (1 / 3)
@@ -114,7 +118,8 @@ def test_one_layer_has_the_marchenko_pastur_edge(dimension, width):
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_the_edge_agrees_with_products_of_random_matrices(activation):
-    """24 products of fixed seed. The formula is a limit: 3 % is what is left of it at dimension 40."""
+    """24 products of fixed seed. The formula is a limit: 3 % is what is left of it at dimension
+    40."""
     law, dimension, width, depth = activation_named(activation), 40, 400, 3
     stream = torch.Generator().manual_seed(0)
     found = []

@@ -1,4 +1,5 @@
-"""ReLU attention's rows for the scalar problem: against sampling, and what they predict against the search."""
+"""ReLU attention's rows for the scalar problem: against sampling, and what they predict against the
+search."""
 
 import math
 
@@ -13,7 +14,8 @@ from wordsens.theory.rows import relu_moments, relu_rows, relu_self_row
     ("n", "shift", "variance"), [(6, 0.0, 1.0), (40, 0.0, 1.0), (40, -0.4, 0.7)]
 )
 def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
-    """100,000 rows of seed 0; with another one, outside five standard errors with probability below 1e-6."""
+    """100,000 rows of seed 0; with another one, outside five standard errors with probability below
+    1e-6."""
     scores = torch.randn(
         100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
@@ -29,10 +31,11 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
 
 @pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
 def test_row_i_agrees_with_plain_sampling(lowered):
-    """1,000 rows of 400 scores: what lowering them costs, and the squared change at a score with the word itself.
+    """1,000 rows of 400 scores: what lowering them costs, and the squared change at a score with
+    the word itself.
 
-    Words are orthogonal, Delta apart from them but for its part along x_i. Means of quotients are taken as quotients of
-    means, hence 3 %: of order 1/n.
+    Words are orthogonal, Delta apart from them but for its part along x_i. Means of quotients are
+    taken as quotients of means, hence 3 %: of order 1/n.
     """
     n, d, c, count = 400, 768, 0.3, 1000
     row = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
@@ -77,7 +80,8 @@ def test_rows_that_share_a_direction_lower_their_scores_together():
 @pytest.mark.slow_cases("40-192-*")
 @pytest.mark.parametrize(("n", "d", "tolerance"), [(40, 192, 0.05), (120, 92, 0.1)])
 def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance):
-    """S ‖phi(X)‖ of 20 words of one map and text. At n = 120, d = 92 rows can be left to their word nearly never."""
+    """S ‖phi(X)‖ of 20 words of one map and text. At n = 120, d = 92 rows can be left to their word
+    nearly never."""
     rows, phi = (
         ws.gaussian_text(n, d, seed=1).rows,
         ws.RandomAttentionFeatures(d, score="relu", seed=1),

@@ -5,8 +5,9 @@ import re
 import pytest
 import torch
 import transformers
-from tests.models.zoo import BERT, SIZES, fast, framed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from tests.models.zoo import BERT, SIZES, fast, framed
 
 pytest.importorskip("accelerate")
 SentenceTransformer = pytest.importorskip("sentence_transformers").SentenceTransformer
@@ -34,11 +35,17 @@ TEXTS = [
 def tiny_model(folder):
     """Save a SentenceTransformer of two layers and width 32 in the folder, and return it.
 
-    Its vocabulary is the words of these texts: a tokenizer that is trained breaks ties by the order of a hash table,
-    which is another in every process, and a tiny model is tuned to another AUC with every vocabulary.
+    Its vocabulary is the words of these texts: a tokenizer that is trained breaks ties by the order
+    of a hash table, which is another in every process, and a tiny model is tuned to another AUC
+    with every vocabulary.
     """
-    words = sorted({word for text in [*(text for pair in PAIRS for text in pair[1:3]), *TEXTS]
-                    for word in re.findall(r"\w+|[^\w\s]", text.lower())})  # fmt: skip
+    words = sorted(
+        {
+            word
+            for text in [*(text for pair in PAIRS for text in pair[1:3]), *TEXTS]
+            for word in re.findall(r"\w+|[^\w\s]", text.lower())
+        }
+    )
     vocabulary = {token: number for number, token in enumerate([*BERT.values(), *words])}
     made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     made.normalizer, made.pre_tokenizer = (

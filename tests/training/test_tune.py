@@ -4,9 +4,9 @@ import stat
 
 import pytest
 import torch
-from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 
 import wordsens as ws
+from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 from wordsens.training import tune
 from wordsens.training.held_out import split_pairs
 

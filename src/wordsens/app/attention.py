@@ -7,7 +7,8 @@ from wordsens.app.parts import Box, Button, Field, Lines, Markup, Site, Text, gr
 from wordsens.app.work_line import WorkLine
 
 HINT = (
-    "How much each word, on the left, takes from every other, on the right. [CLS] and [SEP] are marks that a model "
+    "How much each word, on the left, takes from every other, on the right. [CLS] and [SEP] are "
+    "marks that a model "
     "puts before and after a text."
 )
 
@@ -75,4 +76,7 @@ def attention_sentence(answer: dict[str, Any]) -> str:
         return "The texts have different lengths, so each is shown by itself."
     if answer["share"] == 0:
         return "Attention is the same in both texts."
-    return f"{answer['share']:.1%} of all attention goes elsewhere; most of all that of “{answer['most']}”."
+    return (
+        f"{answer['share']:.1%} of all attention goes elsewhere; most of all that of "
+        f"“{answer['most']}”."
+    )

@@ -1,4 +1,5 @@
-"""The view of one measured text: its words in colour on one scale, a card for the chosen word, attention as lines."""
+"""The view of one measured text: its words in colour on one scale, a card for the chosen word,
+attention as lines."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,14 +26,17 @@ Answers = dict[str, dict[str, Any]]
 _NAMES = {"raf": "Attention", "rf": "Fully connected"}
 _STALE = "The settings have changed. Press Measure, or Enter in the text, for new numbers."
 _SCALE = (
-    "<span class='sr'>Colours: </span>Change of the output, times its size: 0 <span class='ramp' aria-hidden='true'>"
+    "<span class='sr'>Colours: </span>Change of the output, times its size: 0 <span class='ramp' "
+    "aria-hidden='true'>"
     + "".join(f"<i class='s{level}'></i>" for level in range(LEVELS))
-    + f"</span> to {STRONGEST:g} or more; the line under a word: its rank in the text, the longest for the first."
+    + f"</span> to {STRONGEST:g} or more; the line under a word: its rank in the text, the longest "
+    "for the first."
 )
 
 
 class ColouredText:
-    """The words of a measured text under each map; `picked` is called with the row of a word that was chosen."""
+    """The words of a measured text under each map; `picked` is called with the row of a word that
+    was chosen."""
 
     def __init__(
         self,
@@ -63,13 +67,15 @@ class ColouredText:
 
 
 class Measurement:
-    """The view of one measurement in two places: the coloured words, and what is known of one of them.
+    """The view of one measurement in two places: the coloured words, and what is known of one of
+    them.
 
     Args:
         site: the workers.
         request: the settings.
         answers: what was measured.
-        known: by row and map what is known of words already; of a result that was shipped, of all of them.
+        known: by row and map what is known of words already; of a result that was shipped, of all
+            of them.
         colours, details: the places.
         sentences: above both, the headline and what real words do.
 
@@ -129,7 +135,8 @@ class Measurement:
                 return
 
     async def _look_into(self, request: MeasureRequest, row: int, *, again: bool = True) -> bool:
-        """Ask a worker about a word under one map, `again` where it is lost; False where it is no longer wanted."""
+        """Ask a worker about a word under one map, `again` where it is lost; False where it is no
+        longer wanted."""
         known, answer = self._known.setdefault(row, {}), self.answers[request.map]
         if request.map in known or row not in answer["witnesses"]:
             return True
@@ -176,7 +183,8 @@ class Measurement:
                 else ""
             )
             self._lines_sentence.text = (
-                f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its share of the other "
+                f"Pushing the vector of “{word}” {'raises' if after >= before else 'lowers'} its "
+                "share of the other "
                 f"words’ attention from {before:.0%} to {after:.0%}.{left}"
             )
             frames = (("Before", lines["frames"][0]), ("Pushed", lines["frames"][-1]))
@@ -220,7 +228,8 @@ class Measurement:
 def _reader(
     request: MeasureRequest, answer: dict[str, Any], picked: Callable[[int], Any]
 ) -> ColouredWords:
-    """One map that reads the text: its name, how far it can be moved, and the words in its colours."""
+    """One map that reads the text: its name, how far it can be moved, and the words in its
+    colours."""
     name = _NAMES.get(request.map, request.name)
     with Box("section", "reader", aria_label=name):
         drawn = bar(answer["value"], answer["upper"])
@@ -254,13 +263,15 @@ def word_in(answers: Answers, row: int) -> str:
 
 
 def headline(request: MeasureRequest, answers: Answers) -> str:
-    """How far one word's vector moves the output, with what the weights are and how far it is pushed."""
+    """How far one word's vector moves the output, with what the weights are and how far it is
+    pushed."""
     share = "" if request.share == 1 else f"{request.share:g} times "
     pushed = f"one word’s vector, pushed {share}as far as it is long, moves"
     values = [times(answer["value"]) for answer in answers.values()]
     if request.map == BOTH:
         return (
-            f"With random weights {pushed} attention’s output by {values[0]} times its size, a fully connected "
+            f"With random weights {pushed} attention’s output by {values[0]} times its size, a "
+            "fully connected "
             f"layer’s by {values[1]}."
         )
     weights = "" if request.map == MODEL else " with random weights"
@@ -268,7 +279,8 @@ def headline(request: MeasureRequest, answers: Answers) -> str:
 
 
 def real_words(answers: Answers, row: int, details: Answers) -> str:
-    """What a real word in the place of that one does, and its deletion; "" until it is known of every map."""
+    """What a real word in the place of that one does, and its deletion; "" until it is known of
+    every map."""
     if not all("swap" in details.get(name, {}) for name in answers):
         return ""
     word, sentences, listed = word_in(answers, row), [], True
@@ -283,7 +295,10 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
         )
         if listed := detail["swap"] is not None:
             subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
-            known = f"{times(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a writer could put there)"
+            known = (
+                f"{times(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a "
+                "writer could put there)"
+            )
             sentences.append(f"{subject} {output} by {known}, {gone} by {by}")
         else:
             sentences.append(f"{gone} moves {output} by {by}")
@@ -321,13 +336,15 @@ def unknown_note(answer: dict[str, Any]) -> str:
     if not names:
         return ""
     return (
-        f"Not in this model’s vocabulary: {', '.join(names)}. The model reads the mark [UNK] in the place of each, so "
+        f"Not in this model’s vocabulary: {', '.join(names)}. The model reads the mark [UNK] in "
+        "the place of each, so "
         "the number speaks of the mark, not of the word."
     )
 
 
 def card(answers: Answers, row: int, detail: Answers) -> str:
-    """What is known of one word, as HTML: for each map bars from one zero for the push, a real word, the deletion."""
+    """What is known of one word, as HTML: for each map bars from one zero for the push, a real
+    word, the deletion."""
     words = {
         name: word
         for name, answer in answers.items()

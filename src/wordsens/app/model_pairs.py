@@ -1,4 +1,5 @@
-"""A model's cosines of pairs of known meaning, what a threshold makes of them, and what to do about it."""
+"""A model's cosines of pairs of known meaning, what a threshold makes of them, and what to do about
+it."""
 
 import math
 from collections import Counter
@@ -24,7 +25,8 @@ FAILURES, HITS, EVERY = "failures", "hits", "all"
 OUTCOMES = {FAILURES: "failures: wrong hits, wrong misses", HITS: "hits", EVERY: "all"}
 
 HINT = (
-    "A table with the columns first, second and same (yes or no), and kind if you like; CSV, TSV or JSON lines. Not "
+    "A table with the columns first, second and same (yes or no), and kind if you like; CSV, TSV "
+    "or JSON lines. Not "
     "stored."
 )
 
@@ -57,7 +59,10 @@ class ModelPairs:
         self._site, self._model, self._moved = site, model, moved
         self._pair: float | None = None
         self._headline = Text("h2", aria_live="polite")
-        about = f"Something else: one change, such as {CHANGES}. The package’s short pairs, until you choose others."
+        about = (
+            f"Something else: one change, such as {CHANGES}. The package’s short pairs, until "
+            "you choose others."
+        )
         Text("p", about, "hint")
         with Box("section", aria_label="Pairs of known meaning"):
             self._chart = Chart("", "", "share of the pairs")
@@ -108,7 +113,8 @@ class ModelPairs:
         self._draw()
 
     def mark_pair(self, value: float | None) -> None:
-        """Mark the similarity of the two texts above among those of the pairs; None for that of another model."""
+        """Mark the similarity of the two texts above among those of the pairs; None for that of
+        another model."""
         self._pair = value
         self._draw()
 
@@ -121,7 +127,10 @@ class ModelPairs:
         fields = {"model": self._model, "length": self._length, "own": self._own}
         settings = {name: str(field.value) for name, field in fields.items()}
         if len(settings["own"]) > MOST_CHARACTERS:
-            problem = f"These pairs have more than {MOST_CHARACTERS:,} characters; wordsens check takes larger files."
+            problem = (
+                f"These pairs have more than {MOST_CHARACTERS:,} characters; wordsens check "
+                "takes larger files."
+            )
             self._line.drop()
             self._line.say(problem, problem=True)
             return
@@ -131,7 +140,8 @@ class ModelPairs:
             self._moved()
 
     def _show(self, check: dict[str, Any]) -> None:
-        """Show the pairs of a check, under the threshold that is set where their similarities may reach it."""
+        """Show the pairs of a check, under the threshold that is set where their similarities may
+        reach it."""
         self._check, self.model = check, check["model"]
         self._rows = [Row(*row) for row in check["rows"]]
         values = [row.value for row in self._rows]
@@ -160,7 +170,8 @@ class ModelPairs:
             [row for row in rows if row.value >= threshold] for rows in (opposites, same)
         )
         self._headline.text = (
-            f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} pairs that mean something else for "
+            f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} pairs that mean "
+            "something else for "
             f"the same, and keeps {len(right)} of {len(same)} pairs that mean the same."
         )
         self._draw_chart(opposites, same)
@@ -177,18 +188,30 @@ class ModelPairs:
         lines = {"symbol": "none", "silent": True, "animation": False, "data": marks}
         stepped: dict[str, Any] = {"step": "middle", "symbol": "none"}
         self._chart.options["xAxis"] |= {
-            "name": f"{self._check['score']} of the two texts", "min": self._start, "max": self._stop,
-        }  # fmt: skip
+            "name": f"{self._check['score']} of the two texts",
+            "min": self._start,
+            "max": self._stop,
+        }
         self._chart.draw(
             [
                 curve(
-                    f"something else ({len(opposites)})", "opposite", self._bars(opposites), **stepped,
-                    areaStyle={"opacity": 0.3}, markLine=lines,
+                    f"something else ({len(opposites)})",
+                    "opposite",
+                    self._bars(opposites),
+                    **stepped,
+                    areaStyle={"opacity": 0.3},
+                    markLine=lines,
                 ),
-                curve(f"the same meaning ({len(same)})", "same", self._bars(same), dashed=True, **stepped),
+                curve(
+                    f"the same meaning ({len(same)})",
+                    "same",
+                    self._bars(same),
+                    dashed=True,
+                    **stepped,
+                ),
             ],
             f"Histogram. {self._headline.text}",
-        )  # fmt: skip
+        )
 
     def _bars(self, rows: list[Row]) -> list[list[float]]:
         """The share of the values in each bin, at the bins' middles."""
@@ -203,18 +226,28 @@ class ModelPairs:
         """The command that helps most against the wrong hits."""
         refused, lost = (sum(row.refused for row in rows) for rows in (wrong, right))
         if not wrong:
-            return f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for pairs like yours."
+            return (
+                f"“wordsens calibrate {self.model} --pairs FILE” says how sure that is for "
+                "pairs like yours."
+            )
         own = self._check["own"]
         whose = "of these pairs, yours," if own else "of these pairs, which are the package’s own,"
-        guarded = f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of the {len(right)} right ones"
+        guarded = (
+            f"{whose} it refuses {refused} of the {len(wrong)} wrong hits, and {lost} of "
+            "the "
+            f"{len(right)} right ones"
+        )
         guarded += "" if own else f"; {MEASURED}"
         if 2 * refused >= len(wrong):
             return (
-                f"put the guard behind the threshold (wordsens guard): {guarded}. Then “wordsens calibrate "
-                f"{self.model} --pairs FILE --guard” finds the threshold for your budget of wrong hits."
+                f"put the guard behind the threshold (wordsens guard): {guarded}. Then “wordsens "
+                "calibrate "
+                f"{self.model} --pairs FILE --guard” finds the threshold for your budget of wrong "
+                "hits."
             )
         return (
-            f"“wordsens tune {self.model} FOLDER --pairs FILE” trains the model to tell such pairs apart. The guard "
+            f"“wordsens tune {self.model} FOLDER --pairs FILE” trains the model to tell such pairs "
+            "apart. The guard "
             f"reaches less: {guarded}."
         )
 
@@ -247,7 +280,8 @@ class ModelPairs:
 
 
 def _kind_table(opposites: list[Row], threshold: float) -> str:
-    """A row a kind of opposite: how many are hits, and with the guard behind the threshold; the worst on top."""
+    """A row a kind of opposite: how many are hits, and with the guard behind the threshold; the
+    worst on top."""
     rows = []
     for kind in dict.fromkeys(row.kind for row in opposites):
         members = [row for row in opposites if row.kind == kind]
@@ -265,6 +299,7 @@ def _kind_table(opposites: list[Row], threshold: float) -> str:
 def _mark(value: float, label: str, position: str, line: str) -> dict[str, Any]:
     """An upright line in a chart."""
     return {
-        "xAxis": value, "lineStyle": {"color": "var(--ink)", "type": line, "width": 1.5},
+        "xAxis": value,
+        "lineStyle": {"color": "var(--ink)", "type": line, "width": 1.5},
         "label": {"formatter": label, "position": position, "color": "var(--ink)"},
-    }  # fmt: skip
+    }

@@ -16,9 +16,12 @@ GAMMA = 0.5
 """Of the sentence of step 3; the chart has the others."""
 
 LEAD = (
-    "“Towards Understanding the Word Sensitivity of Attention Layers” (Bombari and Mondelli, ICML 2024), told with "
-    "experiments that run on this server while you read. To a network a sentence is a list of vectors, one a word. "
-    "Push one of them, no farther than its own length: the farthest that the output moves, over its size, is the word "
+    "“Towards Understanding the Word Sensitivity of Attention Layers” (Bombari and Mondelli, ICML "
+    "2024), told with "
+    "experiments that run on this server while you read. To a network a sentence is a list of "
+    "vectors, one a word. "
+    "Push one of them, no farther than its own length: the farthest that the output moves, over "
+    "its size, is the word "
     "sensitivity S. “Why” shows it for your text."
 )
 
@@ -46,41 +49,56 @@ STEPS = (
     Step(
         "Longer texts: one layer stops noticing",
         (
-            "One word of five is a fifth of a sentence. One word of two hundred is almost nothing, and a fully "
-            "connected layer treats it so: its sensitivity falls like 1/√n with the number n of words. The paper "
+            "One word of five is a fifth of a sentence. One word of two hundred is almost nothing, "
+            "and a fully "
+            "connected layer treats it so: its sensitivity falls like 1/√n with the number n of "
+            "words. The paper "
             "proves this (Theorem 1), also for several such layers (Theorem 2).",
-            "Attention is different. If the vectors have enough coordinates for the length of the text, some push of a "
+            "Attention is different. If the vectors have enough coordinates for the length of the "
+            "text, some push of a "
             "word moves the output by an amount that does not shrink with n (Theorem 3).",
         ),
-        "The fully connected layer’s sensitivity falls with the length of the text as theory predicts; attention’s "
+        "The fully connected layer’s sensitivity falls with the length of the text as theory "
+        "predicts; attention’s "
         "does not.",
         "Grow the text",
     ),
     Step(
         "Why: all words can be made to look at one",
         (
-            "Each word j has a direction u in which its attention is easily won: push another word along u, and j’s "
-            "attention to it grows exponentially. Different words have different directions, but a push along their "
+            "Each word j has a direction u in which its attention is easily won: push another word "
+            "along u, and j’s "
+            "attention to it grows exponentially. Different words have different directions, but a "
+            "push along their "
             "sum goes along all of them a little, and in many dimensions a little is enough.",
-            "So the proof builds one push: partly along that sum, partly at a right angle to it, so that the word "
-            "itself becomes another. Most words then look at the pushed word, and the output of each is nearly a copy "
+            "So the proof builds one push: partly along that sum, partly at a right angle to it, "
+            "so that the word "
+            "itself becomes another. Most words then look at the pushed word, and the output of "
+            "each is nearly a copy "
             "of it. Here it is built for your sentence. A search finds pushes that go farther.",
         ),
-        "ReLU attention has no exponential: it cannot concentrate like this, and its sensitivity does fall with n.",
+        "ReLU attention has no exponential: it cannot concentrate like this, and its sensitivity "
+        "does fall with n.",
         "Build the push",
-        "Δ = length · (cos θ · (sum of all u, as a unit vector) + sin θ · (a unit vector at a right angle to all u))",
+        "Δ = length · (cos θ · (sum of all u, as a unit vector) + sin θ · (a unit vector at a "
+        "right angle to all u))",
     ),
     Step(
         "What it does to learning",
         (
-            "A model has learned many texts, and is taught one more with the label +1. Then one word of that text "
+            "A model has learned many texts, and is taught one more with the label +1. Then one "
+            "word of that text "
             "changes, and with it the meaning: −1 would be right. What does the model answer?",
-            "Let γ be how far the model’s answers to the two texts were apart before the lesson. If γ was small, a "
-            "fully connected model cannot tell them apart afterwards either: in long texts its squared error on the "
-            "changed text is at least (2 − γ)², and for γ below 1 it gives the wrong label (Theorems 4 and 5). A "
+            "Let γ be how far the model’s answers to the two texts were apart before the lesson. "
+            "If γ was small, a "
+            "fully connected model cannot tell them apart afterwards either: in long texts its "
+            "squared error on the "
+            "changed text is at least (2 − γ)², and for γ below 1 it gives the wrong label "
+            "(Theorems 4 and 5). A "
             "sensitive model can do better.",
         ),
-        "A model can only learn from a word that moves its features. An error below 1 is the right label: attention "
+        "A model can only learn from a word that moves its features. An error below 1 is the right "
+        "label: attention "
         "gets there with a small γ, the fully connected layer does not.",
         "Learn, then change a word",
     ),
@@ -88,7 +106,8 @@ STEPS = (
 
 
 class _Experiment:
-    """The frame of a step: its text, its button and line of work, a place for results, and the takeaway after them."""
+    """The frame of a step: its text, its button and line of work, a place for results, and the
+    takeaway after them."""
 
     def __init__(self, site: Site, at: int, step: Step, run: Callable[[], Awaitable[None]]):
         self.started = False
@@ -123,7 +142,8 @@ class _Experiment:
     async def ask(
         self, name: str, show: Callable[[dict[str, Any]], None] | None = None, **arguments: Any
     ) -> Any:
-        """The answer of a task, which `show` is given like its parts; None where the line says why there is none."""
+        """The answer of a task, which `show` is given like its parts; None where the line says why
+        there is none."""
         answer = await self.line.run(name, arguments, show)
         if answer is not None:
             self._takeaway.set_visibility(True)
@@ -196,8 +216,10 @@ class PaperScreen:
         if answer is not None:
             (n, first, _), *_, (m, last, _) = answer["points"]["rf"]
             self._steps[0].say(
-                f"From {n} to {m} words the fully connected layer’s sensitivity falls from {first:.2f} to {last:.2f}. "
-                "Measured: the farthest movement among 4 words of a random text, in 192 dimensions. Dashed: what "
+                f"From {n} to {m} words the fully connected layer’s sensitivity falls from "
+                f"{first:.2f} to {last:.2f}. "
+                "Measured: the farthest movement among 4 words of a random text, in 192 "
+                "dimensions. Dashed: what "
                 "theory predicts, at the lengths at which it was compared with measurements."
             )
 
@@ -207,9 +229,12 @@ class PaperScreen:
         answer = await self._steps[1].ask("theorem", text=text, word=word.strip().lower())
         if answer is not None:
             self._steps[1].say(
-                f"Built, not searched: the other words now give “{answer['word']}” {answer['mass']:.0%} of their "
-                f"attention on average, and the output moves by {answer['value']:.2f} times its size (pushed the "
-                f"opposite way: {answer['opposite']:.2f}). The proof guarantees {answer['guarantee']:.2f} of one."
+                f"Built, not searched: the other words now give “{answer['word']}” "
+                f"{answer['mass']:.0%} of their "
+                f"attention on average, and the output moves by {answer['value']:.2f} times its "
+                "size (pushed the "
+                f"opposite way: {answer['opposite']:.2f}). The proof guarantees "
+                f"{answer['guarantee']:.2f} of one."
             )
             self._theorem_lines.show_push(
                 answer["lines"], f"Push of “{answer['word']}”, of the one that is built"
@@ -234,7 +259,9 @@ class PaperScreen:
             place = list(answer["gammas"]).index(GAMMA)
             layer, attention = (answer["errors"][name][place] for name in ("rf", "raf"))
             self._steps[2].say(
-                f"With γ at most {GAMMA:g} the theorems’ (2 − γ)² is {(2 - GAMMA) ** 2:.2f}. The least error that was "
-                f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on attention; below 1 the "
+                f"With γ at most {GAMMA:g} the theorems’ (2 − γ)² is {(2 - GAMMA) ** 2:.2f}. The "
+                "least error that was "
+                f"found is {layer:.2f} on the fully connected layer and {attention:.2f} on "
+                "attention; below 1 the "
                 "label is right."
             )

@@ -1,4 +1,5 @@
-"""The parts of every screen: the frame, plain HTML elements, controls, tables and charts in the look of reports."""
+"""The parts of every screen: the frame, plain HTML elements, controls, tables and charts in the
+look of reports."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +80,8 @@ def screen(path: str) -> Iterator[None]:
 
 
 def set_address(path: str, query: dict[str, str]) -> None:
-    """Put the settings into the address of the browser, so that a reload or a link restores them."""
+    """Put the settings into the address of the browser, so that a reload or a link restores
+    them."""
     address = f"{path}?{urlencode(query)}" if query else path
     ui.run_javascript(f"history.replaceState(history.state, '', {address!r})")
 
@@ -216,7 +218,8 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
         )
 
     def show_push(self, lines: dict[str, Any] | None, slider: str, title: str = "Pushed") -> None:
-        """Show the attention along a perturbation, as `tasks.measure.attention_lines` gives it; None hides it."""
+        """Show the attention along a perturbation, as `tasks.measure.attention_lines` gives it;
+        None hides it."""
         self.set_visibility(lines is not None)
         if lines is None:
             return
@@ -270,14 +273,21 @@ COLOURS = {
 def curve(
     name: str, colour: str, points: Sequence[Sequence[float]], *, dashed: bool = False, **more: Any
 ) -> dict[str, Any]:
-    """A series of a chart, in the colour and with the mark of COLOURS; dashed and without marks for a prediction."""
+    """A series of a chart, in the colour and with the mark of COLOURS; dashed and without marks for
+    a prediction."""
     ink, mark = COLOURS[colour]
     line = {"color": ink, "width": 1.5 if dashed else 2, "type": "dashed" if dashed else "solid"}
     return {
-        "type": "line", "name": name, "data": [list(point) for point in points], "lineStyle": line,
-        "itemStyle": {"color": ink}, "symbol": "none" if dashed else mark, "symbolSize": 7,
-        "emphasis": {"disabled": True}, **more,
-    }  # fmt: skip
+        "type": "line",
+        "name": name,
+        "data": [list(point) for point in points],
+        "lineStyle": line,
+        "itemStyle": {"color": ink},
+        "symbol": "none" if dashed else mark,
+        "symbolSize": 7,
+        "emphasis": {"disabled": True},
+        **more,
+    }
 
 
 class Chart(ui.echart):
@@ -310,13 +320,16 @@ class Chart(ui.echart):
                 "grid": {"left": 56, "right": 18, "top": 48, "bottom": 48},
                 "legend": {"top": 0, "left": 0, "textStyle": soft, "inactiveColor": "var(--line)"},
                 "tooltip": {
-                    "trigger": "axis", "backgroundColor": "var(--ink)", "borderWidth": 0,
-                    "textStyle": {"color": "var(--paper)", "fontSize": 12}, "confine": True,
+                    "trigger": "axis",
+                    "backgroundColor": "var(--ink)",
+                    "borderWidth": 0,
+                    "textStyle": {"color": "var(--paper)", "fontSize": 12},
+                    "confine": True,
                 },
                 "xAxis": {**axis, "name": x, "nameGap": 28, "min": x_min},
                 "yAxis": {**axis, "name": y, "nameGap": 40, "min": y_min},
             }
-        )  # fmt: skip
+        )
 
     def draw(self, series: Sequence[dict[str, Any]], label: str = "") -> None:
         """Show these curves; `label` is what a screen reader says of them."""

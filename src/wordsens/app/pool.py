@@ -1,6 +1,8 @@
-"""The worker processes: tasks in fair order, answers part by part, limits, and lost workers replaced.
+"""The worker processes: tasks in fair order, answers part by part, limits, and lost workers
+replaced.
 
-Not concurrent.futures: its workers send no parts, have no limits, and a task that runs there cannot be ended.
+Not concurrent.futures: its workers send no parts, have no limits, and a task that runs there cannot
+be ended.
 """
 
 import asyncio
@@ -33,13 +35,15 @@ GRACE = 1.0
 """Seconds that workers have to end at Ctrl-C, before they are killed."""
 
 MOST_EARLY_LOSSES = 3
-"""Times that each worker may end before it is ready, until the page gives up: something is wrong with all."""
+"""Times that each worker may end before it is ready, until the page gives up: something is wrong
+with all."""
 
 _PROCESSES = multiprocessing.get_context("spawn")
 
 
 def _work(connection: Channel, memory: int, models: Sequence[str]) -> None:
-    """The life of a worker: it loads the models, says that it is ready, or what is wrong with them, and serves."""
+    """The life of a worker: it loads the models, says that it is ready, or what is wrong with them,
+    and serves."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the page's process, which ends its workers
@@ -66,8 +70,8 @@ def _work(connection: Channel, memory: int, models: Sequence[str]) -> None:
 
 
 class Job:
-    """A task on its way: the name of one of `wordsens.app.tasks.TASKS`, its arguments, and whose it is; `brief` ones go
-    first."""
+    """A task on its way: the name of one of `wordsens.app.tasks.TASKS`, its arguments, and whose it
+    is; `brief` ones go first."""
 
     def __init__(self, name: str, arguments: dict[str, Any], visitor: str, *, brief: bool):
         self.task, self.visitor, self.brief = (name, arguments), visitor, brief
@@ -114,7 +118,8 @@ class _Worker:
 
 
 class Pool:
-    """The workers of a server; `broken` is the reason that none can be had, None where all is well."""
+    """The workers of a server; `broken` is the reason that none can be had, None where all is
+    well."""
 
     def __init__(self, settings: AppSettings):
         self.settings = settings
@@ -138,7 +143,8 @@ class Pool:
         """
         if not brief and len(self._waiting) >= self.settings.max_waiting:
             raise BudgetError(
-                f"{len(self._waiting)} measurements are waiting already, as many as this page keeps; "
+                f"{len(self._waiting)} measurements are waiting already, as many as this page "
+                "keeps; "
                 "please try again in a minute"
             )
         job = Job(name, arguments, visitor, brief=brief)
@@ -198,7 +204,8 @@ class Pool:
             self._give_out()
 
     def _give_out(self) -> None:
-        """Give jobs to the free workers: brief ones, then those of visitors with the least running, then in order."""
+        """Give jobs to the free workers: brief ones, then those of visitors with the least running,
+        then in order."""
         for worker in self._workers:
             if worker.ready and worker.job is None and self._waiting:
                 running = [other.job.visitor for other in self._workers if other.job is not None]

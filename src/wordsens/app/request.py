@@ -1,4 +1,5 @@
-"""A measurement as a visitor sets it: checked, in a link, and as the command that gives the same."""
+"""A measurement as a visitor sets it: checked, in a link, and as the command that gives the
+same."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -32,12 +33,15 @@ EXAMPLES = {
     "A negation": "The second key does not open the door to the archive.",
     "A short review": "I did not love this film, but I would watch it again for her voice.",
     "Forty words": (
-        "When the lights went out in the old theatre nobody moved, because everyone believed the silence was part of "
-        "the play, and only when the actor laughed did we understand that he had simply forgotten how the story was "
+        "When the lights went out in the old theatre nobody moved, because everyone believed the "
+        "silence was part of "
+        "the play, and only when the actor laughed did we understand that he had simply forgotten "
+        "how the story was "
         "supposed to end."
     ),
     "A notice": (
-        "Guests may keep small dogs in the garden rooms, unless the house is full, and must tell the desk before nine "
+        "Guests may keep small dogs in the garden rooms, unless the house is full, and must tell "
+        "the desk before nine "
         "in the evening."
     ),
     "Right to left": "הסרט לא היה רע, אבל הסוף היה ארוך מדי.",
@@ -95,7 +99,8 @@ class MeasureRequest:
             )
 
     def require_allowed(self, models: Sequence[str], words: int) -> None:
-        """InputError for a model that is not on the list, and for a text that is empty or too long."""
+        """InputError for a model that is not on the list, and for a text that is empty or too
+        long."""
         require_choice("model", self.model, models)
         count = len(self.text.split())
         if count == 0:
@@ -104,7 +109,8 @@ class MeasureRequest:
             )
         if count > words:
             raise InputError(
-                f"This text has {count:,} words, and this page takes {words:,}. Shorten it; the wordsens command "
+                f"This text has {count:,} words, and this page takes {words:,}. Shorten it; the "
+                "wordsens command "
                 "takes longer texts."
             )
 
@@ -165,7 +171,7 @@ class MeasureRequest:
 
         >>> MeasureRequest.of_query({"map": "rf", "share": "much", "layer": "2"}, MeasureRequest()).layer
         2
-        """
+        """  # noqa: E501
         request = default
         for one in fields(cls):
             if one.name not in query:

@@ -13,12 +13,14 @@ from urllib.parse import parse_qs, urlsplit
 from wordsens.app.settings import AppSettings
 
 POLICY = (
-    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' "
+    "'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action "
+    "'self'; "
     "frame-ancestors 'none'; manifest-src 'self'"
 )
-"""Everything comes from this server. NiceGUI's own page has scripts in line and compiles templates: words are never a
-part of either."""
+"""Everything comes from this server. NiceGUI's own page has scripts in line and compiles templates:
+words are never a part of either."""
 
 COOKIE = "wordsens-visitor"
 
@@ -43,7 +45,7 @@ input, button {{ font: inherit; padding: .4rem .6rem }}
 </style></head><body><main><h1>wordsens</h1><p>{message}</p>
 <form method="get" action="/"><label for="token">Token</label>
 <p><input id="token" name="token" type="password" autocomplete="off" required> <button>Open the page</button></p>
-</form></main></body></html>"""
+</form></main></body></html>"""  # noqa: E501
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -53,13 +55,15 @@ Send = Callable[[Message], Awaitable[None]]
 class RequestFilter:
     """An ASGI application around the page.
 
-    It refuses hosts and origins that are not the page's own (a stranger's page that a visitor's browser has open could
-    otherwise ask in the visitor's name), asks for the token where there is one, and adds the headers.
+    It refuses hosts and origins that are not the page's own (a stranger's page that a visitor's
+    browser has open could otherwise ask in the visitor's name), asks for the token where there is
+    one, and adds the headers.
     """
 
     def __init__(self, page: Any, settings: AppSettings):
         self._page, self._settings = page, settings
-        # A visitor who knew the token is known by this: it says nothing of the token, and ends with the server.
+        # A visitor who knew the token is known by this: it says nothing of the token, and ends with
+        # the server.
         self._visitor_key = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

@@ -61,8 +61,8 @@ def serve(settings: AppSettings, started: Callable[[str], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that ends at Ctrl-C and SIGTERM. uvicorn's own raises the signal again inside the event loop, which may
-    then stop before it has ended its threads, and the process never ends."""
+    """A server that ends at Ctrl-C and SIGTERM. uvicorn's own raises the signal again inside the
+    event loop, which may then stop before it has ended its threads, and the process never ends."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -104,7 +104,8 @@ def _listening(settings: AppSettings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         raise InputError(
-            f"`port` (={settings.port}) of {settings.host} cannot be used ({error.strerror or error}); is the page "
+            f"`port` (={settings.port}) of {settings.host} cannot be used "
+            f"({error.strerror or error}); is the page "
             "open already? give another with --port"
         ) from error
 

@@ -12,7 +12,8 @@ LEAST_TOKEN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class AppSettings:
-    """The settings of a server, each with its help as an option of `wordsens app`; past a limit the page says so.
+    """The settings of a server, each with its help as an option of `wordsens app`; past a limit the
+    page says so.
 
     Raises:
         InputError: a wrong number, no model, or an address that others can reach without a token.
@@ -25,7 +26,8 @@ class AppSettings:
     token: str | None = None
     model: Annotated[
         list[str] | None,
-        "A model that visitors can choose: minilm (the default), a folder or a name; may be repeated.",
+        "A model that visitors can choose: minilm (the default), a folder or a name; may be "
+        "repeated.",
     ] = None
     workers: Annotated[int, "Processes that measure; each holds the models it uses."] = 2
     max_words: Annotated[int, "Words of a text."] = 300
@@ -53,7 +55,8 @@ class AppSettings:
             )
         if self.token is None and not self.loopback:
             raise InputError(
-                f"`host` (={self.host!r}) lets others reach the page, who could then measure texts on this machine; "
+                f"`host` (={self.host!r}) lets others reach the page, who could then measure texts "
+                "on this machine; "
                 "give --token, or leave --host out"
             )
 

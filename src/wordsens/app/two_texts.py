@@ -1,4 +1,5 @@
-"""The first screen: may the answer to one text be given for another? Then the model on pairs of known meaning."""
+"""The first screen: may the answer to one text be given for another? Then the model on pairs of
+known meaning."""
 
 import math
 from typing import Any
@@ -11,8 +12,10 @@ from wordsens.app.work_line import WorkLine
 from wordsens.findings.guard import ADVICE
 
 LEAD = (
-    "A cache before a language model may answer a question with the stored answer to another one where the cosine of "
-    "the two reaches a threshold: a hit. At a miss the language model is asked. The guard reads the words of both, by "
+    "A cache before a language model may answer a question with the stored answer to another one "
+    "where the cosine of "
+    "the two reaches a threshold: a hit. At a miss the language model is asked. The guard reads "
+    "the words of both, by "
     "rules, and says same, different or unsure."
 )
 
@@ -41,7 +44,8 @@ class TwoTexts:
                 with Box("details", "more") as self._more:
                     Text(
                         "summary",
-                        "All numbers: each word left out, exchanged, moved as a vector; pairs of words",
+                        "All numbers: each word left out, exchanged, moved as a vector; pairs of "
+                        "words",
                     )
                     self._numbers = Markup()
                 self._attention = AttentionFold(site, lambda: self._drawn)
@@ -159,7 +163,10 @@ class TwoTexts:
         """The answer at the threshold that is set."""
         result, threshold = self._result, self._pairs.threshold
         score, hit = result["score"], result["value"] >= threshold
-        self._headline.text = f"{score.capitalize()} {result['value']:.3f}: a {'hit' if hit else 'miss'} at your threshold {threshold:g}."
+        self._headline.text = (
+            f"{score.capitalize()} {result['value']:.3f}: a "
+            f"{'hit' if hit else 'miss'} at your threshold {threshold:g}."
+        )
         apart = f" {apart_sentence(result)}" if result["apart"] else ""
         self._sentences.text = f"The guard says {result['verdict']} ({result['reason']}).{apart}"
         advice = (
@@ -173,11 +180,12 @@ class TwoTexts:
 
 
 def apart_sentence(result: dict[str, Any]) -> str:
-    """The word, or the two, without which the score is highest; where nothing else differs, only that.
+    """The word, or the two, without which the score is highest; where nothing else differs, only
+    that.
 
     >>> apart_sentence({"apart": {"words": ["on", "off"], "rise": 0.13, "alone": True}, "score": "cosine"})
     'The texts differ in nothing but “on” and “off”.'
-    """
+    """  # noqa: E501
     words, rise, score = result["apart"]["words"], result["apart"]["rise"], result["score"]
     if not words:
         return f"No word keeps the texts apart: the {score} is no higher without any of them."
@@ -185,7 +193,10 @@ def apart_sentence(result: dict[str, Any]) -> str:
     if result["apart"]["alone"]:
         return f"The texts differ in nothing but {named}."
     keep, without = ("keep", "both") if len(words) > 1 else ("keeps", "it")
-    return f"{named} {keep} the texts apart most: without {without} the {score} is {result['value'] + rise:.3f}."
+    return (
+        f"{named} {keep} the texts apart most: without {without} the {score} is "
+        f"{result['value'] + rise:.3f}."
+    )
 
 
 def number_of(text: str, otherwise: float) -> float:

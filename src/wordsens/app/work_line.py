@@ -1,4 +1,5 @@
-"""The line under a form: how far the work is, how long it still takes, and the button that ends it."""
+"""The line under a form: how far the work is, how long it still takes, and the button that ends
+it."""
 
 import time
 from collections.abc import Callable
@@ -21,11 +22,14 @@ from wordsens.errors import WordsensError
 
 _MESSAGES = {
     STOPPED: "Cancelled. The page shows what it showed before.",
-    LOST: "The process that measured this came to an end, perhaps for lack of memory. Another has taken its place: "
+    LOST: "The process that measured this came to an end, perhaps for lack of memory. Another has "
+    "taken its place: "
     "please start again.",
-    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take here. A shorter text "
+    OUT_OF_TIME: "This took longer than the {seconds:.0f} seconds that a measurement may take "
+    "here. A shorter text "
     "or a quicker search fits.",
-    OUT_OF_MEMORY: "This needs more memory than a measurement may take here. A shorter text or another map fits.",
+    OUT_OF_MEMORY: "This needs more memory than a measurement may take here. A shorter text or "
+    "another map fits.",
     FAILED: "Something went wrong ({value}). It was not your input; the server’s log says more.",
 }
 
@@ -72,7 +76,8 @@ class WorkLine:
         arguments: dict[str, Any],
         part: Callable[[dict[str, Any]], None] | None = None,
     ) -> Any:
-        """The task's answer, or None where there is none: then the line says why. `part` is given the parts.
+        """The task's answer, or None where there is none: then the line says why. `part` is given
+        the parts.
 
         A task that still runs is ended first.
         """

@@ -9,10 +9,18 @@ from typing import Any, Protocol
 from wordsens.errors import InputError
 
 READY, PART, DONE, REFUSED, STOPPED, OUT_OF_TIME, OUT_OF_MEMORY, FAILED, LOST = (
-    "ready", "part", "done", "refused", "stopped", "out of time", "out of memory", "failed", "lost",
-)  # fmt: skip
-"""Kinds of answers: the worker can begin; a part; all; the input is wrong; cancelled; two limits; an error of ours; and
-the worker is gone."""
+    "ready",
+    "part",
+    "done",
+    "refused",
+    "stopped",
+    "out of time",
+    "out of memory",
+    "failed",
+    "lost",
+)
+"""Kinds of answers: the worker can begin; a part; all; the input is wrong; cancelled; two limits;
+an error of ours; and the worker is gone."""
 
 PROGRESS_SECONDS = 0.1
 """Seconds between two reports of progress."""
@@ -36,7 +44,8 @@ class Channel(Protocol):
 
 
 class TaskContext:
-    """What a task sees of its worker: it calls `send` with parts of its answer and `tick` as often as it can."""
+    """What a task sees of its worker: it calls `send` with parts of its answer and `tick` as often
+    as it can."""
 
     def __init__(self, connection: Channel):
         self._connection, self._reported = connection, 0.0
@@ -54,7 +63,8 @@ class TaskContext:
             self.send({"share": done / max(total, 1)})
 
     def tick(self, *_: object) -> None:
-        """Raise StoppedError where the running task must end: whatever comes while a task runs says so."""
+        """Raise StoppedError where the running task must end: whatever comes while a task runs says
+        so."""
         if self._connection.poll():
             self._connection.recv()
             raise StoppedError
@@ -79,7 +89,8 @@ class Parts(TaskContext):
 
 
 def serve_tasks(connection: Channel, tasks: Mapping[str, Any]) -> None:
-    """Do the tasks that come, (name, arguments) each, until the page's process is gone, which raises EOFError."""
+    """Do the tasks that come, (name, arguments) each, until the page's process is gone, which
+    raises EOFError."""
     context = TaskContext(connection)
     while True:
         if (task := connection.recv()) is not None:  # None: the task to stop had ended

@@ -1,4 +1,5 @@
-"""The first screen: attention and a fully connected layer compared, then the same for a text of one's own."""
+"""The first screen: attention and a fully connected layer compared, then the same for a text of
+one's own."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -11,8 +12,10 @@ from wordsens.errors import InputError
 from wordsens.maps.registry import MODEL
 
 LEAD = (
-    "Colour: how far a push of a word’s vector moves the output. Click a word for a real word in its place. That a "
-    "push can move a layer says nothing about whether a trained model tells “on” from “off”; it may not."
+    "Colour: how far a push of a word’s vector moves the output. Click a word for a real word in "
+    "its place. That a "
+    "push can move a layer says nothing about whether a trained model tells “on” from “off”; it "
+    "may not."
 )
 
 _SEARCHES = (
@@ -70,9 +73,16 @@ class YourText:
         linked = self._request
         limit = self._site.settings.max_words
         self._text = Field(
-            "textarea", "text", "Your text", linked.text, self._mark, self.measure, rows=3, saved=True,
+            "textarea",
+            "text",
+            "Your text",
+            linked.text,
+            self._mark,
+            self.measure,
+            rows=3,
+            saved=True,
             hint=f"Up to {limit:,} words, measured on this machine and not stored. Press Enter.",
-        )  # fmt: skip
+        )
         with Box("div", "row-of"):
             Button("Measure", self.measure, main=True, id="measure")
             self._pin = Button("Pin to compare", self._pin_result, id="pin-result")
@@ -104,20 +114,30 @@ class YourText:
 
         controls = [
             control(
-                "map", "What reads the text", "select", MAPS,
-                hint="A random layer is untrained: it shows what an architecture can do, not what your text means. The "
+                "map",
+                "What reads the text",
+                "select",
+                MAPS,
+                hint="A random layer is untrained: it shows what an architecture can do, not what "
+                "your text means. The "
                 "last choice is a trained model.",
             ),
-            control("model", "Model", "select", {name: name for name in self._site.settings.models}),
+            control(
+                "model", "Model", "select", {name: name for name in self._site.settings.models}
+            ),
             control("layer", "Layer", "text", hint="0 is what enters the model, −1 the last."),
             control("pool", "What is measured", "select", POOLS),
             control("depth", "Layers", least=2, most=8, step=1),
             control(
-                "share", "How far a word’s vector may move", least=LEAST_SHARE, most=MOST_SHARE, step=0.05,
+                "share",
+                "How far a word’s vector may move",
+                least=LEAST_SHARE,
+                most=MOST_SHARE,
+                step=0.05,
                 unit=" × its length",
             ),
             control("search", "Search", "select", _SEARCHES),
-        ]  # fmt: skip
+        ]
         return {str(each.props["name"]): each for each in controls}
 
     def _take(self, text: str) -> Any:
@@ -160,7 +180,8 @@ class YourText:
             return True
 
     async def measure(self) -> None:
-        """Measure what the form says; what is shown stays until it is measured, and what ran before is ended."""
+        """Measure what the form says; what is shown stays until it is measured, and what ran before
+        is ended."""
         try:
             request = self.request()
         except InputError as error:

@@ -1,4 +1,5 @@
-"""`certify`: upper bounds of word sensitivity, by the certificate that is registered for the map's class."""
+"""`certify`: upper bounds of word sensitivity, by the certificate that is registered for the map's
+class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import SupportsIndex
@@ -21,7 +22,8 @@ _DIGITS = 16 * UNIT_ROUNDOFF
 
 
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64) -> Certificate, or None where there is none."""
+"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64) -> Certificate, or None where
+there is none."""
 
 
 def certify(
@@ -33,23 +35,26 @@ def certify(
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Float[Tensor, " w"]:
-    """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for each word i.
+    """Upper bounds of sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, one for
+    each word i.
 
-    No perturbation in the ball exceeds them (docs/theory): with certainty, where the map's weights are read. A map
-    whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds that hold with probability 1 - 1e-9 over
-    the draw of its weights, all words of this call together, for a text, words and a radius that were chosen without
-    looking at the weights or the map's outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous
-    they are (`rigor`), by which method and with what slack.
+    No perturbation in the ball exceeds them (docs/theory): with certainty, where the map's weights
+    are read. A map whose weights are sampled on demand (RF and DRF past 128 MiB) has bounds that
+    hold with probability 1 - 1e-9 over the draw of its weights, all words of this call together,
+    for a text, words and a radius that were chosen without looking at the weights or the map's
+    outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by which
+    method and with what slack.
 
     Args:
         phi: a feature map.
         X: the text, (n, d).
         words, radius: as for word_sensitivity.
-        text_depends_on_weights: whether the text, words or radius were chosen by the map's outputs or weights (an
-            optimised text). Then only bounds that hold with certainty are returned.
-        lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word of X has moved by at
-            most its radius. The bounds are then L radius / ‖phi(X)‖, whatever else phi has, and rest on your L: nothing
-            here checks it, and `certificate(...).rigor` says so.
+        text_depends_on_weights: whether the text, words or radius were chosen by the map's outputs
+            or weights (an optimised text). Then only bounds that hold with certainty are returned.
+        lipschitz: for any map: a number L with ‖phi(X') - phi(X)‖ <= L ‖X' - X‖ wherever one word
+            of X has moved by at most its radius. The bounds are then L radius / ‖phi(X)‖, whatever
+            else phi has, and rest on your L: nothing here checks it, and `certificate(...).rigor`
+            says so.
 
     Raises:
         InputError: the map has no certificate, or none that holds for a text that depends on its
@@ -61,18 +66,23 @@ def certify(
     score = getattr(phi, "score", None)
     if bounds is None and isinstance(score, Score) and offered(score, Certified) is None:
         raise InputError(
-            f"`phi` ({name}) has no certificate: its score {type(score).__name__} does not say how far its weights can "
-            "move; derive it from wordsens.maps.attention.scores.Certified and write that class's abstract methods "
+            f"`phi` ({name}) has no certificate: its score {type(score).__name__} does not say how "
+            "far its weights can "
+            "move; derive it from wordsens.maps.attention.scores.Certified and write that class's "
+            "abstract methods "
             "(docs/theory/certificates-attention.md), or pass `lipschitz`, a constant of your own"
         )
     if bounds is None:
         raise InputError(
-            f"`phi` ({name}) has no certificate; random features, deep random features and random attention features "
-            "have one, word_sensitivity gives a lower bound for every map, and `lipschitz` takes a constant of your own"
+            f"`phi` ({name}) has no certificate; random features, deep random features and random "
+            "attention features "
+            "have one, word_sensitivity gives a lower bound for every map, and `lipschitz` takes a "
+            "constant of your own"
         )
     if bounds.failure_probability is not None and text_depends_on_weights:
         raise InputError(
-            f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without its "
+            f"`phi` ({name}) is sampled on demand, and its bounds hold for a text chosen without "
+            "its "
             "weights only; build it with gaussian='dense' for a text that depends on them"
         )
     return bounds.upper
@@ -87,7 +97,8 @@ def certificate(
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Certificate | None:
-    """The bounds of `certify` with their rigor, slack and method; None where the map has no (such) certificate.
+    """The bounds of `certify` with their rigor, slack and method; None where the map has no (such)
+    certificate.
 
     Args, raises: as for certify.
     """
@@ -111,7 +122,8 @@ def certificate_for(
     """The upper bounds of these words under this map, or None where the map has no certificate.
 
     Looked up by the exact class: a subclass may change phi, and the bounds would not know. With
-    `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds, and None is given.
+    `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds,
+    and None is given.
     """
     builder = _BUILDERS.get(type(phi)) or _shipped(type(phi))
     bounds = None if builder is None else builder(phi, rows, words, radius)
@@ -120,7 +132,8 @@ def certificate_for(
 
 
 def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilder) -> None:
-    """Let `certify` and the measurements bound maps of exactly this class by `builder`, a `CertificateBuilder`.
+    """Let `certify` and the measurements bound maps of exactly this class by `builder`, a
+    `CertificateBuilder`.
 
     >>> from wordsens.maps.function import FunctionFeatures
     >>> class Doubled(FunctionFeatures): pass
@@ -129,7 +142,7 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
     >>> register_certificate(Doubled, bound)
     >>> certify(Doubled(lambda X: 2 * X), torch.ones(4, 9, dtype=torch.float64)).tolist()
     [0.5..., 0.5..., 0.5..., 0.5...]
-    """
+    """  # noqa: E501
     _BUILDERS[map_class] = builder
 
 
@@ -161,7 +174,8 @@ def _lipschitz_certificate(
     radius: Float[Tensor, " w"],
     lipschitz: float,
 ) -> Certificate:
-    """L radius / ‖phi(X)‖ for each word, L stated by the caller; the rounding of ‖phi(X)‖, an estimate, is added."""
+    """L radius / ‖phi(X)‖ for each word, L stated by the caller; the rounding of ‖phi(X)‖, an
+    estimate, is added."""
     constant = require_positive(
         "lipschitz", lipschitz, remedy="give a constant of your map, or None"
     )
@@ -170,7 +184,8 @@ def _lipschitz_certificate(
     rounding = phi.relative_rounding(rows)
     if rounding >= 0.5:
         raise InputError(
-            f"{phi.name} is too uncertain on this text to bound (its rounding is about {rounding:.2g} of its features);"
+            f"{phi.name} is too uncertain on this text to bound (its rounding is about "
+            f"{rounding:.2g} of its features);"
             " use float64"
         )
     slack = (1 + _DIGITS) / (1 - rounding) - 1

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 _AGAIN = 10.0
-"""Seconds after which an interrupt that somebody swallowed is raised again; cleaning up takes less."""
+"""Seconds after which an interrupt that somebody swallowed is raised again; cleaning up takes
+less."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it; the event says that
-    there was one, whatever became of the exception."""
+    """Inside, Ctrl-C raises KeyboardInterrupt, again after a while where a library swallowed it;
+    the event says that there was one, whatever became of the exception."""
     observed, ended = threading.Event(), threading.Event()
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as for a job in the background
     if ignored or threading.current_thread() is not threading.main_thread():

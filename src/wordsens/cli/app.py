@@ -67,7 +67,8 @@ _OTHER_NAMES = {
 }
 """Arguments of the library whose option has another name, where the command has that option."""
 
-# typer carries click under a private name in some versions; its public BadParameter leads to the root error in all.
+# typer carries click under a private name in some versions; its public BadParameter leads to the
+# root error in all.
 _UsageError: Any = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
@@ -96,7 +97,8 @@ def wordsens(
         ),
     ] = False,
 ) -> None:
-    """Measure how much one word can change what a model sees: word sensitivity of random features and attention."""
+    """Measure how much one word can change what a model sees: word sensitivity of random features
+    and attention."""
 
 
 app.command(rich_help_panel="One text")(measure)
@@ -137,8 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted", INTERRUPTED)
     except (BrokenPipeError, SystemExit) as error:
-        # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the broken pipe into
-        # SystemExit. Without that, either is of code that the command ran.
+        # The reader has gone, as `head` does: nothing is wrong. For help texts rich turns the
+        # broken pipe into SystemExit. Without that, either is of code that the command ran.
         if (
             isinstance(error.__context__, BrokenPipeError)
             if isinstance(error, SystemExit)
@@ -206,7 +208,8 @@ def _options_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
-    """The library's message in the words of the command line: every argument under its option's name.
+    """The library's message in the words of the command line: every argument under its option's
+    name.
 
     >>> in_options("`radius` (=0) must be positive; or radius=2", {"radius": "--radius"})
     '--radius (=0) must be positive; or --radius 2'
@@ -226,8 +229,9 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
 
 @contextmanager
 def _code_of_the_user() -> Iterator[None]:
-    """Inside, an exception that went through a file of the user's, such as a map of one's own, becomes one line that
-    names the file: typer.Exit too, which would end the command as if its work were done."""
+    """Inside, an exception that went through a file of the user's, such as a map of one's own,
+    becomes one line that names the file: typer.Exit too, which would end the command as if its work
+    were done."""
     try:
         yield
     except (WordsensError, KeyboardInterrupt, MemoryError):
@@ -236,7 +240,8 @@ def _code_of_the_user() -> Iterator[None]:
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if _is_the_users(Path(frame.filename)):
                 raise WordsensError(
-                    f"{frame.filename}, line {frame.lineno}, in {frame.name}: {type(error).__name__}: "
+                    f"{frame.filename}, line {frame.lineno}, in {frame.name}: "
+                    f"{type(error).__name__}: "
                     f"{first_line(error)}; mend it there"
                 ) from error
         raise

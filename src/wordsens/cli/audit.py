@@ -1,6 +1,7 @@
-"""`wordsens audit`: its options, and its work: sort the texts, measure what is missing, summarise."""
+"""`wordsens audit`: its options, and its work: sort the texts, measure what is missing,
+summarise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -56,7 +57,8 @@ _OF_CELLS = (
 """Options that are keys of every cell."""
 
 ADVICE_TEXTS = 200
-"""The first texts of an audit: enough for the 30 shortest changed sentences and the words around them."""
+"""The first texts of an audit: enough for the 30 shortest changed sentences and the words around
+them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,8 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     pairs: Annotated[
         str | None,
         unset(
-            "Pairs for the advice on length, a file as of `check --pairs`; default: negations in your own texts."
+            "Pairs for the advice on length, a file as of `check --pairs`; default: negations in "
+            "your own texts."
         ),
     ] = None
     compare: Annotated[
@@ -111,7 +114,8 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     sensitivity_texts: Annotated[
         int,
         typer.Option(
-            help="Texts whose words are moved as vectors, the first ones, which takes most of the time."
+            help="Texts whose words are moved as vectors, the first ones, which takes most of the "
+            "time."
         ),
     ] = 10
     layer_texts: Annotated[
@@ -120,7 +124,8 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     substitutions: Annotated[
         int,
         typer.Option(
-            help="Texts measured with random words of the same kind in the place of their own: average, block and "
+            help="Texts measured with random words of the same kind in the place of their own: "
+            "average, block and "
             "random sensitivity; 0: none."
         ),
     ] = 0
@@ -131,7 +136,8 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
         bool,
         typer.Option(
             "--resume",
-            help="Go on with an audit of a function or endpoint, which is the same one: nothing tells.",
+            help="Go on with an audit of a function or endpoint, which is the same one: nothing "
+            "tells.",
         ),
     ] = False
     out: Annotated[str, typer.Option(help="The folder for the records and the report.")] = "audit"
@@ -154,16 +160,19 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
         if self.model is None and (self.output, self.removal) != (OUTPUTS[0], WAYS[0]):
             wrong = "--output probabilities" if self.output != OUTPUTS[0] else "--removal mask"
             raise InputError(
-                f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no more"
+                f"{wrong} needs the model itself; a function or an endpoint gives vectors, and no "
+                "more"
             )
 
 
 @takes(AuditOptions)
 def audit(options: AuditOptions) -> None:
-    """Find the words that move a model of embeddings or classes, those it ignores, and how that decays with length.
+    """Find the words that move a model of embeddings or classes, those it ignores, and how that
+    decays with length.
 
-    Each finished text is a row of OUT/results.sqlite; the same command goes on where an earlier run stopped.
-    Texts that are empty or have one word are left out and counted; exit code 1 if any other text failed.
+    Each finished text is a row of OUT/results.sqlite; the same command goes on where an earlier run
+    stopped. Texts that are empty or have one word are left out and counted; exit code 1 if any
+    other text failed.
 
     Example: wordsens audit minilm --texts reviews.parquet --limit 200 --out audit
     """
@@ -195,7 +204,8 @@ def audit(options: AuditOptions) -> None:
             and any(record.done for record in store.records(order))
         ):
             raise InputError(
-                f"the folder {options.out!r} holds records of {phi.name}, of which nothing tells whether it is still "
+                f"the folder {options.out!r} holds records of {phi.name}, of which nothing tells "
+                "whether it is still "
                 "the same; pass --resume if it is, or another --out"
             )
         run_missing(cells, store, options, called="texts")
@@ -209,7 +219,8 @@ def audit(options: AuditOptions) -> None:
             audit = _audit(options, texts, cells, records, phi, gate)
     except KeyboardInterrupt as stop:
         raise type(stop)(
-            f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes the report"
+            f"interrupted: all {len(cells)} texts are finished in {folder}; the same command makes "
+            "the report"
         ) from None
     findings = findings_of(audit)
     save_findings(folder, audit.name, findings)
@@ -254,14 +265,16 @@ def _texts(options: AuditOptions) -> "AuditTexts":
         texts.take(islice(stream, options.limit))
     if not texts.documents:
         raise InputError(
-            f"no text of {options.texts!r} can be measured: {len(texts.left_out)} are empty or have one word; give "
+            f"no text of {options.texts!r} can be measured: {len(texts.left_out)} are empty or "
+            "have one word; give "
             "texts of two words or more"
         )
     return texts
 
 
 def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[AuditCell]":
-    """One cell a text, each with the model by the files that it has now, or by what it answers now."""
+    """One cell a text, each with the model by the files that it has now, or by what it answers
+    now."""
     from wordsens.evaluation.audit.cell import AuditCell, BlackBox, black_box
     from wordsens.maps.transformer.features import content_of
     from wordsens.models.load import is_pair_model
@@ -270,7 +283,8 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
     if options.model is not None:
         if is_pair_model(options.model, options.revision):
             raise InputError(
-                f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a time"
+                f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a "
+                "time"
             )
         keys |= {"model": options.model, "content": content_of(options.model, options.revision)}
     else:
@@ -298,7 +312,8 @@ def _require_mask(phi: "TransformerFeatures | Model", removal: str) -> None:
         return
     if isinstance(phi, Model):
         raise InputError(
-            f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use delete"
+            f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use "
+            "delete"
         )
     if phi.reader is not None and phi.reader.tokenizer.mask_token_id is None:
         raise InputError(
@@ -312,7 +327,8 @@ def _readable(
     texts: "AuditTexts",
     options: AuditOptions,
 ) -> "list[AuditCell]":
-    """The cells of texts that the model can read; the others are left out, with their row and the reason."""
+    """The cells of texts that the model can read; the others are left out, with their row and the
+    reason."""
     from wordsens.maps.transformer.features import TransformerFeatures
 
     if not isinstance(phi, TransformerFeatures):
@@ -332,7 +348,8 @@ def _readable(
         readable.append((cell, document))
     if not readable:
         raise InputError(
-            f"no text of {options.texts!r} can be measured; the first, {texts.left_out[0][0]}: {texts.left_out[0][1]}"
+            f"no text of {options.texts!r} can be measured; the first, {texts.left_out[0][0]}: "
+            f"{texts.left_out[0][1]}"
         )
     texts.documents[:] = [document for _, document in readable]
     return [cell for cell, _ in readable]
@@ -346,7 +363,8 @@ def _audit(
     phi: "TransformerFeatures | Model",
     gate: "Sequence[Requirement]",
 ) -> "Audit":
-    """The summary of the records, and what is measured of the model beside them, once an audit's folder."""
+    """The summary of the records, and what is measured of the model beside them, once an audit's
+    folder."""
     from wordsens.evaluation.audit.cell import audited
     from wordsens.evaluation.audit.result import Audit, changes_since, unmet
     from wordsens.evaluation.audit.summary import summarise_audit
@@ -398,9 +416,10 @@ def _advice(
 
     def measure() -> LengthAdvice:
         with reporting(1, "advice on length", quiet=options.quiet) as report:
-            progress: Callable[[int, int], None] = lambda done, total: report.update(
-                done / total, now=""
-            )  # noqa: E731
+
+            def progress(done: int, total: int) -> None:
+                report.update(done / total, now="")
+
             return advise_length(phi, texts, pairs, options.threshold, progress=progress)
 
     try:

@@ -18,7 +18,8 @@ class CalibrateOptions(ModelOptions, OutputOptions):
     pairs: Annotated[
         str | None,
         unset(
-            "Your pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; default: the package's."
+            "Your pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; default: "
+            "the package's."
         ),
     ] = None
     encoding: Annotated[str, typer.Option(help="Of a CSV or JSON lines file.")] = "utf-8"
@@ -32,7 +33,8 @@ class CalibrateOptions(ModelOptions, OutputOptions):
     distance: Annotated[
         str | None,
         unset(
-            "Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine (1 - c)."
+            "Also the threshold as the distance of a vector store: l2 (squared, 2 - 2c) or cosine "
+            "(1 - c)."
         ),
     ] = None
     html: Html = None
@@ -47,10 +49,12 @@ class CalibrateOptions(ModelOptions, OutputOptions):
 
 @takes(CalibrateOptions, first=("pairs", "budget", "guard", "distance", "html"))
 def calibrate(options: CalibrateOptions) -> None:
-    """Find the threshold that keeps a budget of false hits, and what it costs. Exit code 3 where there is none.
+    """Find the threshold that keeps a budget of false hits, and what it costs. Exit code 3 where
+    there is none.
 
-    The smallest similarity from which on, at 95 % confidence, at most the budget of opposites (enable/disable, another
-    amount, ...) pass as the same, for pairs that are drawn like yours; and the share of near-duplicates that it keeps.
+    The smallest similarity from which on, at 95 % confidence, at most the budget of opposites
+    (enable/disable, another amount, ...) pass as the same, for pairs that are drawn like yours; and
+    the share of near-duplicates that it keeps.
 
     Example: wordsens calibrate minilm --pairs pairs.csv --budget .02 --guard --distance cosine
     """
@@ -61,12 +65,18 @@ def calibrate(options: CalibrateOptions) -> None:
     model = options.load()
     with reporting(1, "of the pairs", quiet=options.quiet) as report:
         result = calibrate(
-            model, pairs, options.budget, confidence=options.confidence, guard=options.guard,
-            prompt_names=options.prompt_names or (), progress=lambda done, total: report.update(done / total, now=""),
-        )  # fmt: skip
+            model,
+            pairs,
+            options.budget,
+            confidence=options.confidence,
+            guard=options.guard,
+            prompt_names=options.prompt_names or (),
+            progress=lambda done, total: report.update(done / total, now=""),
+        )
     if options.distance is not None and not result.measured.cosines:
         raise InputError(
-            f"{result.model} gives no cosines, and its threshold is no distance; leave --distance out"
+            f"{result.model} gives no cosines, and its threshold is no distance; leave --distance "
+            "out"
         )
     display = result.display(distance=options.distance or "")
     if options.html is not None:

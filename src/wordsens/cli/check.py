@@ -44,7 +44,8 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     pairs: Annotated[
         str | None,
         unset(
-            "Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; or NevIR-style query "
+            "Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; or "
+            "NevIR-style query "
             "pairs with q1, q2, doc1, doc2.",
             panel=_PAIRS,
         ),
@@ -110,7 +111,8 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     requirements: Annotated[
         list[str] | None,
         requirements_option(
-            "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', of all opposites 'false_hits <= .1', or "
+            "'negation.false_hits <= .2', 'all.auc >= .4', 'recall >= .9', of all opposites "
+            "'false_hits <= .1', or "
             "with the guard 'guarded_false_hits <= .05'"
         ),
     ] = None
@@ -131,7 +133,8 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         CommandOptions.__post_init__(self)
         if self.pairs is not None and self.texts is not None:
             raise InputError(
-                "--pairs and --texts exclude each other; write near misses with --write-pairs, and add yours"
+                "--pairs and --texts exclude each other; write near misses with --write-pairs, and "
+                "add yours"
             )
         if self.limit is not None:
             require_count("limit", self.limit)
@@ -140,13 +143,15 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
 
 @takes(CheckOptions, first=("threshold", "texts", "pairs", "guard", "requirements"))
 def check(options: CheckOptions) -> None:
-    """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit code 3 when it fails.
+    """Does a meaning that flips with one word show in a model's embeddings? A gate for CI: exit
+    code 3 when it fails.
 
-    Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are compared with
-    near-duplicates of the same meaning. At a threshold that keeps 9 of 10 of these, the share of opposites that pass
-    as the same is the number of false hits.
+    Opposites (not, enable/disable, who did what to whom, amounts, order, names, may/must) are
+    compared with near-duplicates of the same meaning. At a threshold that keeps 9 of 10 of these,
+    the share of opposites that pass as the same is the number of false hits.
 
-    Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require 'recall >= .6'
+    Example: wordsens check minilm --threshold .92 --require 'entity.false_hits <= .6' --require
+    'recall >= .6'
     """
     from wordsens.evaluation.check import check, read_requirements, require_options
     from wordsens.evaluation.layers import layer_rows
@@ -170,10 +175,17 @@ def check(options: CheckOptions) -> None:
         raise InputError(f"{model.name} scores pairs and gives no layers; leave --layers out")
     with reporting(1, "of the pairs", quiet=options.quiet) as report:
         result = check(
-            model, pairs, options.kinds, threshold=options.threshold, keep=options.keep, requirements=requirements,
-            baseline=options.baseline, prompt_names=options.prompt_names or (), seed=options.seed,
+            model,
+            pairs,
+            options.kinds,
+            threshold=options.threshold,
+            keep=options.keep,
+            requirements=requirements,
+            baseline=options.baseline,
+            prompt_names=options.prompt_names or (),
+            seed=options.seed,
             progress=lambda done, total: report.update(done / total, now=""),
-        )  # fmt: skip
+        )
     layers = []
     if options.layers and not isinstance(model, PairModel):
         with reporting(1, "of the layers", quiet=options.quiet) as report:
@@ -203,7 +215,8 @@ def check(options: CheckOptions) -> None:
 
 
 def _pairs(options: CheckOptions) -> "list[Pair] | None":
-    """The pairs of a file, or near misses of texts, which are printed; None for the package's own."""
+    """The pairs of a file, or near misses of texts, which are printed; None for the package's
+    own."""
     from wordsens.evaluation.near_misses import near_misses
     from wordsens.text.pairs import read_pairs
 

@@ -10,9 +10,10 @@ def columns_on_screen(
 ) -> list[dict[int, int]]:
     """The parts of a table, one below the other: of each its columns with their widths.
 
-    No width breaks a word, nor an entry of a column of numbers, unless it is longer than half the screen. Every part
-    begins with the columns that name a row: those up to the first that holds no numbers. What is left of the screen
-    goes to the columns that would be wider, those that miss least first.
+    No width breaks a word, nor an entry of a column of numbers, unless it is longer than half the
+    screen. Every part begins with the columns that name a row: those up to the first that holds no
+    numbers. What is left of the screen goes to the columns that would be wider, those that miss
+    least first.
 
     Args:
         columns: the heading of each column, then its entries.

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from wordsens.models.pairs import PairModel
 
 _MODELS = (
-    "Each a name or folder (a hub's name with @revision), module:function, or https://host/v1#model; the key of an "
+    "Each a name or folder (a hub's name with @revision), module:function, or "
+    "https://host/v1#model; the key of an "
     "endpoint in WORDSENS_API_KEY."
 )
 
@@ -70,7 +71,8 @@ class CompareOptions(TextOptions, CommandOptions):
     threshold: Annotated[
         float | None,
         unset(
-            "Your cosine threshold with FIRST: also give the one at which SECOND keeps as many near-duplicates."
+            "Your cosine threshold with FIRST: also give the one at which SECOND keeps as many "
+            "near-duplicates."
         ),
     ] = None
     tolerance: Annotated[
@@ -80,7 +82,8 @@ class CompareOptions(TextOptions, CommandOptions):
     requirements: Annotated[
         list[str] | None,
         requirements_option(
-            "'check.negation.difference >= -.02', 'neighbours.recall.second >= .9' or 'all.differs <= 0'"
+            "'check.negation.difference >= -.02', 'neighbours.recall.second >= .9' or 'all.differs "
+            "<= 0'"
         ),
     ] = None
     junit: Junit = None
@@ -110,14 +113,16 @@ class CompareOptions(TextOptions, CommandOptions):
 
 @takes(CompareOptions, first=("texts", "pairs", "threshold", "requirements", "html"))
 def compare(options: CompareOptions) -> None:
-    """Find what differs between two models, or one before and after a change, on your own texts. A gate for CI.
+    """Find what differs between two models, or one before and after a change, on your own texts. A
+    gate for CI.
 
-    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared are how well flipped
-    meanings show (as in check), how far a text moves without each word, and which texts have other neighbours; each
-    difference has a 95 % interval, and counts only where a test of all together says so. Exit code 3 when a
-    requirement fails.
+    Each model is a name or folder, module:function, or the URL of an embeddings endpoint. Compared
+    are how well flipped meanings show (as in check), how far a text moves without each word, and
+    which texts have other neighbours; each difference has a 95 % interval, and counts only where a
+    test of all together says so. Exit code 3 when a requirement fails.
 
-    Example: wordsens compare minilm ./quantised --texts texts.csv --require 'neighbours.nearest.second <= .05'
+    Example: wordsens compare minilm ./quantised --texts texts.csv --require
+    'neighbours.nearest.second <= .05'
     """
     from wordsens.evaluation.compare import compare
     from wordsens.evaluation.difference import read_requirements
@@ -128,11 +133,19 @@ def compare(options: CompareOptions) -> None:
     first, second = (_loaded(name, options) for name in options.models or [])
     with reporting(1, "of the texts", quiet=options.quiet) as report:
         result = compare(
-            first, second, documents, options.pairs, options.seed, requirements=requirements,
-            words_per_text=options.words_per_text, word_texts=options.word_texts, neighbours=options.neighbours,
-            tolerance=options.tolerance, threshold=options.threshold,
+            first,
+            second,
+            documents,
+            options.pairs,
+            options.seed,
+            requirements=requirements,
+            words_per_text=options.words_per_text,
+            word_texts=options.word_texts,
+            neighbours=options.neighbours,
+            tolerance=options.tolerance,
+            threshold=options.threshold,
             progress=lambda done, total: report.update(done / total, now=""),
-        )  # fmt: skip
+        )
     if options.out is not None:
         result.save(Path(options.out).expanduser())
     if options.html is not None:

@@ -1,4 +1,5 @@
-"""Running the cells of an experiment from the command line: where, with what progress, and how it ends.
+"""Running the cells of an experiment from the command line: where, with what progress, and how it
+ends.
 
 Loads no torch and no dask before cells are run.
 """
@@ -63,8 +64,8 @@ def run_missing(
     witnesses: bool = False,
     called: str = "cells",
 ) -> None:
-    """Measure the cells that the store has no value for; `called` is what a user calls them. The command is noted
-    there.
+    """Measure the cells that the store has no value for; `called` is what a user calls them. The
+    command is noted there.
 
     Raises:
         KeyboardInterrupt: it was stopped; the message says what is kept and how to go on.
@@ -87,7 +88,8 @@ def run_missing(
             others := store.other_versions(left[0].experiment, code_version(type(left[0])))
         ):
             notice(
-                f"{others} {called} there are of another version of the code, and are not mixed with this one's"
+                f"{others} {called} there are of another version of the code, and are not mixed "
+                "with this one's"
             )
     if not left:
         return
@@ -116,7 +118,8 @@ def run_missing(
 def measure_sweep(
     sweep: "Sweep", folder: str | Path, options: PlaceOptions, *, witnesses: bool
 ) -> "tuple[list[Record], Path]":
-    """Measure the cells that the folder has no value for; all records, in the cells' order, and the table of them."""
+    """Measure the cells that the folder has no value for; all records, in the cells' order, and the
+    table of them."""
     from wordsens.sweeps.run import save_sweep
     from wordsens.sweeps.store import Store, file_name, write_tables
 

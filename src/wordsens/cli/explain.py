@@ -20,7 +20,8 @@ from wordsens.errors import InputError, require_count
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(ModelOptions, CommandOptions):
-    """The options of `wordsens explain`. With --encode or --endpoint there is no MODEL: the first argument is TEXT."""
+    """The options of `wordsens explain`. With --encode or --endpoint there is no MODEL: the first
+    argument is TEXT."""
 
     texts: Annotated[
         list[str] | None,
@@ -43,7 +44,8 @@ class ExplainOptions(ModelOptions, CommandOptions):
     leaders: Annotated[
         int,
         typer.Option(
-            help="Words of each text that are exchanged and moved as vectors: those whose removal moves the score most."
+            help="Words of each text that are exchanged and moved as vectors: those whose removal "
+            "moves the score most."
         ),
     ] = 16
     vectors: Annotated[
@@ -77,10 +79,12 @@ class ExplainOptions(ModelOptions, CommandOptions):
 def explain(options: ExplainOptions) -> None:
     """Find the words that carry the score of two texts, a class, or an embedding.
 
-    For each word: the text without it, with another word in its place, and with its vector moved; and for two texts
-    the words that keep them apart, and pairs of words that count for more, or less, together than alone.
+    For each word: the text without it, with another word in its place, and with its vector moved;
+    and for two texts the words that keep them apart, and pairs of words that count for more, or
+    less, together than alone.
 
-    Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html explained.html
+    Example: wordsens explain minilm "How do I enable it?" "How do I disable it?" --html
+    explained.html
     """
     from wordsens.evaluation.explain import explain
     from wordsens.evaluation.similarities import prompted
@@ -97,10 +101,15 @@ def explain(options: ExplainOptions) -> None:
         else:
             model = prompted(options.load(), options.prompt_names or ())
         explained = explain(
-            model, *texts, target=options.target, tries=options.tries, leaders=options.leaders,
-            vectors=options.vectors, seed=options.seed,
+            model,
+            *texts,
+            target=options.target,
+            tries=options.tries,
+            leaders=options.leaders,
+            vectors=options.vectors,
+            seed=options.seed,
             progress=lambda done, total: report.update(done / total, now=""),
-        )  # fmt: skip
+        )
     if options.html is not None:
         title = f"Which words make the {explained.score}? {explained.model}"
         write_page(options.html, "explain", title, explained.display())

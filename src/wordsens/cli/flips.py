@@ -59,10 +59,12 @@ class FlipsOptions(TextOptions, CommandOptions):
 
 @takes(FlipsOptions, first=("texts", "text_column", "limit", "labels", "requirements"))
 def flips(options: FlipsOptions) -> None:
-    """Find the words that flip a classifier's label, by class: for moderation, and any other classifier.
+    """Find the words that flip a classifier's label, by class: for moderation, and any other
+    classifier.
 
-    For each word: the class without it, with another word in its place, and, for transformers, the smallest radius
-    at which its vectors were seen to flip the label, an upper bound of the smallest.
+    For each word: the class without it, with another word in its place, and, for transformers, the
+    smallest radius at which its vectors were seen to flip the label, an upper bound of the
+    smallest.
 
     Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """

@@ -1,4 +1,5 @@
-"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, a file of pairs, or a rewriting. No torch."""
+"""`wordsens guard`: one pair, a stream of pairs with a verdict a line, a file of pairs, or a
+rewriting. No torch."""
 
 import csv
 import json
@@ -33,7 +34,8 @@ class GuardOptions:
         list[str] | None,
         typer.Argument(
             metavar="FIRST SECOND",
-            help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and second.",
+            help="Two texts; none: pairs from stdin, JSON lines or CSV, with the columns first and "
+            "second.",
             show_default=False,
         ),
     ] = None
@@ -41,7 +43,8 @@ class GuardOptions:
         bool,
         typer.Option(
             "--rewrite",
-            help="FIRST and SECOND are files, a text and its rewriting: prints the negations, quantities, dates, "
+            help="FIRST and SECOND are files, a text and its rewriting: prints the negations, "
+            "quantities, dates, "
             "conditions, modals and names that the rewriting lost.",
         ),
     ] = False
@@ -78,7 +81,8 @@ class GuardOptions:
     def __post_init__(self) -> None:
         if self.texts and len(self.texts) != 2:
             raise InputError(
-                f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from stdin"
+                f"`texts` (={len(self.texts)} of them) must be two texts, or none for pairs from "
+                "stdin"
             )
         if self.pairs is None and (self.out is not None or self.workers is not None):
             raise InputError("--out and --workers are for the file of --pairs; name it")
@@ -92,9 +96,11 @@ class GuardOptions:
 
 @takes(GuardOptions, first=("pairs", "out", "require_same", "rewrite", "as_json"))
 def guard(options: GuardOptions) -> None:
-    """May two near-duplicates be treated as the same? For semantic caches and memories, by rules, without a model.
+    """May two near-duplicates be treated as the same? For semantic caches and memories, by rules,
+    without a model.
 
-    The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity: 2 GB / 3 GB".
+    The verdict is same, different or unsure, with a reason such as "negation: 'not'" or "quantity:
+    2 GB / 3 GB".
 
     With --rewrite: what a compressed prompt or a summary lost, with its place.
 
@@ -130,14 +136,16 @@ def guard(options: GuardOptions) -> None:
             notice(ADVICE[judgement.verdict])
     if unread:
         raise InputError(
-            f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the place of the verdict"
+            f"{unread} line{'s' * (unread > 1)} of stdin without a pair: an error stands in the "
+            "place of the verdict"
         )
     if options.require_same and others:
         raise RequirementError(f"{others} of the pairs are not the same")
 
 
 def _guard_file(options: GuardOptions, path: str) -> None:
-    """Judges the pairs of a file, writes them with their verdicts, and prints how many have each, and why."""
+    """Judges the pairs of a file, writes them with their verdicts, and prints how many have each,
+    and why."""
     from wordsens.evaluation.guard.bulk import guard_pairs
     from wordsens.findings.guard import display
     from wordsens.text.tables import require_table
@@ -207,13 +215,14 @@ def _print(line: str, *, flush: bool = False) -> None:
 
 
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
-    """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with these columns; in the
-    place of a line that holds none what is wrong with it."""
+    """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with
+    these columns; in the place of a line that holds none what is wrong with it."""
     stream = iter(lines)
     head = next((line for line in stream if line.strip()), None)
     if head is None:
         raise InputError(
-            "stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and second"
+            "stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and "
+            "second"
         )
     lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
@@ -223,7 +232,8 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     names = [name.strip().lower() for name in next(rows)]
     if not set(_COLUMNS) <= set(names):
         raise InputError(
-            f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or JSON lines"
+            f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or "
+            "JSON lines"
         )
     places = [names.index(name) for name in _COLUMNS]
     for number, row in enumerate(rows, 2):

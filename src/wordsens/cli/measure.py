@@ -1,4 +1,5 @@
-"""`wordsens measure`: texts to matrices, maps, search, and what is printed. Loads no torch before it runs."""
+"""`wordsens measure`: texts to matrices, maps, search, and what is printed. Loads no torch before
+it runs."""
 
 import json
 import time
@@ -75,7 +76,8 @@ class MeasureOptions:
     layer: Annotated[
         int | None,
         _text(
-            "Layer of the encoder (default: 0, the embedding layer's output) or of --map model (default: -1)."
+            "Layer of the encoder (default: 0, the embedding layer's output) or of --map model "
+            "(default: -1)."
         ),
     ] = None
     max_words: Annotated[int | None, _text("Keep the first words of a longer text.")] = None
@@ -85,7 +87,8 @@ class MeasureOptions:
     maps: Annotated[
         str,
         option(
-            f"Any of {', '.join(MAP_NAMES)}, commas between; raf(heads=4) sets a parameter; module:Name is a map of "
+            f"Any of {', '.join(MAP_NAMES)}, commas between; raf(heads=4) sets a parameter; "
+            "module:Name is a map of "
             "your own.",
             "--map",
             panel="Maps",
@@ -109,7 +112,8 @@ class MeasureOptions:
     sample: Annotated[
         int | None,
         _search(
-            "Search a random sample of so many words; default: all, but 16 for rf and 16 / depth for drf on texts "
+            "Search a random sample of so many words; default: all, but 16 for rf and 16 / depth "
+            "for drf on texts "
             "whose matrices are too large to build."
         ),
     ] = None
@@ -123,7 +127,8 @@ class MeasureOptions:
     swaps: Annotated[
         bool,
         _search(
-            "Also the word of the encoder's vocabulary that moves the map most in the place of each searched word, "
+            "Also the word of the encoder's vocabulary that moves the map most in the place of "
+            "each searched word, "
             "whether or not a writer would put it there.",
             "--swaps",
         ),
@@ -131,7 +136,8 @@ class MeasureOptions:
     small_radius: Annotated[
         bool,
         option(
-            "Also the limit of S / radius as the radius shrinks: the Jacobian's largest singular value.",
+            "Also the limit of S / radius as the radius shrinks: the Jacobian's largest singular "
+            "value.",
             "--small-radius",
             panel="Theory",
         ),
@@ -139,7 +145,8 @@ class MeasureOptions:
     profile: Annotated[
         bool,
         option(
-            "Also one table of all measures: the mean, the small-radius limit, rows exchanged, Lipschitz bounds.",
+            "Also one table of all measures: the mean, the small-radius limit, rows exchanged, "
+            "Lipschitz bounds.",
             "--profile",
             panel="Theory",
         ),
@@ -164,7 +171,8 @@ class MeasureOptions:
     out: Annotated[
         str | None,
         option(
-            "Keep a record of every text and map in this folder, for `wordsens report`; what is there is not measured "
+            "Keep a record of every text and map in this folder, for `wordsens report`; what is "
+            "there is not measured "
             "again."
         ),
     ] = None
@@ -190,21 +198,25 @@ class MeasureOptions:
                 require_count(name, value, least=least)
         if sum(given is not None for given in (self.text, self.file, self.texts)) != 1:
             raise InputError(
-                'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I love her much"'
+                'give exactly one of TEXT, --file and --texts; for example: wordsens measure "I '
+                'love her much"'
             )
         if self.word and self.sample is not None:
             raise InputError("`--word` and `--sample` both choose the words; give one of them")
         if self.texts is None and (self.text_column != "text" or self.limit is not None):
             raise InputError(
-                "`--text-column` and `--limit` belong to --texts; drop them, or name a file of texts"
+                "`--text-column` and `--limit` belong to --texts; drop them, or name a file of "
+                "texts"
             )
         if MODEL in self.map_names and len(self.map_names) > 1:
             raise InputError(
-                "`--map` names model beside other maps, but a transformer has rows of its own; measure it alone"
+                "`--map` names model beside other maps, but a transformer has rows of its own; "
+                "measure it alone"
             )
         if self.swaps and not self.of_model and self.chosen_layer:
             raise InputError(
-                f"`--swaps` needs the encoder's layer 0, where a word has the same row whatever stands around it, but "
+                "`--swaps` needs the encoder's layer 0, where a word has the same row whatever "
+                "stands around it, but "
                 f"--layer is {self.chosen_layer}; drop one of them"
             )
         _ = self.map_options
@@ -240,11 +252,12 @@ class MeasureOptions:
 
 @takes(MeasureOptions, first=("maps", "texts", "radius", "swaps", "out"))
 def measure(options: MeasureOptions) -> None:
-    """Measure how far one word can move what a map sees: S per word, with the most sensitive one marked.
+    """Measure how far one word can move what a map sees: S per word, with the most sensitive one
+    marked.
 
-    S is how far the features move, over their size, when a word's vector moves by at most the radius in the worst
-    direction that was found: 0.5 is half their length. It is a lower bound; with --verbose an upper bound stands beside
-    it.
+    S is how far the features move, over their size, when a word's vector moves by at most the
+    radius in the worst direction that was found: 0.5 is half their length. It is a lower bound;
+    with --verbose an upper bound stands beside it.
 
     Example: wordsens measure "I love her much" --map rf,raf,relu-raf
     """
@@ -335,7 +348,8 @@ def _measure_all(
     skipped = [text for text in matrices if len(text) == 1]
     if not long_enough and options.texts is None:
         raise InputError(
-            "the text has one word; word sensitivity compares words, so give a text of two words or more"
+            "the text has one word; word sensitivity compares words, so give a text of two words "
+            "or more"
         )
     if not long_enough:
         raise InputError(
@@ -389,7 +403,8 @@ def _measured(
     store: "Store | None",
     progress: Callable[[int, int], None],
 ) -> "MeasuredMap":
-    """One text under the map of that name: from the store where that has all that is wanted, else measured."""
+    """One text under the map of that name: from the store where that has all that is wanted, else
+    measured."""
     from wordsens.sensitivity.jacobian import jacobian_sensitivity
     from wordsens.sensitivity.one_word import word_sensitivity
     from wordsens.sensitivity.profile import profile_of
@@ -401,8 +416,8 @@ def _measured(
     n, d = text.rows.shape
     phi = build_map(name, n, d, seed=options.seed, device=options.device, **options.map_options)
     words = options.word or sampled_words(phi, n, options.seed, options.sample)
-    # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is sampled on demand
-    # would remember them all.
+    # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is
+    # sampled on demand would remember them all.
     wants_swaps, wants_limit = (
         wanted and not on_demand(phi) for wanted in (options.swaps, options.small_radius)
     )
@@ -458,7 +473,8 @@ def _measured(
 def _swaps(
     phi: "FeatureMap", text: "TextMatrix", result: "Sensitivity", options: MeasureOptions
 ) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """The relative change by the best real word in the place of each searched word, and that word."""
+    """The relative change by the best real word in the place of each searched word, and that
+    word."""
     import torch
 
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
@@ -480,7 +496,8 @@ def _cell(
     words: list[int] | None,
     options: MeasureOptions,
 ) -> "SensitivityCell":
-    """The cell of a sweep that is the measurement of the map of that name on a text, at these words or all."""
+    """The cell of a sweep that is the measurement of the map of that name on a text, at these words
+    or all."""
     from wordsens.sweeps.measurement import SensitivityCell
 
     entry, (n, d) = map_entry(name), text.rows.shape

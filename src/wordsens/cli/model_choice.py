@@ -1,4 +1,5 @@
-"""What the commands about a model share: the model, the texts, the seed and the output that they are given."""
+"""What the commands about a model share: the model, the texts, the seed and the output that they
+are given."""
 
 import logging
 import re
@@ -124,7 +125,10 @@ def require_met(failures: Sequence[str]) -> None:
 
 
 _NAME = "minilm, a folder with a model or CrossEncoder, or a name on the Hugging Face hub."
-_ENDPOINT = "An embeddings endpoint, such as https://host/v1, instead of MODEL; the key in WORDSENS_API_KEY."
+_ENDPOINT = (
+    "An embeddings endpoint, such as https://host/v1, instead of MODEL; the key in "
+    "WORDSENS_API_KEY."
+)
 _TIMEOUT = "Seconds that a batch of texts may take, retries and waits included; default: 60."
 _ENCODE = "module:function, from a list of texts to an array with a row for each; instead of MODEL."
 _PROMPT = "A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each."
@@ -135,7 +139,8 @@ class ModelOptions:
     """The options that name a model; a command's own are the fields of a subclass.
 
     Raises:
-        InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with another of them.
+        InputError: not exactly one of MODEL, --encode and --endpoint, or an option that goes with
+            another of them.
     """
 
     model: Annotated[
@@ -166,7 +171,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if sum(each is not None for each in (self.model, self.encode, self.endpoint)) != 1:
             raise InputError(
-                "give one model: MODEL (such as minilm), --encode module:function, or --endpoint URL"
+                "give one model: MODEL (such as minilm), --encode module:function, or --endpoint "
+                "URL"
             )
         for name in ("endpoint_model", "endpoint_timeout", "endpoint_retries"):
             if getattr(self, name) is not None and self.endpoint is None:

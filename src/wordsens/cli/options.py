@@ -22,7 +22,8 @@ FURTHER = "Further options"
 
 
 def option(text: str, *names: str, panel: str | None = None, default: bool = True) -> Any:
-    """An option by its help: its names where they are not the field's, its panel, whether the default is shown."""
+    """An option by its help: its names where they are not the field's, its panel, whether the
+    default is shown."""
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=default)
 
 
@@ -40,7 +41,8 @@ Threads = Annotated[
 
 
 def map_option(name: str) -> Any:
-    """The command-line option for an option of the maps, with the help that `maps.registry` has for it."""
+    """The command-line option for an option of the maps, with the help that `maps.registry` has for
+    it."""
     return option(OPTIONS[name].help, panel="Maps")
 
 
@@ -48,8 +50,8 @@ def map_option(name: str) -> Any:
 def _cpu_threads(count: int) -> Iterator[None]:
     """Inside, torch uses so many threads; after it, as many as before.
 
-    One is the default of the command line: most products here are small, and a second thread that has to share its
-    core with another program makes each of them wait.
+    One is the default of the command line: most products here are small, and a second thread that
+    has to share its core with another program makes each of them wait.
     """
     import torch
 
@@ -66,11 +68,13 @@ def _cpu_threads(count: int) -> Iterator[None]:
 def takes(
     options: type[Options], *, first: Sequence[str] = ()
 ) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Makes a function of one dataclass a command: each field is an option, declared there and nowhere else.
+    """Makes a function of one dataclass a command: each field is an option, declared there and
+    nowhere else.
 
-    The fields are annotated as typer wants parameters, or with the help of an option; `__post_init__` refuses what can
-    be refused before anything heavy is loaded. A field `threads` is the number of CPU threads that the command uses. In
-    its help the options named `first`, those that people use first, stand alone in the first panel.
+    The fields are annotated as typer wants parameters, or with the help of an option;
+    `__post_init__` refuses what can be refused before anything heavy is loaded. A field `threads`
+    is the number of CPU threads that the command uses. In its help the options named `first`, those
+    that people use first, stand alone in the first panel.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,8 @@ def takes(
 
 
 def _in_panel(parameter: inspect.Parameter, first: Sequence[str]) -> inspect.Parameter:
-    """The parameter in the first panel of the help if it is named, else in its own, or else in the last."""
+    """The parameter in the first panel of the help if it is named, else in its own, or else in the
+    last."""
     kind, info = get_args(parameter.annotation)
     if isinstance(info, ArgumentInfo):
         return parameter

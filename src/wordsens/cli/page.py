@@ -32,7 +32,8 @@ class PageOptions(AppSettings):
 
 @takes(PageOptions)
 def page(options: PageOptions) -> None:
-    """Serve a page to try: your own text in colours, the paper told with live experiments, a model checked.
+    """Serve a page to try: your own text in colours, the paper told with live experiments, a model
+    checked.
 
     It is served to this machine alone, until Ctrl-C. Texts are measured here and are not kept.
 
@@ -42,8 +43,10 @@ def page(options: PageOptions) -> None:
 
     if not options.loopback and not options.quiet:
         notice(
-            f"everyone who reaches {options.host}:{options.port} and knows the token can measure texts here with "
-            f"{', '.join(options.models)}, on up to {options.workers} processors; what is sent is not encrypted"
+            f"everyone who reaches {options.host}:{options.port} and knows the token can measure "
+            "texts here with "
+            f"{', '.join(options.models)}, on up to {options.workers} processors; what is sent is "
+            "not encrypted"
         )
 
     def started(address: str) -> None:

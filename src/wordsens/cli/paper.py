@@ -1,4 +1,5 @@
-"""`wordsens paper`: the paper's experiments, from presets to figures and sentences. Loads no torch before it runs."""
+"""`wordsens paper`: the paper's experiments, from presets to figures and sentences. Loads no torch
+before it runs."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 FIGURES = tuple(name for name, (_, text) in EXPERIMENTS.items() if text)
 OF_ALL = tuple(name for name in FIGURES if name != "control")
-"""The figures of `all`: control, which trains networks, takes a minute more and is asked for by name."""
+"""The figures of `all`: control, which trains networks, takes a minute more and is asked for by
+name."""
 MEAN = "mean"
 _OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
@@ -38,7 +40,8 @@ _OF_ATTENTION = {"layer": 1, "head": MEAN, "prompt": None, "answer": None}
 _FIGURES_HELP = "; ".join(
     [f"{name}: {text}" for name, (_, text) in EXPERIMENTS.items() if text]
     + [
-        "all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 map=raf."
+        "all: every figure, and the report. KEY=VALUE changes the cells: n=[10,20,50] d=192 "
+        "map=raf."
     ]
 )
 
@@ -76,7 +79,8 @@ class PaperOptions(PlaceOptions):
     labels: Annotated[
         str,
         _text(
-            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear function) or random."
+            "What is learned of --texts: sentiment (their labels), linear (the sign of a linear "
+            "function) or random."
         ),
     ] = LABELS[0]
     out: Annotated[str, option("The folder for results and figures.")] = "paper"
@@ -95,7 +99,8 @@ class PaperOptions(PlaceOptions):
     answer: Annotated[
         list[str] | None,
         _attention(
-            "Whose probability behind each prompt is shown; may be repeated; default: positive and negative."
+            "Whose probability behind each prompt is shown; may be repeated; default: positive and "
+            "negative."
         ),
     ] = None
     style: Annotated[
@@ -127,21 +132,25 @@ class PaperOptions(PlaceOptions):
                 )
         if self.model != "minilm" and not {"attention", "depth"} & set(self.names):
             raise InputError(
-                f"`model` (={self.model!r}) is an option of attention and depth; draw these, or drop it"
+                f"`model` (={self.model!r}) is an option of attention and depth; draw these, or "
+                "drop it"
             )
         if self.by is not None and ("depth" not in self.names or self.texts is None):
             raise InputError(
-                f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or drop it"
+                f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or "
+                "drop it"
             )
         if self.prompt is not None and len(self.prompt) != 2:
             raise InputError(
-                f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a word"
+                f"`prompt` is given {len(self.prompt)} times; give two prompts that differ in a "
+                "word"
             )
         if self.head != MEAN and not self.head.isdecimal():
             raise InputError(f"`head` (={self.head!r}) must be 0, 1, ..., or mean")
         if len(self.pair) not in (0, 2):
             raise InputError(
-                f"`attention` is followed by {len(self.pair)} texts ({', '.join(self.pair)}); give two texts in quotes "
+                f"`attention` is followed by {len(self.pair)} texts ({', '.join(self.pair)}); give "
+                "two texts in quotes "
                 "that differ in a word, or none"
             )
 
@@ -210,7 +219,8 @@ def paper(options: PaperOptions) -> None:
 
 
 def _run(name: str, options: PaperOptions) -> dict[str, Any]:
-    """Measure the missing cells, write tables and figures, print the summary; of an interrupted run, what it has.
+    """Measure the missing cells, write tables and figures, print the summary; of an interrupted
+    run, what it has.
 
     Raises:
         WordsensError: a cell failed; after everything else is written.

@@ -28,7 +28,8 @@ class ReportOptions:
     form: Annotated[
         str | None,
         option(
-            "html: one page that needs no network; md: findings and tables. Default: as --out ends, else html.",
+            "html: one page that needs no network; md: findings and tables. Default: as --out "
+            "ends, else html.",
             "--format",
         ),
     ] = None
@@ -53,7 +54,8 @@ class ReportOptions:
 def report(options: ReportOptions) -> None:
     """One page of findings, figures, texts and tables, and how the numbers were made.
 
-    It reads the records of earlier runs and measures nothing. The page needs no network, and no server.
+    It reads the records of earlier runs and measures nothing. The page needs no network, and no
+    server.
 
     Example: wordsens report results --open
     """

@@ -13,7 +13,8 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """Inside the block SIGTERM raises Terminated; a thread that is not the main one cannot be told."""
+    """Inside the block SIGTERM raises Terminated; a thread that is not the main one cannot be
+    told."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,5 @@
-"""`wordsens sweep`: any grid of cells, run, watched, exported and drawn. Loads no torch before it runs."""
+"""`wordsens sweep`: any grid of cells, run, watched, exported and drawn. Loads no torch before it
+runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,8 @@ class RunOptions(PlaceOptions):
 @sweep.command("run")
 @takes(RunOptions)
 def run(options: RunOptions) -> None:
-    """Measure every cell that the folder has no value for; the same command goes on after whatever stopped it.
+    """Measure every cell that the folder has no value for; the same command goes on after whatever
+    stopped it.
 
     Example: wordsens sweep run spec.yaml n=[10,20,50] --workers 2 --out try
     """
@@ -90,7 +92,8 @@ def run(options: RunOptions) -> None:
 def status(
     spec: Spec, overrides: Overrides = None, out: Out = None, as_json: AsJson = False
 ) -> None:
-    """Count the cells that are done, failed and to come. Changes nothing, and may be asked while a run is at work.
+    """Count the cells that are done, failed and to come. Changes nothing, and may be asked while a
+    run is at work.
 
     Example: wordsens sweep status try
     """
@@ -161,7 +164,8 @@ class PlotOptions:
     by: Annotated[
         str | None,
         option(
-            "Columns that tell series apart, commas between: map,text; default: every key that varies otherwise."
+            "Columns that tell series apart, commas between: map,text; default: every key that "
+            "varies otherwise."
         ),
     ] = None
     out: Out = None
@@ -175,7 +179,8 @@ class PlotOptions:
 @sweep.command()
 @takes(PlotOptions)
 def plot(options: PlotOptions) -> None:
-    """Draw a sweep's results along any of its axes, and print the exponents; KEY=VALUE chooses some of its cells.
+    """Draw a sweep's results along any of its axes, and print the exponents; KEY=VALUE chooses some
+    of its cells.
 
     Example: wordsens sweep plot try --x temperature --by n
     """
@@ -225,7 +230,10 @@ def plot(options: PlotOptions) -> None:
         for line in series
     ]
     title = f"{column_title(records, options.y)} ~ {options.x}^exponent"
-    note = "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer than five Student's t."
+    note = (
+        "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer "
+        "than five Student's t."
+    )
     headings = ("series", options.x, "texts", "exponent", "95 % CI")
     print_display(Display((title,), (Table("", headings, tuple(rows), note, most=len(rows)),)))
     stdout().print(f"figure   {path}", soft_wrap=True)
@@ -234,7 +242,8 @@ def plot(options: PlotOptions) -> None:
 def _source(
     spec: str, overrides: "list[str] | tuple[str, ...]", out: str | None
 ) -> "tuple[Sweep, Path]":
-    """The sweep that SPEC names, and its folder: `out`, or the folder named, or one with the sweep's name.
+    """The sweep that SPEC names, and its folder: `out`, or the folder named, or one with the
+    sweep's name.
 
     Raises:
         InputError: there is no such sweep, or it is wrong.
@@ -257,7 +266,8 @@ def _source(
 
 
 def _last_records(chosen: "Sweep", folder: Path) -> "tuple[list[str], list[Record]]":
-    """The keys of the sweep's cells under the version of the code that wrote last there, and their records."""
+    """The keys of the sweep's cells under the version of the code that wrote last there, and their
+    records."""
     from wordsens.sweeps.store import Store
 
     with Store(folder, read_only=True) as store:

@@ -1,4 +1,5 @@
-"""The terminal: what was typed there, and its streams. Results go to stdout, everything else to stderr."""
+"""The terminal: what was typed there, and its streams. Results go to stdout, everything else to
+stderr."""
 
 import json
 import os
@@ -34,7 +35,8 @@ typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words after `wordsens`; none where no command line runs."""
 
 _CONTROLS = [*range(9), *range(11, 32), *range(127, 160)]
-"""Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as well."""
+"""Unicode's control characters but tab and line feed: a terminal obeys them, in a text or a name as
+well."""
 
 _FINDINGS = 10
 """Lines: a screen has room for them and for the first table."""
@@ -53,7 +55,8 @@ def printable(text: str) -> str:
 
 
 class _Screen(Console):
-    """A console that shows what it is given: no markup, no emoji by name and no control characters of a text's own.
+    """A console that shows what it is given: no markup, no emoji by name and no control characters
+    of a text's own.
 
     It lets the caller decide what a closed pipe means.
     """
@@ -71,8 +74,8 @@ class _Screen(Console):
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Inside, results are printed; a reader that has gone, as `head` does, ends the printing and not the command: a
-    requirement that fails still ends it with its exit code."""
+    """Inside, results are printed; a reader that has gone, as `head` does, ends the printing and
+    not the command: a requirement that fails still ends it with its exit code."""
     try:
         yield
         sys.stdout.flush()
@@ -86,12 +89,14 @@ def abandon_stdout() -> None:
 
 
 def stdout() -> Console:
-    """The console for results: as wide as the terminal, or COLUMNS; 80 columns where there is neither."""
+    """The console for results: as wide as the terminal, or COLUMNS; 80 columns where there is
+    neither."""
     return _Screen()
 
 
 def stderr() -> Console:
-    """The console for progress and notices: a notice is one line in a file, and wraps between words on a terminal."""
+    """The console for progress and notices: a notice is one line in a file, and wraps between words
+    on a terminal."""
     return _Screen(stderr=True, soft_wrap=sys.stderr is None or not sys.stderr.isatty())
 
 
@@ -101,7 +106,8 @@ def notice(message: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout, in whatever encoding that has; a control character in a text is escaped."""
+    """One JSON document on stdout, in whatever encoding that has; a control character in a text is
+    escaped."""
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     spelled = json.dumps(document, ensure_ascii=ascii_only, allow_nan=False)
     sys.stdout.write(f"{spelled.translate(_ESCAPED)}\n")
@@ -130,7 +136,8 @@ def duration(seconds: float) -> str:
 
 
 class Reporter:
-    """Tells how far a long run is: a bar on a terminal, a plain line now and then elsewhere, nothing when quiet."""
+    """Tells how far a long run is: a bar on a terminal, a plain line now and then elsewhere,
+    nothing when quiet."""
 
     PLAIN_SECONDS = 15.0
 
@@ -181,7 +188,8 @@ def reporting(total: int, what: str, *, quiet: bool) -> Iterator[Reporter]:
 
 
 def print_display(display: Display, *, verbose: bool = False) -> None:
-    """What a result says: its answer, failures, findings, tables and notes; folded tables with `verbose`."""
+    """What a result says: its answer, failures, findings, tables and notes; folded tables with
+    `verbose`."""
     console = stdout()
     for at, sentence in enumerate(display.answer):
         console.print(Text(sentence, style="bold" if at == 0 else ""))
@@ -226,7 +234,8 @@ def _print_part(part: Any, *, verbose: bool) -> None:
 
 
 def _print_table(data: Table, *, whole: bool) -> None:
-    """Lines break between words. What is wider than the screen goes on below, behind the columns that name a row."""
+    """Lines break between words. What is wider than the screen goes on below, behind the columns
+    that name a row."""
     console = stdout()
     console.print()
     if data.title:

@@ -57,10 +57,12 @@ class TuneOptions(TextOptions, CommandOptions):
 
 @takes(TuneOptions, first=("texts", "pairs", "steps", "lora", "device"))
 def tune(options: TuneOptions) -> None:
-    """Train a model so that a meaning which one word turns around shows in its embeddings; judged on held-out pairs.
+    """Train a model so that a meaning which one word turns around shows in its embeddings; judged
+    on held-out pairs.
 
-    It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts. The dimension, the
-    size and the speed stay. A run that was stopped goes on from its checkpoints, in OUT.checkpoints.
+    It uses sentence-transformers' trainer on triples from pairs and from near misses of your texts.
+    The dimension, the size and the speed stay. A run that was stopped goes on from its checkpoints,
+    in OUT.checkpoints.
 
     Example: wordsens tune minilm tuned --texts texts.csv
     """
@@ -77,9 +79,18 @@ def tune(options: TuneOptions) -> None:
 
         try:
             tuned = tune(
-                options.model, options.out, options.pairs, texts, steps=options.steps, batch=options.batch,
-                rate=options.rate, lora=options.lora, device=options.device, seed=options.seed, progress=progress,
-            )  # fmt: skip
+                options.model,
+                options.out,
+                options.pairs,
+                texts,
+                steps=options.steps,
+                batch=options.batch,
+                rate=options.rate,
+                lora=options.lora,
+                device=options.device,
+                seed=options.seed,
+                progress=progress,
+            )
         except KeyboardInterrupt:
             checkpoints = f"{options.out.rstrip('/')}.checkpoints"
             raise KeyboardInterrupt(

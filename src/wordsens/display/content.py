@@ -1,4 +1,5 @@
-"""What a result says: sentences, words in colour, tables, figures. Terminal, page, notebook and Markdown show it."""
+"""What a result says: sentences, words in colour, tables, figures. Terminal, page, notebook and
+Markdown show it."""
 
 import math
 import re
@@ -6,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STRONGEST = 4.0
-"""The sensitivity from which on colours are the same: attention at the paper's sizes stays below it."""
+"""The sensitivity from which on colours are the same: attention at the paper's sizes stays below
+it."""
 
 LEVELS = 9
 """Shades, white first; the style sheet has one for each."""
 
 
 def colour_share(value: float) -> float:
-    """How strong the colour of a sensitivity S is, from 0 to 1: S / 4, the same for all texts and maps.
+    """How strong the colour of a sensitivity S is, from 0 to 1: S / 4, the same for all texts and
+    maps.
 
     >>> colour_share(0.0), colour_share(1.0), colour_share(5.0)
     (0.0, 0.25, 1.0)
@@ -37,7 +40,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its interval, drawn around zero in the middle; `most` is the end of the scale."""
+    """A number with its interval, drawn around zero in the middle; `most` is the end of the
+    scale."""
 
     value: float
     low: float
@@ -82,7 +86,8 @@ class Table:
         headings: of the columns; none for names and values.
         rows: of cells: texts, numbers, None, Bar, Interval, Marked.
         note: what the numbers mean.
-        most: so many rows are shown at once; the rest is folded away, or left out where nothing folds.
+        most: so many rows are shown at once; the rest is folded away, or left out where nothing
+            folds.
         folded: whether all of it is.
     """
 
@@ -105,8 +110,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Shade:
-    """A word of a text: as it is written, its shade (0 to LEVELS - 1), what is told on hover; below zero in the colour
-    of a fall, underlined where it is the one that decides."""
+    """A word of a text: as it is written, its shade (0 to LEVELS - 1), what is told on hover; below
+    zero in the colour of a fall, underlined where it is the one that decides."""
 
     text: str
     level: int
@@ -192,7 +197,8 @@ class Finding:
 SURETIES = {
     "attained": "Reached by a change that was tried: a lower bound.",
     "certified": "No push within the radius, by default the word's own length, goes beyond it.",
-    "predicted": "Theory for large d, and no bound: it may lie above an upper bound, or below what was attained.",
+    "predicted": "Theory for large d, and no bound: it may lie above an upper bound, or below what "
+    "was attained.",
     "95 % interval": "95 of 100 such intervals hold the true number.",
 }
 """The ways in which a number can be known."""
@@ -291,8 +297,8 @@ def plain(cell: Any) -> str:
 def table_of(
     title: str, columns: Any, *, most: int = 20, ranked: str | None = None, note: str = ""
 ) -> Table:
-    """A table of columns by their names, the largest of the ranked one first; columns with one value in all of several
-    rows are said in its note, and not written in every row."""
+    """A table of columns by their names, the largest of the ranked one first; columns with one
+    value in all of several rows are said in its note, and not written in every row."""
     count = len(next(iter(columns.values()), ()))
     order = (
         sorted(range(count), key=lambda at: -float(columns[ranked][at]))

@@ -1,4 +1,5 @@
-"""A Display as HTML and as Markdown: one template and one style sheet for reports, pages of commands and notebooks."""
+"""A Display as HTML and as Markdown: one template and one style sheet for reports, pages of
+commands and notebooks."""
 
 import base64
 import hashlib
@@ -12,11 +13,14 @@ from wordsens.files import packaged_text
 
 
 def html_page(display: Display, *, title: str, heading: str, version: str) -> str:
-    """A whole page that asks nothing of anyone: text is escaped wherever it stands, the one style is named by its hash
-    in the page's policy, and nothing runs."""
+    """A whole page that asks nothing of anyone: text is escaped wherever it stands, the one style
+    is named by its hash in the page's policy, and nothing runs."""
     style = packaged_text("display/style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
     names = {"title": title, "heading": heading, "policy": policy, "version": version}
     return _render(display, style, inline=False, **names)
 
@@ -95,7 +99,8 @@ def raised(text: str) -> Any:
 
 @cache
 def _light_shades() -> dict[str, str]:
-    """The style sheet's light colours by class, written into each word where a notebook's viewer drops style sheets."""
+    """The style sheet's light colours by class, written into each word where a notebook's viewer
+    drops style sheets."""
     css = packaged_text("display/style.css")
     return dict(re.findall(r"\.([sf]\d) \{ background: light-dark\((#\w+),", css))
 
@@ -141,7 +146,8 @@ def _markdown(part: Any, depth: int) -> Iterator[str]:
             yield from (f"- {': '.join(escaped(plain(one)) for one in row)}" for row in part.rows)
             return
         yield f"| {' | '.join(map(escaped, part.headings))} |"
-        yield f"| {' | '.join('---:' if part.is_number(at) else '---' for at in range(len(part.headings)))} |"
+        places = range(len(part.headings))
+        yield f"| {' | '.join('---:' if part.is_number(at) else '---' for at in places)} |"
         yield from (f"| {' | '.join(escaped(plain(one)) for one in row)} |" for row in part.rows)
         if part.note:
             yield f"\n{escaped(part.note)}"

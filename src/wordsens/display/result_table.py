@@ -28,8 +28,10 @@ class ResultTable:
     Attributes:
         heading: one line.
         columns: what its rows say, equally long.
-        ranked: the column by which the table is sorted, the largest first; None for the order that there is.
-        names: the column with the words of a text in reading order, which are coloured by `ranked`; None for none.
+        ranked: the column by which the table is sorted, the largest first; None for the order that
+            there is.
+        names: the column with the words of a text in reading order, which are coloured by `ranked`;
+            None for none.
         upper: the column of upper bounds, for the figure; None for none.
         notes: lines below.
     """

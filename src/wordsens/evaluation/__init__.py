@@ -1,1 +1,2 @@
-"""Questions to embedding models: does a flipped meaning show, which words carry a score, what differs between two."""
+"""Questions to embedding models: does a flipped meaning show, which words carry a score, what
+differs between two."""

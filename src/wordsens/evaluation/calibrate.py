@@ -1,4 +1,5 @@
-"""A threshold for a budget of false hits: the smallest that surely keeps it, and what it costs in near-duplicates."""
+"""A threshold for a budget of false hits: the smallest that surely keeps it, and what it costs in
+near-duplicates."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +36,8 @@ BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class KindHits:
-    """One kind of opposite: how many there are and pass, and the exact upper limit of the share that does."""
+    """One kind of opposite: how many there are and pass, and the exact upper limit of the share
+    that does."""
 
     kind: str
     pairs: int
@@ -74,7 +76,8 @@ class Calibration(Shown):
 
     @property
     def threshold(self) -> float | None:
-        """The similarity from which on two texts count as the same; None where no threshold keeps the budget."""
+        """The similarity from which on two texts count as the same; None where no threshold keeps
+        the budget."""
         return self.point.threshold
 
     def point_at(self, budget: float, *, guard: bool) -> OperatingPoint:
@@ -115,8 +118,8 @@ class Calibration(Shown):
 
     @property
     def distances(self) -> dict[str, float] | None:
-        """The threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and `cosine`, 1 - c; None
-        without a threshold, or where similarities are no cosines."""
+        """The threshold as the largest distance of unit vectors: `l2` squared, 2 - 2c, and
+        `cosine`, 1 - c; None without a threshold, or where similarities are no cosines."""
         if self.threshold is None or not self.measured.cosines:
             return None
         return {"l2": round(2 - 2 * self.threshold, 14), "cosine": round(1 - self.threshold, 14)}
@@ -161,7 +164,8 @@ class Calibration(Shown):
         return answer_of(self)
 
     def display(self, **options: Any) -> Display:
-        """The answer, the kinds of opposites, and what other budgets cost; `options` are those of `findings`."""
+        """The answer, the kinds of opposites, and what other budgets cost; `options` are those of
+        `findings`."""
         return display_of(self, **options)
 
     def __repr__(self) -> str:
@@ -178,20 +182,24 @@ def calibrate(
     prompt_names: Sequence[str] = (),
     progress: Progress = lambda done, total: None,
 ) -> Calibration:
-    """The smallest threshold at which at most the budget of opposites pass as the same, at the given confidence.
+    """The smallest threshold at which at most the budget of opposites pass as the same, at the
+    given confidence.
 
-    It is the smallest similarity from which upwards the exact upper limit (Clopper and Pearson, one-sided) of the share
-    of opposites that pass is at most the budget. Since that share falls as the threshold rises, the share in truth is
-    above the budget in at most 1 - confidence of all samples of pairs, and no second sample is needed (risk-controlling
-    prediction sets, Bates et al. 2021). Assumed is that the pairs in use are drawn like these. Nothing is random.
+    It is the smallest similarity from which upwards the exact upper limit (Clopper and Pearson,
+    one-sided) of the share of opposites that pass is at most the budget. Since that share falls as
+    the threshold rises, the share in truth is above the budget in at most 1 - confidence of all
+    samples of pairs, and no second sample is needed (risk-controlling prediction sets, Bates et al.
+    2021). Assumed is that the pairs in use are drawn like these. Nothing is random.
 
     Args:
         model: whatever `check` takes.
         pairs: yours: a file, or rows (kind, first, second, same); None for the package's own.
         budget: the share of opposites that may pass.
         confidence: of the limit.
-        guard: whether `wordsens.guard` stands behind the threshold: a pair that it calls different does not pass.
-        prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and the second ones.
+        guard: whether `wordsens.guard` stands behind the threshold: a pair that it calls different
+            does not pass.
+        prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and
+            the second ones.
         progress: called with (done, total), in texts or pairs.
 
     Raises:
@@ -204,7 +212,7 @@ def calibrate(
     >>> result = calibrate(letters, pairs, 0.05)
     >>> result.threshold, result.point.hits, result.point.recall
     (0.97, 0, 1.0)
-    """
+    """  # noqa: E501
     for name, share in (("budget", budget), ("confidence", confidence)):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
             raise InputError(
@@ -213,7 +221,8 @@ def calibrate(
     chosen, notes = choose_pairs(pairs)
     if pairs is None:
         notes.append(
-            "these are the package's pairs: the threshold is for opposites like them; give pairs of your own"
+            "these are the package's pairs: the threshold is for opposites like them; give pairs "
+            "of your own"
         )
     loaded = load(model)
     sides = prompted(loaded, prompt_names)
@@ -223,7 +232,12 @@ def calibrate(
     values = similarities(sides, read, progress=progress)
     different = np.array([judge(pair.first, pair.second).verdict == "different" for pair in read])
     return Calibration(
-        model=loaded.name, identity=loaded.identity(), guard=guard, budget=float(budget), confidence=float(confidence),
-        measured=PairSimilarities(read, values, cosines=gives_cosines(sides)), different=different,
+        model=loaded.name,
+        identity=loaded.identity(),
+        guard=guard,
+        budget=float(budget),
+        confidence=float(confidence),
+        measured=PairSimilarities(read, values, cosines=gives_cosines(sides)),
+        different=different,
         notes=(*notes, *unread),
-    )  # fmt: skip
+    )

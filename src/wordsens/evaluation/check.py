@@ -1,4 +1,5 @@
-"""Does a meaning that flips with one word show in a model's embeddings? The numbers of a check, and its gate."""
+"""Does a meaning that flips with one word show in a model's embeddings? The numbers of a check, and
+its gate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -46,9 +47,17 @@ KEEP = 0.9
 """The share of near-duplicates that the threshold keeps, unless one is given."""
 
 KIND_FIELDS = (
-    "pairs", "auc", "auc_low", "auc_high", "auc_far", "auc_far_low", "auc_far_high", "false_hits", "false_hits_low",
+    "pairs",
+    "auc",
+    "auc_low",
+    "auc_high",
+    "auc_far",
+    "auc_far_low",
+    "auc_far_high",
+    "false_hits",
+    "false_hits_low",
     "false_hits_high",
-)  # fmt: skip
+)
 FIELDS = (
     "threshold",
     "recall",
@@ -72,7 +81,8 @@ class KindRow:
     Attributes:
         kind: its name.
         pairs: how many opposites.
-        auc: the chance that an opposite is less alike than a near-duplicate, ties half; 1 is perfect, .5 a coin.
+        auc: the chance that an opposite is less alike than a near-duplicate, ties half; 1 is
+            perfect, .5 a coin.
         auc_far: likewise against paraphrases of few common words; None where there are none.
         false_hits: the share of opposites at or above the threshold.
         auc_low, auc_high, ...: 95 % intervals.
@@ -93,7 +103,8 @@ class KindRow:
 
 @dataclass(frozen=True, kw_only=True)
 class NearRow:
-    """One kind of near-duplicate: its pairs, and their share at or above the threshold with its 95 % interval."""
+    """One kind of near-duplicate: its pairs, and their share at or above the threshold with its 95
+    % interval."""
 
     kind: str
     pairs: int
@@ -104,8 +115,8 @@ class NearRow:
 
 @dataclass(frozen=True, kw_only=True)
 class LengthRow:
-    """One kind at one length: its AUC against near-duplicates of that length, and its share at or above the threshold;
-    the first is None where there are none."""
+    """One kind at one length: its AUC against near-duplicates of that length, and its share at or
+    above the threshold; the first is None where there are none."""
 
     kind: str
     length: str
@@ -119,7 +130,8 @@ class Guarded:
     """What the model and the guard do together.
 
     Attributes:
-        recall: the share of near-duplicates at or above the threshold that the guard does not call different.
+        recall: the share of near-duplicates at or above the threshold that the guard does not call
+            different.
         all_false_hits: that of all opposites.
         false_hits: by kind, that of opposites.
     """
@@ -137,14 +149,17 @@ class Check(Gated):
         model: its name.
         identity: of its weights; "unknown" where they cannot be read.
         measured: the pairs and their similarities.
-        keep: the share of near-duplicates that the threshold was to keep; None where the threshold was given.
+        keep: the share of near-duplicates that the threshold was to keep; None where the threshold
+            was given.
         threshold: the similarity from which on two texts count as the same.
-        recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 % interval.
+        recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 %
+            interval.
         false_hits, false_hits_low, false_hits_high: that of all opposites.
         kinds: by kind of opposite, its row; the one with most false hits first.
         near_duplicates: by kind of near-duplicate, its row.
         lengths: one row a kind and length.
-        drops: how each kind's AUC has changed since the baseline, and that of all together; empty without one.
+        drops: how each kind's AUC has changed since the baseline, and that of all together; empty
+            without one.
         requirements: as they were asked.
         unmet: what fails: requirements, and significant drops.
         notes: what a reader should know of the pairs.
@@ -172,8 +187,8 @@ class Check(Gated):
     seed: Seed
 
     def all_pairs(self) -> list[dict[str, Any]]:
-        """Every pair with its similarity: opposites first, the most alike first; then those that mean the same, the
-        least alike first."""
+        """Every pair with its similarity: opposites first, the most alike first; then those that
+        mean the same, the least alike first."""
         rows = []
         for pair, value in zip(self.measured.pairs, self.measured.values.tolist(), strict=True):
             numbers = {
@@ -194,8 +209,8 @@ class Check(Gated):
         )
 
     def failing_pairs(self, most: int = 10) -> list[dict[str, Any]]:
-        """The worst pairs behind the requirements that fail: opposites above the threshold, and near-duplicates below
-        it where too few are kept."""
+        """The worst pairs behind the requirements that fail: opposites above the threshold, and
+        near-duplicates below it where too few are kept."""
         kinds = {each.kind for each in self.unmet}
         rows = self.all_pairs()
         if any(each.requirement.startswith("false_hits") for each in self.unmet):
@@ -216,7 +231,8 @@ class Check(Gated):
         )
 
     def guarded(self) -> Guarded:
-        """False hits and recall with `wordsens.guard` behind the threshold: what it calls different is no hit."""
+        """False hits and recall with `wordsens.guard` behind the threshold: what it calls different
+        is no hit."""
         return _guarded(self.measured, self.threshold)
 
     def columns(self) -> dict[str, Any]:
@@ -246,7 +262,8 @@ class Check(Gated):
         """Save the similarities for a later check's `baseline`.
 
         Raises:
-            InputError: the file cannot be written, or the baseline would be vacuous: every kind is at the floor.
+            InputError: the file cannot be written, or the baseline would be vacuous: every kind is
+                at the floor.
         """
         measured = self.measured
         values = {kind: measured.values[members] for kind, members in measured.opposites.items()}
@@ -277,35 +294,41 @@ def check(
 ) -> Check:
     """Check if a meaning that flips with one word shows in the model's embeddings, kind by kind.
 
-    Opposites (a not, enable for disable, who does what to whom, ...) are compared with near-duplicates of the same
-    meaning (a contraction, a date in other digits, another order of the words, ...). A threshold that keeps 90 % of
-    these lets some of the opposites through: `false_hits`. All numbers are measured on these pairs, with 95 % intervals
-    over them (docs/check.md).
+    Opposites (a not, enable for disable, who does what to whom, ...) are compared with
+    near-duplicates of the same meaning (a contraction, a date in other digits, another order of the
+    words, ...). A threshold that keeps 90 % of these lets some of the opposites through:
+    `false_hits`. All numbers are measured on these pairs, with 95 % intervals over them
+    (docs/check.md).
 
     Args:
-        model: a name, a folder, a loaded model, or any function from a list of texts to an array (m, d); or a
-            CrossEncoder, whose scores take the place of cosines.
+        model: a name, a folder, a loaded model, or any function from a list of texts to an array
+            (m, d); or a CrossEncoder, whose scores take the place of cosines.
         pairs: the package's own, or yours: a file, or rows (kind, first, second, same).
         kinds: only these kinds of opposites.
-        threshold: the similarity from which on two texts count as the same, such as that of your cache.
+        threshold: the similarity from which on two texts count as the same, such as that of your
+            cache.
         keep: without one, the share of near-duplicates that it keeps.
-        requirements: such as "negation.false_hits <= .2" of a kind, "all.auc >= .5" of every kind, "recall >= .9" and
-            "false_hits <= .1" of all pairs; with `wordsens.guard` behind the threshold "guarded_false_hits" and
-            "guarded_recall". Those that are not met are `failures`.
-        baseline: a file of `save_baseline`; a significant drop of a kind's AUC since then is a failure too.
-        prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and the second ones.
+        requirements: such as "negation.false_hits <= .2" of a kind, "all.auc >= .5" of every kind,
+            "recall >= .9" and "false_hits <= .1" of all pairs; with `wordsens.guard` behind the
+            threshold "guarded_false_hits" and "guarded_recall". Those that are not met are
+            `failures`.
+        baseline: a file of `save_baseline`; a significant drop of a kind's AUC since then is a
+            failure too.
+        prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and
+            the second ones.
         seed: of the intervals.
         progress: called with (done, total), in texts or pairs.
 
     Raises:
-        InputError: no such model or kind, a wrong row, a requirement that cannot be read, or a vacuous baseline.
+        InputError: no such model or kind, a wrong row, a requirement that cannot be read, or a
+            vacuous baseline.
 
     >>> def letters(texts):
     ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
     >>> result = check(letters, kinds=["role"], requirements=["role.false_hits <= .5"])
     >>> result.kinds["role"].false_hits, result.passed
     (1.0, False)
-    """
+    """  # noqa: E501
     require_options(threshold, keep, seed)
     chosen, notes = choose_pairs(pairs, kinds)
     read_requirements(requirements, chosen)
@@ -319,9 +342,16 @@ def check(
     read, unread = readable(sides, chosen)
     values = similarities(sides, read, progress=progress)
     return evaluate(
-        sides, read, values, threshold=threshold, keep=keep, requirements=requirements, baseline=earlier, seed=seed,
+        sides,
+        read,
+        values,
+        threshold=threshold,
+        keep=keep,
+        requirements=requirements,
+        baseline=earlier,
+        seed=seed,
         notes=[*notes, *unread],
-    )  # fmt: skip
+    )
 
 
 def require_options(threshold: int | float | None, keep: int | float, seed: Seed) -> None:
@@ -334,14 +364,16 @@ def require_options(threshold: int | float | None, keep: int | float, seed: Seed
 
 
 def read_requirements(texts: Sequence[str], pairs: Sequence[Pair]) -> tuple[Requirement, ...]:
-    """The requirements that the texts state; InputError for a wrong one, or one on a kind that no pair has."""
+    """The requirements that the texts state; InputError for a wrong one, or one on a kind that no
+    pair has."""
     fields, whole = (*KIND_FIELDS, GUARDED), (*FIELDS, *_GUARDED_FIELDS)
     requirements = Requirement.read_all(texts, fields, "negation.false_hits <= .2", whole)
     kinds = tuple(dict.fromkeys(pair.kind for pair in pairs if not pair.same))
     for requirement in requirements:
         if requirement.field not in ("pairs", "threshold") and not 0 <= requirement.bound <= 1:
             raise InputError(
-                f"`requirements` (={requirement.text!r}) bounds a share, which is from 0 to 1, such as .2"
+                f"`requirements` (={requirement.text!r}) bounds a share, which is from 0 to 1, "
+                "such as .2"
             )
         if requirement.kind not in ("", EVERY):
             require_choice(f"the kind of {requirement.text!r}", requirement.kind, (*kinds, EVERY))
@@ -397,16 +429,27 @@ def evaluate(
     )
     compared_by = [] if usual else [f"similarities, and the threshold, are {of_similarity}"]
     same = [
-        f"{count} of {kinds[kind].pairs} {kind} pairs have the very same vector for both texts: no use of these "
+        f"{count} of {kinds[kind].pairs} {kind} pairs have the very same vector for both texts: no "
+        "use of these "
         "vectors can tell them apart"
         for kind, count in measured.indistinct.items()
         if count
     ]
     return Check(
-        model=named.name, identity=named.identity(), measured=measured, keep=keep if threshold is None else None,
-        **whole, kinds=kinds, near_duplicates=near_rows, lengths=tuple(_length_rows(measured, used)), drops=drops,
-        requirements=gate, unmet=(*unmet, *_fallen(drops)), notes=(*compared_by, *notes, *further, *same), seed=seed,
-    )  # fmt: skip
+        model=named.name,
+        identity=named.identity(),
+        measured=measured,
+        keep=keep if threshold is None else None,
+        **whole,
+        kinds=kinds,
+        near_duplicates=near_rows,
+        lengths=tuple(_length_rows(measured, used)),
+        drops=drops,
+        requirements=gate,
+        unmet=(*unmet, *_fallen(drops)),
+        notes=(*compared_by, *notes, *further, *same),
+        seed=seed,
+    )
 
 
 def _guarded(measured: PairSimilarities, threshold: float) -> Guarded:
@@ -435,10 +478,18 @@ def _kind_row(
     far = auc_interval(opposite, values[measured.far], seed=stream) if measured.far.any() else None
     hits = share_over(opposite, threshold, draws, seed=stream)
     return KindRow(
-        kind=kind, pairs=len(opposite), auc=near.value, auc_low=near.low, auc_high=near.high,
-        auc_far=far and far.value, auc_far_low=far and far.low, auc_far_high=far and far.high,
-        false_hits=hits.value, false_hits_low=hits.low, false_hits_high=hits.high,
-    )  # fmt: skip
+        kind=kind,
+        pairs=len(opposite),
+        auc=near.value,
+        auc_low=near.low,
+        auc_high=near.high,
+        auc_far=far and far.value,
+        auc_far_low=far and far.low,
+        auc_far_high=far and far.high,
+        false_hits=hits.value,
+        false_hits_low=hits.low,
+        false_hits_high=hits.high,
+    )
 
 
 def _near_row(measured: PairSimilarities, kind: str, threshold: float, seed: Seed) -> NearRow:
@@ -447,8 +498,12 @@ def _near_row(measured: PairSimilarities, kind: str, threshold: float, seed: See
         values, threshold, np.full(DRAWS, threshold), seed=derive_seed(seed, "near-duplicate", kind)
     )
     return NearRow(
-        kind=kind, pairs=len(values), recall=share.value, recall_low=share.low, recall_high=share.high
-    )  # fmt: skip
+        kind=kind,
+        pairs=len(values),
+        recall=share.value,
+        recall_low=share.low,
+        recall_high=share.high,
+    )
 
 
 def _length_rows(measured: PairSimilarities, threshold: float) -> Iterator[LengthRow]:

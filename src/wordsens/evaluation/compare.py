@@ -54,8 +54,9 @@ class MatchedThreshold:
 
     Attributes:
         first: the one of the first model, as given.
-        second, second_low, second_high: of the second model, with its 95 % interval: paired bootstrap over the
-            near-duplicates, of which each draw takes the share that the first model keeps.
+        second, second_low, second_high: of the second model, with its 95 % interval: paired
+            bootstrap over the near-duplicates, of which each draw takes the share that the first
+            model keeps.
         recall: the share of near-duplicates that both keep, that of the first model.
         false_hits_first, false_hits_second: the shares of opposites at or above either.
     """
@@ -91,11 +92,14 @@ class MatchedThreshold:
             np.quantile(draws, [0.025, 0.975], method="nearest"),
         )
         return cls(
-            first=threshold, second=value, second_low=min(float(low), value), second_high=max(float(high), value),
+            first=threshold,
+            second=value,
+            second_low=min(float(low), value),
+            second_high=max(float(high), value),
             recall=float((before >= threshold).mean()),
             false_hits_first=float((measured.values[measured.opposite] >= threshold).mean()),
             false_hits_second=float((second[measured.opposite] >= value).mean()),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -106,7 +110,8 @@ class Comparison(Gated, Result):
         first, second: the models' names.
         identities: of their weights; "unknown" where they cannot be read.
         texts: how many were compared.
-        apart: the mean distance of a text's two vectors, at length one; None where they have not one dimension.
+        apart: the mean distance of a text's two vectors, at length one; None where they have not
+            one dimension.
         rows: every difference; those that `differs` are findings.
         changed: the texts with another first neighbour, the clearest first.
         matched: the thresholds that keep as many near-duplicates; None where none was given.
@@ -169,15 +174,28 @@ class Comparison(Gated, Result):
             {**asdict(each), "words": its} for each, its in zip(self.changed, words, strict=True)
         ]
         return {
-            "first": self.first, "second": self.second, "identities": list(self.identities), "passed": self.passed,
-            "failures": list(self.failures), "differs": self.differs, "answer": list(self.answer),
-            "texts": self.texts, "apart": self.apart, "matched": self.matched and asdict(self.matched),
-            "tolerance": self.tolerance, "rows": rows, "changed": changed, "notes": list(self.notes),
-        }  # fmt: skip
+            "first": self.first,
+            "second": self.second,
+            "identities": list(self.identities),
+            "passed": self.passed,
+            "failures": list(self.failures),
+            "differs": self.differs,
+            "answer": list(self.answer),
+            "texts": self.texts,
+            "apart": self.apart,
+            "matched": self.matched and asdict(self.matched),
+            "tolerance": self.tolerance,
+            "rows": rows,
+            "changed": changed,
+            "notes": list(self.notes),
+        }
 
     def __repr__(self) -> str:
         count = sum(row.differs for row in self.rows)
-        return f"<Comparison of {self.first} and {self.second}: {count} of {len(self.rows)} rows differ>"
+        return (
+            f"<Comparison of {self.first} and {self.second}: {count} of {len(self.rows)} rows "
+            "differ>"
+        )
 
 
 def compare(
@@ -197,38 +215,43 @@ def compare(
 ) -> Comparison:
     """Compare two models, or one before and after a change, on the same texts and pairs.
 
-    Three parts, each paired: how well flipped meanings show (the areas under the curve of `check`); how far an
-    embedding moves without a word, by category, by word, and a word's rank in its text; and each text's neighbours
-    among the others, with the words that decide where the first one changed. A difference counts where its 95 %
-    interval, over pairs or texts, lies beyond the tolerance and a test of all rows together says so: of two models that
-    can be exchanged at most 5 % of comparisons find any (for neighbours measured, not proved). All numbers are measured
-    on these texts; a removal is one change (docs/compare.md).
+    Three parts, each paired: how well flipped meanings show (the areas under the curve of `check`);
+    how far an embedding moves without a word, by category, by word, and a word's rank in its text;
+    and each text's neighbours among the others, with the words that decide where the first one
+    changed. A difference counts where its 95 % interval, over pairs or texts, lies beyond the
+    tolerance and a test of all rows together says so: of two models that can be exchanged at most 5
+    % of comparisons find any (for neighbours measured, not proved). All numbers are measured on
+    these texts; a removal is one change (docs/compare.md).
 
     Args:
-        first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the check alone.
+        first, second: whatever `as_model` or `as_pair_model` takes. Of models that score pairs, the
+            check alone.
         texts: the user's own, or Documents; six at least.
         pairs: of the check, as there; "none" for no check.
         seed: of the words, the texts drawn, and the tests.
-        requirements: such as "check.negation.difference >= -.02", "neighbours.nearest.second <= .05" or
-            "all.differs <= 0".
-        words_per_text: words that are removed from a text one by one: negations first, others at random.
-        word_texts: texts that words are removed from, at random where there are more; all texts have neighbours.
+        requirements: such as "check.negation.difference >= -.02", "neighbours.nearest.second <=
+            .05" or "all.differs <= 0".
+        words_per_text: words that are removed from a text one by one: negations first, others at
+            random.
+        word_texts: texts that words are removed from, at random where there are more; all texts
+            have neighbours.
         neighbours: neighbours of a text whose recall is measured.
-        tolerance: differences up to this do not count: of areas under the curve, ranks and shares of texts the number
-            itself, of removals a share of their mean.
-        threshold: a cosine from which on two texts count as the same with the first model; the one of the second that
-            keeps as many near-duplicates is given beside it.
+        tolerance: differences up to this do not count: of areas under the curve, ranks and shares
+            of texts the number itself, of removals a share of their mean.
+        threshold: a cosine from which on two texts count as the same with the first model; the one
+            of the second that keeps as many near-duplicates is given beside it.
         progress: called with texts encoded, and how many there are.
 
     Raises:
-        InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read or asked.
+        InputError: no such model, too few texts, a wrong pair, or a requirement that cannot be read
+            or asked.
 
     >>> def letters(texts):
     ...     return [[text.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
     >>> texts = [f"The {thing} is {state}." for thing in ("door", "lift", "road") for state in ("open", "not open")]
     >>> compare(letters, letters, texts, pairs="none").differs
     False
-    """
+    """  # noqa: E501
     require_count("words_per_text", words_per_text)
     require_count("word_texts", word_texts)
     require_count("neighbours", neighbours)
@@ -266,10 +289,12 @@ def compare(
     if vectors:
         if not chosen:
             raise InputError(
-                "`texts` holds none of two words or more that both models read; a removal takes one away"
+                "`texts` holds none of two words or more that both models read; a removal takes "
+                "one away"
             )
         notes += [
-            f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): so does the check of "
+            f"{model.name} compares by the {SIMILARITIES[model.similarity]} (similarity_fn_name): "
+            "so does the check of "
             "its pairs; neighbours and distances are by cosines all the same"
             for model in readers
             if not gives_cosines(model)
@@ -297,16 +322,24 @@ def compare(
         )
     else:
         notes.append(
-            "a model that scores pairs gives texts no vectors: words and neighbours were not compared"
+            "a model that scores pairs gives texts no vectors: words and neighbours were not "
+            "compared"
         )
     names = [model.name for model in models]
     return Comparison(
-        first=names[0], second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
-        identities=(models[0].identity(), models[1].identity()), texts=len(sources), apart=apart, rows=tuple(rows),
-        changed=tuple(changed), matched=matched, tolerance=tolerance,
-        requirements=tuple(requirement.text for requirement in gate), unmet=tuple(unmet(gate, rows)),
+        first=names[0],
+        second=names[1] if names[1] != names[0] else f"{names[1]} (second)",
+        identities=(models[0].identity(), models[1].identity()),
+        texts=len(sources),
+        apart=apart,
+        rows=tuple(rows),
+        changed=tuple(changed),
+        matched=matched,
+        tolerance=tolerance,
+        requirements=tuple(requirement.text for requirement in gate),
+        unmet=tuple(unmet(gate, rows)),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
@@ -326,7 +359,8 @@ def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
     notes = [f"{left_out} texts are empty or equal another, and were left out"] if left_out else []
     if len(sources) < LEAST + 1:
         raise InputError(
-            f"`texts` holds {len(sources)} different texts; give {LEAST + 1} or more, for intervals over texts"
+            f"`texts` holds {len(sources)} different texts; give {LEAST + 1} or more, for "
+            "intervals over texts"
         )
     return sources, notes
 
@@ -334,7 +368,8 @@ def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
 def _readable(
     sources: dict[str, str], readers: Sequence[Model], notes: list[str]
 ) -> dict[str, str]:
-    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts and names them."""
+    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts
+    and names them."""
     reasons = {}
     for text in sources:
         if reason := next(filter(None, (model.unreadable(text) for model in readers)), None):
@@ -344,11 +379,13 @@ def _readable(
     readable_texts = {text: source for text, source in sources.items() if text not in reasons}
     if len(readable_texts) < LEAST + 1:
         raise InputError(
-            f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or more"
+            f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or "
+            "more"
         )
     text, reason = next(iter(reasons.items()))
     notes.append(
-        f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: {reason}"
+        f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: "
+        f"{reason}"
     )
     return readable_texts
 
@@ -361,7 +398,8 @@ def _chosen(
     seed: Seed,
     notes: list[str],
 ) -> list[tuple[int, ChosenWords]]:
-    """The texts that words are removed from, with their numbers; words that a model does not read are left out."""
+    """The texts that words are removed from, with their numbers; words that a model does not read
+    are left out."""
     drawn = list(range(len(texts)))
     if len(texts) > most:
         random = np.random.default_rng(derive_seed(seed, "compared texts"))
@@ -377,7 +415,8 @@ def _chosen(
         notes.append(f"{short} texts have fewer than two words, and none was removed from them")
     if unread := [text for _, text in chosen if text.unread]:
         notes.append(
-            f"{sum(text.unread for text in unread)} words of {len(unread)} texts are past what one of the models "
+            f"{sum(text.unread for text in unread)} words of {len(unread)} texts are past what one "
+            "of the models "
             "reads: none of them was removed, and their change is unknown; the first text is "
             f"{unread[0].text[:40]!r}..."
         )
@@ -393,7 +432,8 @@ def _checked(
     notes: list[str],
     count: Callable[[int], None],
 ) -> tuple[list[Difference], MatchedThreshold | None]:
-    """The differences in the check's areas under the curve, and the thresholds that keep as many near-duplicates."""
+    """The differences in the check's areas under the curve, and the thresholds that keep as many
+    near-duplicates."""
     for model in models:
         pairs, unread = readable(model, pairs)
         notes += unread
@@ -410,14 +450,22 @@ def _checked(
         opposites = int(measured.opposites.get(kind, measured.opposite).sum())
         enough = min(opposites, int(measured.near.sum())) >= LEAST_TEXTS
         row = Difference(
-            part=CHECK, name=ALL_KINDS if kind == TOGETHER else kind, count=opposites, first=area.before,
-            second=area.after, difference=area.change.value, low=area.change.low if enough else None,
-            high=area.change.high if enough else None, margin=tolerance, p=min(1.0, FAMILIES * area.p),
-        )  # fmt: skip
+            part=CHECK,
+            name=ALL_KINDS if kind == TOGETHER else kind,
+            count=opposites,
+            first=area.before,
+            second=area.after,
+            difference=area.change.value,
+            low=area.change.low if enough else None,
+            high=area.change.high if enough else None,
+            margin=tolerance,
+            p=min(1.0, FAMILIES * area.p),
+        )
         rows.append(row)
     if few := [row.name for row in rows if row.low is None]:
         notes.append(
-            f"fewer than {LEAST_TEXTS} pairs, or near-duplicates, have no interval and no verdict: {', '.join(few)}"
+            f"fewer than {LEAST_TEXTS} pairs, or near-duplicates, have no interval and no verdict: "
+            f"{', '.join(few)}"
         )
     return rows, None if threshold is None else MatchedThreshold.of(
         threshold, measured, after, seed=seed

@@ -1,4 +1,5 @@
-"""One difference between two models: both numbers, the interval, whether it counts, and the requirements on it."""
+"""One difference between two models: both numbers, the interval, whether it counts, and the
+requirements on it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,15 +28,19 @@ class Difference:
     """One number in both models, paired by pair or by text.
 
     Attributes:
-        part: "check" (areas under the curve), "removal" (mean relative change without a word), "word" (the same of one
-            word), "rank" (a word's rank in its text) or "neighbours".
+        part: "check" (areas under the curve), "removal" (mean relative change without a word),
+            "word" (the same of one word), "rank" (a word's rank in its text) or "neighbours".
         name: of a kind, a category, a word, or "nearest" and "recall".
         count: pairs of a kind, or texts.
-        first, second: the numbers; of neighbours, between two calls of one model, and between the models.
-        difference, low, high: second - first with its 95 % interval; None with too few texts or pairs.
+        first, second: the numbers; of neighbours, between two calls of one model, and between the
+            models.
+        difference, low, high: second - first with its 95 % interval; None with too few texts or
+            pairs.
         margin: differences up to this size do not count.
-        p: the joint chance, over all rows of the comparison, of such a difference where none is beyond its margin.
-        crosses: of a rank, whether one interval lies below 1/2 and the other above: ignored here, reacted to there.
+        p: the joint chance, over all rows of the comparison, of such a difference where none is
+            beyond its margin.
+        crosses: of a rank, whether one interval lies below 1/2 and the other above: ignored here,
+            reacted to there.
     """
 
     part: str
@@ -57,7 +62,8 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """True where the interval lies beyond the margin, and so does the test of all rows together."""
+        """True where the interval lies beyond the margin, and so does the test of all rows
+        together."""
         if self.low is None or self.high is None or self.p > LEVEL:
             return False
         return self.low > self.margin or self.high < -self.margin
@@ -85,7 +91,8 @@ def with_interval(row: Difference) -> str:
 
 
 def read_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
-    """Bounds on rows, such as "check.negation.difference >= -.02" or "all.differs <= 0"; InputError for a wrong one."""
+    """Bounds on rows, such as "check.negation.difference >= -.02" or "all.differs <= 0"; InputError
+    for a wrong one."""
     requirements = Requirement.read_all(texts, FIELDS, _EXAMPLE)
     for requirement in requirements:
         part, _, name = requirement.kind.partition(".")
@@ -97,7 +104,8 @@ def read_requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
             )
             if not name:
                 raise InputError(
-                    f"`requirements` (={requirement.text!r}) names no row; write {part}.all, or {_EXAMPLE!r}"
+                    f"`requirements` (={requirement.text!r}) names no row; write {part}.all, or "
+                    f"{_EXAMPLE!r}"
                 )
     return requirements
 
@@ -127,7 +135,8 @@ def require_rows(
 
 
 def unmet(requirements: Sequence[Requirement], rows: Sequence[Difference]) -> Iterator[Unmet]:
-    """Every row that does not meet a requirement on it, on its part, or on all; and every requirement without a row."""
+    """Every row that does not meet a requirement on it, on its part, or on all; and every
+    requirement without a row."""
     for requirement in requirements:
         named = {
             row.key: row

@@ -38,19 +38,23 @@ class WordEffect:
     Attributes:
         side: 0 of a word of the first text, 1 of the second.
         word, start, stop: the word and its place in the text.
-        removal: the score without the word, less the score: one change, by encoding the text again; None, as all other
-            numbers, of a word past what the model reads.
-        swap, swapped_for: the largest change of the score by one of `tried` words that a writer could have put there,
-            and that word; None where none was tried: no word is listed for it, or it is none of the leading ones.
+        removal: the score without the word, less the score: one change, by encoding the text again;
+            None, as all other numbers, of a word past what the model reads.
+        swap, swapped_for: the largest change of the score by one of `tried` words that a writer
+            could have put there, and that word; None where none was tried: no word is listed for
+            it, or it is none of the leading ones.
         tried: other words that were tried.
-        lowers, raises: the farthest that the score was found to fall and to rise when the word's rows move by up to
-            their own length: a lower bound each of what a vector in the word's place can do; None without gradients,
-            and of all words but the leading ones. A score that cannot fall has no `lowers`.
+        lowers, raises: the farthest that the score was found to fall and to rise when the word's
+            rows move by up to their own length: a lower bound each of what a vector in the word's
+            place can do; None without gradients, and of all words but the leading ones. A score
+            that cannot fall has no `lowers`.
         upper: a certified upper bound of the farthest change; None where the map has none.
-        apart: the largest rise of the score when this word and one of the other text are removed together: one change
-            for each of those words; None of one text, or where every pair would cost an evaluation.
+        apart: the largest rise of the score when this word and one of the other text are removed
+            together: one change for each of those words; None of one text, or where every pair
+            would cost an evaluation.
         counterpart: that word of the other text.
-        shared: whether one of its tokens is also that of another word, which is moved with it as a vector.
+        shared: whether one of its tokens is also that of another word, which is moved with it as a
+            vector.
     """
 
     side: int
@@ -133,8 +137,8 @@ class Explanation:
 
     @property
     def dividing(self) -> WordEffect | None:
-        """The word that keeps the two texts apart most: without it, or without it and its counterpart of the other
-        text, the score rises most."""
+        """The word that keeps the two texts apart most: without it, or without it and its
+        counterpart of the other text, the score rises most."""
         known = [word for word in self.words if word.removal is not None and len(self.texts) > 1]
         return max(known, key=lambda word: word.rise, default=None)
 
@@ -145,7 +149,8 @@ class Explanation:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The findings in sentences, each saying whether a number is one change or the farthest that was found."""
+        """The findings in sentences, each saying whether a number is one change or the farthest
+        that was found."""
         return answer_of(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +162,8 @@ class Explanation:
         return "\n".join(self.answer)
 
     def display(self) -> Display:
-        """The findings, the texts with the words coloured by what their removal does, a row a word, and pairs."""
+        """The findings, the texts with the words coloured by what their removal does, a row a word,
+        and pairs."""
         return display_of(self)
 
     def _repr_html_(self) -> str:
@@ -176,27 +182,30 @@ def explain(
     seed: Seed = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Explanation:
-    """The words that carry a number: what becomes of it without each, with another in its place, or moved as a vector.
+    """The words that carry a number: what becomes of it without each, with another in its place, or
+    moved as a vector.
 
-    The number is the cosine of two texts, or what else the model compares by (similarity_fn_name); of a model that
-    scores pairs, its score; of a classifier, the probability of a class; of one text alone, how far its vector moves. A
-    removal and a swap are one change each, by encoding the text again; `lowers` and `raises` are lower bounds: the
-    score at x_G ± the longest step along its slope, ‖x_j‖ for every row j of the word G. Words past what the model
-    reads have no numbers.
+    The number is the cosine of two texts, or what else the model compares by (similarity_fn_name);
+    of a model that scores pairs, its score; of a classifier, the probability of a class; of one
+    text alone, how far its vector moves. A removal and a swap are one change each, by encoding the
+    text again; `lowers` and `raises` are lower bounds: the score at x_G ± the longest step along
+    its slope, ‖x_j‖ for every row j of the word G. Words past what the model reads have no numbers.
 
-    Cost: one evaluation a word, and `tries` + 2 for each of the leading words, those whose removal changes the score
-    most; a note says where a text has more words than that. Pairs of words cost none, as the vectors of the texts
-    without one word each are known; models that score pairs have no such pairs.
+    Cost: one evaluation a word, and `tries` + 2 for each of the leading words, those whose removal
+    changes the score most; a note says where a text has more words than that. Pairs of words cost
+    none, as the vectors of the texts without one word each are known; models that score pairs have
+    no such pairs.
 
     Args:
-        model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures with
-            output="probabilities" for classes; or any feature map, with `text` as rows: its sensitivities and their
-            certified bounds. Two Models, for the first and the second text, such as one with two prompts.
+        model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures
+            with output="probabilities" for classes; or any feature map, with `text` as rows: its
+            sensitivities and their certified bounds. Two Models, for the first and the second text,
+            such as one with two prompts.
         text: the text.
         other: the text that it is compared with.
         target: the class; None for the likeliest.
-        tries: at most so many of its `substitutes`, words that a writer could put there, are tried in its place; a word
-            that has none has no swap.
+        tries: at most so many of its `substitutes`, words that a writer could put there, are tried
+            in its place; a word that has none has no swap.
         leaders: how many words of each text are exchanged and moved as vectors.
         vectors: whether each of them is also moved as a vector, where the model has gradients.
         seed: of the search of a map that takes rows.
@@ -210,7 +219,7 @@ def explain(
     >>> explained = explain(letters, "the door is open", "the door is shut", tries=0)
     >>> explained.most("apart", 1)[0].word, explained.most("apart", 1)[0].counterpart
     ('open', 'shut')
-    """
+    """  # noqa: E501
     require_count("tries", tries, least=0)
     require_count("leaders", leaders)
     if isinstance(text, TextMatrix):
@@ -255,8 +264,10 @@ def explain(
             notes += [note] if note and note not in notes else []
         if len(leading) < len(numbers) and (tries or vectors):
             notes.append(
-                f"only the {len(leading)} of {len(numbers)} words of {_named(score, side)} whose removal moves the "
-                f"score most were exchanged or moved as vectors; for all of them pass leaders={len(numbers)}"
+                f"only the {len(leading)} of {len(numbers)} words of {_named(score, side)} whose "
+                "removal moves the "
+                "score most were exchanged or moved as vectors; for all of them pass "
+                f"leaders={len(numbers)}"
             )
     if unlisted:
         named = ", ".join(dict.fromkeys(f"'{word}'" for word in unlisted))
@@ -270,13 +281,15 @@ def explain(
 
 
 def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[str]) -> list[int]:
-    """The numbers of a text's words that the model reads, where it has several; a note names the others."""
+    """The numbers of a text's words that the model reads, where it has several; a note names the
+    others."""
     start, stop = score.read_span(side)
     every = [number for number, word in enumerate(words) if word.side == side]
     whose = _named(score, side)
     if len(every) < 2:
         notes.append(
-            f"{whose} has {'one word' if every else 'no word'}: nothing would be left without it, so that it has no "
+            f"{whose} has {'one word' if every else 'no word'}: nothing would be left without it, "
+            "so that it has no "
             "numbers"
         )
         return []
@@ -285,7 +298,8 @@ def _read(score: TextScore, side: int, words: Sequence[WordEffect], notes: list[
     ]
     if lost := [words[number].word for number in every if number not in read]:
         notes.append(
-            f"{len(lost)} of {len(every)} words of {whose}, from '{lost[0]}' to '{lost[-1]}', are past what the model "
+            f"{len(lost)} of {len(every)} words of {whose}, from '{lost[0]}' to '{lost[-1]}', are "
+            "past what the model "
             "reads and have no numbers; explain a shorter passage"
         )
     return read
@@ -303,7 +317,8 @@ def _changes(score: TextScore, side: int, texts: Sequence[str], progress: Progre
 def _pair_effects(
     score: TextScore, words: list[WordEffect], measured: Sequence[Sequence[int]]
 ) -> tuple[PairEffect, ...]:
-    """The pairs of words, one of each text, whose removal is no sum; and into `words` every word's counterpart."""
+    """The pairs of words, one of each text, whose removal is no sum; and into `words` every word's
+    counterpart."""
     if len(measured) < 2 or not all(measured):
         return ()
     shortened = [
@@ -330,10 +345,14 @@ def _pair_effects(
         first, second = measured[0][row], measured[1][column]
         pairs.append(
             PairEffect(
-                first=words[first].word, second=words[second].word, first_at=first, second_at=second,
-                together=float(together[row, column]), alone=float(alone[row, column]),
+                first=words[first].word,
+                second=words[second].word,
+                first_at=first,
+                second_at=second,
+                together=float(together[row, column]),
+                alone=float(alone[row, column]),
             )
-        )  # fmt: skip
+        )
     return tuple(pairs)
 
 
@@ -345,7 +364,8 @@ def _swap(
     tries: int,
     progress: Progress,
 ) -> list[str]:
-    """Into `words` the farthest swap of each leading word of that text; returned are those without substitutes."""
+    """Into `words` the farthest swap of each leading word of that text; returned are those without
+    substitutes."""
     text = score.texts[side]
     spans = [words[number].span for number in leading]
     tried = [substitutes(text, span)[:tries] for span in spans]
@@ -369,8 +389,8 @@ def _swap(
 def _move(
     score: TextScore, side: int, words: list[WordEffect], leading: Sequence[int], progress: Progress
 ) -> str | None:
-    """Into `words` the score with the rows of each leading word moved as far as they are long, up and down its slope;
-    and a note."""
+    """Into `words` the score with the rows of each leading word moved as far as they are long, up
+    and down its slope; and a note."""
     try:
         phi, X, function = score.function(side)
     except InputError as error:
@@ -409,7 +429,10 @@ def _move(
     if not placed:
         return "No vectors: the tokenizer does not tell which tokens belong to which word."
     shared = [words[number].word for number, _ in placed if words[number].shared]
-    note = f"A token is shared by several words, which move together as vectors: {', '.join(shared[:LISTED])}."
+    note = (
+        "A token is shared by several words, which move together as vectors: "
+        f"{', '.join(shared[:LISTED])}."
+    )
     return note if shared else None
 
 

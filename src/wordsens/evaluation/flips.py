@@ -1,4 +1,5 @@
-"""The words that flip a classifier's label: without them, with another in their place, or moved as vectors."""
+"""The words that flip a classifier's label: without them, with another in their place, or moved as
+vectors."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -50,12 +51,13 @@ class FlipWord:
         word, start, stop: the word and its place.
         removal: the change of the label's probability without the word: one change.
         removed_to: the label without it; None where it stays.
-        swap, swapped_for: the largest fall of the probability by one of `tried` other words, among those that flip
-            the label where any does, and that word; None where none was tried.
+        swap, swapped_for: the largest fall of the probability by one of `tried` other words, among
+            those that flip the label where any does, and that word; None where none was tried.
         swapped_to: the label with that word; None where it stays.
         tried: other words that were tried.
-        radius: the smallest at which the word's rows were seen to flip the label, as a share of their own length:
-            an upper bound of the smallest; None where none up to 1 flips it, or it was not measured.
+        radius: the smallest at which the word's rows were seen to flip the label, as a share of
+            their own length: an upper bound of the smallest; None where none up to 1 flips it, or
+            it was not measured.
     """
 
     text: int
@@ -94,10 +96,12 @@ class ClassFlips:
 
     Attributes:
         label: that the model gives them.
-        removal, swap: the share of texts that some word's removal, and some tried swap, gives another label.
-        radius: the share of the texts whose words were moved as vectors that one flips within its own length; None
-            where none were.
-        median_radius: the median over those texts of their smallest radius; None where fewer than half flip.
+        removal, swap: the share of texts that some word's removal, and some tried swap, gives
+            another label.
+        radius: the share of the texts whose words were moved as vectors that one flips within its
+            own length; None where none were.
+        median_radius: the median over those texts of their smallest radius; None where fewer than
+            half flip.
     """
 
     label: str
@@ -157,9 +161,12 @@ class LabelFlips(Gated, Result):
     def columns(self) -> dict[str, Any]:
         """A row a label: shares, and the median radius."""
         names = {
-            "texts": "texts", "without a word": "removal", "with another": "swap", "moved": "radius",
+            "texts": "texts",
+            "without a word": "removal",
+            "with another": "swap",
+            "moved": "radius",
             "median radius": "median_radius",
-        }  # fmt: skip
+        }
         rows = {title: [row.number(name) for row in self.classes] for title, name in names.items()}
         return {"class": [row.label for row in self.classes], **rows}
 
@@ -170,9 +177,15 @@ class LabelFlips(Gated, Result):
             for name in ("classes", "by_word", "words")
         }
         return {
-            "model": self.model, "passed": self.passed, "failures": list(self.failures), "answer": list(self.answer),
-            **rows, "texts": list(self.texts), "labels": list(self.labels), "notes": list(self.notes),
-        }  # fmt: skip
+            "model": self.model,
+            "passed": self.passed,
+            "failures": list(self.failures),
+            "answer": list(self.answer),
+            **rows,
+            "texts": list(self.texts),
+            "labels": list(self.labels),
+            "notes": list(self.notes),
+        }
 
 
 def label_flips(
@@ -186,20 +199,23 @@ def label_flips(
     requirements: Sequence[str] = (),
     seed: Seed = 0,
 ) -> LabelFlips:
-    """The words that give a text another label, and the share of each label's texts that one word can move.
+    """The words that give a text another label, and the share of each label's texts that one word
+    can move.
 
-    A removal and a swap are one change each, by classifying the text again; radii are upper bounds of the smallest. "No
-    word flips it" is about the words and swaps that were tried. Of a classifier of several labels at once the label is
-    the set of those from 1/2 on.
+    A removal and a swap are one change each, by classifying the text again; radii are upper bounds
+    of the smallest. "No word flips it" is about the words and swaps that were tried. Of a
+    classifier of several labels at once the label is the set of those from 1/2 on.
 
     Args:
         model: whatever `as_classifier` takes.
         texts: the texts, each measured once; words past what the model reads are left out.
         labels: the classes' names; None: the model's own.
         words_per_text: words of a text that are measured: negations first, others at random.
-        tries: at most so many of a word's `substitutes`, words that a writer could put there, are tried in its place.
+        tries: at most so many of a word's `substitutes`, words that a writer could put there, are
+            tried in its place.
         radius_texts: texts whose words are also moved as vectors, the first ones; 0 for none.
-        requirements: such as "toxic.removal <= .1" or "all.removal <= .2"; those that are not met are `failures`.
+        requirements: such as "toxic.removal <= .1" or "all.removal <= .2"; those that are not met
+            are `failures`.
         seed: of the words, and of the search that moves them.
 
     Raises:
@@ -233,7 +249,8 @@ def label_flips(
         ]
     elif radius_texts:
         notes.append(
-            f"no radii: {classifier.name} gives probabilities alone, and moving a word takes gradients"
+            f"no radii: {classifier.name} gives probabilities alone, and moving a word takes "
+            "gradients"
         )
     of_text = [
         list(words_of_text) for _, words_of_text in groupby(words, key=lambda word: word.text)
@@ -248,10 +265,15 @@ def label_flips(
         for row in gate
     ]
     return LabelFlips(
-        model=classifier.name, texts=tuple(each.text for each in chosen), labels=labels_of_texts, words=tuple(words),
-        classes=tuple(classes.values()), by_word=tuple(_by_word(of_text)), unmet=tuple(chain(*outside)),
+        model=classifier.name,
+        texts=tuple(each.text for each in chosen),
+        labels=labels_of_texts,
+        words=tuple(words),
+        classes=tuple(classes.values()),
+        by_word=tuple(_by_word(of_text)),
+        unmet=tuple(chain(*outside)),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _chosen(
@@ -269,7 +291,8 @@ def _chosen(
         notes.append(f"{len(texts) - len(chosen)} texts are copies or have fewer than two words")
     if cut := [each for each in every if each.unread]:
         notes.append(
-            f"{sum(each.unread for each in cut)} words of {len(cut)} texts are past what the model reads and were "
+            f"{sum(each.unread for each in cut)} words of {len(cut)} texts are past what the model "
+            "reads and were "
             f"not measured, the first text is {cut[0].text[:40]!r}..."
         )
     return chosen, notes
@@ -277,7 +300,8 @@ def _chosen(
 
 def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int) -> list[FlipWord]:
     """Every word's removal and best swap."""
-    # Each text is followed by the text without each of its words, and then with each of the words tried.
+    # Each text is followed by the text without each of its words, and then with each of the words
+    # tried.
     tried = [[substitutes(each.text, span)[:tries] for span in each.spans] for each in chosen]
     variants: list[str] = []
     for each, others in zip(chosen, tried, strict=True):
@@ -304,9 +328,15 @@ def _measured(classifier: Classifier, chosen: Sequence[ChosenWords], tries: int)
             zip(each.words, each.spans, others, strict=True), start + 1
         ):
             measured = FlipWord(
-                text=number, label=label, word=word, start=span[0], stop=span[1], removal=falls[removed],
-                removed_to=flipped(removed), tried=len(some),
-            )  # fmt: skip
+                text=number,
+                label=label,
+                word=word,
+                start=span[0],
+                stop=span[1],
+                removal=falls[removed],
+                removed_to=flipped(removed),
+                tried=len(some),
+            )
             if some:
                 best = min(
                     range(swap, swap + len(some)), key=lambda at: (flipped(at) is None, falls[at])
@@ -339,17 +369,19 @@ def _class(
     ]
     middle = median(radii) if radii else float("inf")
     return ClassFlips(
-        label=label, removal=share("removed_to"), swap=share("swapped_to") if swapped else None,
+        label=label,
+        removal=share("removed_to"),
+        swap=share("swapped_to") if swapped else None,
         radius=Share.of(sum(radius <= 1 for radius in radii), len(radii)) if radii else None,
         median_radius=middle if middle <= 1 else None,
-    )  # fmt: skip
+    )
 
 
 def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
     """Words in LEAST_TEXTS texts of a label or more, those that flip most first.
 
-    A text that is on the edge is flipped by many words: a word's share is set against that of the other words of the
-    same texts.
+    A text that is on the edge is flipped by many words: a word's share is set against that of the
+    other words of the same texts.
     """
     flipped: dict[tuple[str, str], list[tuple[bool, float]]] = {}
     for words in texts:
@@ -374,9 +406,9 @@ def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
 def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list[float | None]:
     """For every word the smallest radius at which its rows were seen to flip the label.
 
-    Every row j of the word moves by up to radius ‖x_j‖ along the slope of the label's margin. An upper bound of the
-    smallest: the text at that radius has another label. None where none up to 1 flips, or the model did not read the
-    word. The classifier has a map.
+    Every row j of the word moves by up to radius ‖x_j‖ along the slope of the label's margin. An
+    upper bound of the smallest: the text at that radius has another label. None where none up to 1
+    flips, or the model did not read the word. The classifier has a map.
     """
     phi = classifier.phi
     assert phi is not None
@@ -396,7 +428,8 @@ def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list
 def _smallest(
     margin: Callable[[Tensor], Tensor], rows: Float[Tensor, "n d"], member: tuple[int, ...]
 ) -> float | None:
-    """The smallest radius over a few directions: the slope at the text, then at the farthest or flipped one."""
+    """The smallest radius over a few directions: the slope at the text, then at the farthest or
+    flipped one."""
     lengths = torch.linalg.vector_norm(rows[list(member)], dim=1, keepdim=True)
 
     def moved(step: Float[Tensor, "g d"], radii: Sequence[float]) -> Float[Tensor, "b n d"]:
@@ -404,7 +437,8 @@ def _smallest(
         return perturbed_texts(rows, places, torch.stack([radius * step for radius in radii]))
 
     def along(step: Float[Tensor, "g d"], most: float) -> float | None:
-        """The smallest radius up to `most` that was seen to flip along the step; None where none does."""
+        """The smallest radius up to `most` that was seen to flip along the step; None where none
+        does."""
 
         @torch.no_grad()
         def flips(radii: Sequence[float]) -> list[bool]:

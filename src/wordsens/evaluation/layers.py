@@ -1,4 +1,5 @@
-"""The layer at which a flipped meaning is lost: the same comparison at every layer, before and after pooling."""
+"""The layer at which a flipped meaning is lost: the same comparison at every layer, before and
+after pooling."""
 
 import random
 from collections.abc import Sequence
@@ -34,8 +35,9 @@ class LayerRow:
         auc: of the pooled vectors, against paraphrases.
         auc_synonym: of the pooled vectors, against one-word synonyms; None where there are none.
         pooled: the median cosine distance of an opposite's two pooled vectors.
-        rows: the median distance of the token that finds its like least in the other text: 1 - min over the rows of
-            both texts of the largest cosine with a row of the other. The difference is still there.
+        rows: the median distance of the token that finds its like least in the other text: 1 - min
+            over the rows of both texts of the largest cosine with a row of the other. The
+            difference is still there.
         rows_synonym: the same of one-word synonyms; None where there are none.
     """
 
@@ -65,8 +67,8 @@ def layer_rows(
 
     Args:
         model: that gives its layers, and the rows behind them.
-        pairs: of which those of the length of a question are measured, so that no text is cut: at most
-            MOST_OF_A_KIND of each kind, at random.
+        pairs: of which those of the length of a question are measured, so that no text is cut: at
+            most MOST_OF_A_KIND of each kind, at random.
         seed: of the choice.
         progress: called with (done, total) in texts and layers.
 
@@ -75,7 +77,8 @@ def layer_rows(
     """
     if getattr(model, "layers", None) is None:
         raise InputError(
-            f"{model.name} does not give its layers; leave --layers out, or name a transformers model"
+            f"{model.name} does not give its layers; leave --layers out, or name a transformers "
+            "model"
         )
     require_cosines(model, "layers (--layers)")
     of_questions = [pair for pair in pairs if pair.length == LENGTHS[0]]
@@ -113,14 +116,17 @@ def _rows_of(
     cosines, synonyms = measured.values, measured.synonyms
     return [
         LayerRow(
-            kind=kind, layer=layer, pairs=int(members.sum()),
+            kind=kind,
+            layer=layer,
+            pairs=int(members.sum()),
             auc=auc(cosines[members], cosines[measured.paraphrases]),
             auc_synonym=auc(cosines[members], cosines[synonyms]) if synonyms.any() else None,
-            pooled=float(np.median(1 - cosines[members])), rows=float(np.median(apart[members])),
+            pooled=float(np.median(1 - cosines[members])),
+            rows=float(np.median(apart[members])),
             rows_synonym=float(np.median(apart[synonyms])) if synonyms.any() else None,
         )
         for kind, members in measured.opposites.items()
-    ]  # fmt: skip
+    ]
 
 
 def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Tensor]:

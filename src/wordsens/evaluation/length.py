@@ -36,21 +36,24 @@ FINEST = 1.2
 """The ratio of neighbouring lengths at which no more are measured between them."""
 
 STEEP = 0.5
-"""The least share that is left from one length to the next: below it the decay counts as a step, and nothing is read
-off between the two. An exponential that has fallen by e³ keeps .58 at the finest spacing, 1.2."""
+"""The least share that is left from one length to the next: below it the decay counts as a step,
+and nothing is read off between the two. An exponential that has fallen by e³ keeps .58 at the
+finest spacing, 1.2."""
 
 _SENTENCE = range(4, 25)
 """Words of a sentence that is changed: a shorter one is hardly one."""
 
 _LEAST_LENGTHS = 4
-"""Lengths, each twice the one before, that are measured even where the change is lost at the shortest."""
+"""Lengths, each twice the one before, that are measured even where the change is lost at the
+shortest."""
 
 ByChange = Float[np.ndarray, "changes lengths"]
 
 
 @dataclass(frozen=True)
 class DecayPoint:
-    """The median distance at one length and place, with its 95 % interval; None with fewer than six changes."""
+    """The median distance at one length and place, with its 95 % interval; None with fewer than six
+    changes."""
 
     place: str
     length: int
@@ -72,7 +75,8 @@ class PlaceAdvice:
 
 @dataclass(frozen=True, kw_only=True)
 class LengthAdvice(Shown, Saved):
-    """The longest passage in which a change still moves the embedding by a threshold, and how fast it decays.
+    """The longest passage in which a change still moves the embedding by a threshold, and how fast
+    it decays.
 
     Attributes:
         model: its name.
@@ -81,9 +85,10 @@ class LengthAdvice(Shown, Saved):
         threshold: the cosine from which on two passages count as the same.
         unit: "tokens", special ones included, or "words".
         changes: how many sentences were changed: each has two versions.
-        length: at which the median distance, over changes and places, falls under the threshold; None where `reason`
-            says why there is none.
-        low, high: its 95 % interval; None: below the shortest, or beyond the longest, passage that was measured.
+        length: at which the median distance, over changes and places, falls under the threshold;
+            None where `reason` says why there is none.
+        low, high: its 95 % interval; None: below the shortest, or beyond the longest, passage that
+            was measured.
         reason: why there is no length.
         places: likewise for changes that stand first, in the middle and last.
         curve: the decay as it was measured; the place "any" is the mean over places.
@@ -142,29 +147,36 @@ def advise_length(
     longest: int = 1024,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LengthAdvice:
-    """The longest passage in which a negation still moves the embedding by the threshold, measured on your texts.
+    """The longest passage in which a negation still moves the embedding by the threshold, measured
+    on your texts.
 
-    A sentence in two versions stands first, in the middle or last in passages of growing length whose other words are
-    those around it in your texts. What is measured is the cosine distance 1 - cos of the two passages' embeddings; the
-    advice is the length L at which its median over sentences falls under 1 - `threshold`, that is, at which half of the
-    changes are lost. No law of decay is assumed: the interval of L is the sign test's, turned round (Thompson 1936):
-    at every length in it the median's own interval holds the threshold. It covers L with 95 % at least for independent
-    changes whose median falls with the length; lengths are measured more closely where it crosses the threshold.
+    A sentence in two versions stands first, in the middle or last in passages of growing length
+    whose other words are those around it in your texts. What is measured is the cosine distance 1 -
+    cos of the two passages' embeddings; the advice is the length L at which its median over
+    sentences falls under 1 - `threshold`, that is, at which half of the changes are lost. No law of
+    decay is assumed: the interval of L is the sign test's, turned round (Thompson 1936): at every
+    length in it the median's own interval holds the threshold. It covers L with 95 % at least for
+    independent changes whose median falls with the length; lengths are measured more closely where
+    it crosses the threshold.
 
     Args:
-        model: whatever `wordsens.as_model` takes. Of a function or an endpoint lengths are in words.
+        model: whatever `wordsens.as_model` takes. Of a function or an endpoint lengths are in
+            words.
         texts: yours, two or more; their order is the order of the words around a sentence.
-        pairs: sentences in two versions, as `wordsens.read_pairs` takes them: those of kind "negation" where there are
-            any, else all opposites; each is put before a text of yours. None: the shortest sentence of each text in
-            which a "not" can be put in or taken out; where fewer than six texts have one, the shipped negations.
+        pairs: sentences in two versions, as `wordsens.read_pairs` takes them: those of kind
+            "negation" where there are any, else all opposites; each is put before a text of yours.
+            None: the shortest sentence of each text in which a "not" can be put in or taken out;
+            where fewer than six texts have one, the shipped negations.
         threshold: the cosine from which on two passages count as the same.
-        changes: changed sentences that are measured, at most: the interval's width falls with their root.
-        longest: tokens (or words) of the longest passage; the model's context where that is shorter.
+        changes: changed sentences that are measured, at most: the interval's width falls with their
+            root.
+        longest: tokens (or words) of the longest passage; the model's context where that is
+            shorter.
         progress: called with (lengths done, lengths at most).
 
     Raises:
-        InputError: fewer than two texts, a threshold that is no cosine, pairs without an opposite, or no
-            sentence that the model's context has room for.
+        InputError: fewer than two texts, a threshold that is no cosine, pairs without an opposite,
+            or no sentence that the model's context has room for.
 
     >>> texts = [f"Lamp {n} is not as bright as it was. " + "It hangs over the table there. " * 20 for n in range(8)]
     >>> def fades(texts):
@@ -172,7 +184,7 @@ def advise_length(
     ...     return [[1.0, (8 / n) ** 0.5 if negated else 0.0] for n, negated in counts]
     >>> print(advise_length(fades, texts).advice)
     at most 74 words (95 %: 74 to 75) if a negation must bring the cosine under 0.95
-    """
+    """  # noqa: E501
     require_count("changes", changes, least=least_values())
     require_count("longest", longest, least=16)
     if isinstance(threshold, bool) or not -1 < threshold < 1:
@@ -198,7 +210,8 @@ def advise_length(
     longest = longest if context is None else min(longest, context)
     if not sentences or shortest > longest:
         raise InputError(
-            f"no changed sentence fits {longest} {unit}; give shorter sentences, or a model with a longer context"
+            f"no changed sentence fits {longest} {unit}; give shorter sentences, or a model with a "
+            "longer context"
         )
     distances: dict[int, Float[np.ndarray, "places changes"]] = {}
     doublings = math.ceil(math.log2(longest / shortest)) + 1
@@ -221,7 +234,8 @@ def advise_length(
         length = min(2 * length, longest)
     if not distances:
         raise InputError(
-            f"`texts` hold too few words for passages of {shortest} {unit}, the longest changed sentence; give more or "
+            f"`texts` hold too few words for passages of {shortest} {unit}, the longest changed "
+            "sentence; give more or "
             "longer texts"
         )
     while gaps := [
@@ -234,11 +248,22 @@ def advise_length(
         _place_advice(place, lengths, curve, least, unit) for place, curve in curves.items()
     )
     return LengthAdvice(
-        model=loaded.name, source=source, kind=kind, threshold=threshold, unit=unit, changes=len(sentences),
-        length=overall.length, low=overall.low, high=overall.high, reason=overall.reason, places=tuple(places),
-        curve=tuple(point for place, curve in curves.items() for point in _points(place, lengths, curve)),
+        model=loaded.name,
+        source=source,
+        kind=kind,
+        threshold=threshold,
+        unit=unit,
+        changes=len(sentences),
+        length=overall.length,
+        low=overall.low,
+        high=overall.high,
+        reason=overall.reason,
+        places=tuple(places),
+        curve=tuple(
+            point for place, curve in curves.items() for point in _points(place, lengths, curve)
+        ),
         context=context,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -247,7 +272,8 @@ class ChangedSentence:
 
     Attributes:
         first, second: the two versions.
-        start, stop: the words of `Surroundings` that it stands in the place of; none where start == stop.
+        start, stop: the words of `Surroundings` that it stands in the place of; none where start ==
+            stop.
     """
 
     first: str
@@ -257,7 +283,8 @@ class ChangedSentence:
 
 
 class Surroundings:
-    """The words of all texts in their order, the last followed by the first, and how many tokens each has.
+    """The words of all texts in their order, the last followed by the first, and how many tokens
+    each has.
 
     Args:
         texts: not empty.
@@ -272,7 +299,8 @@ class Surroundings:
         self._known: dict[str, int] = {}
 
     def negated_sentences(self) -> list[ChangedSentence]:
-        """The shortest sentence of every text in which a "not" can be put in or taken out; the shortest of all first.
+        """The shortest sentence of every text in which a "not" can be put in or taken out; the
+        shortest of all first.
 
         A long sentence leaves no short passage to measure.
         """
@@ -290,7 +318,8 @@ class Surroundings:
         return sorted(shortest, key=self.tokens)
 
     def placed(self, pairs: Sequence[Pair]) -> list[ChangedSentence]:
-        """Each pair before a text of its own, as far as there are texts; then from the first again."""
+        """Each pair before a text of its own, as far as there are texts; then from the first
+        again."""
         starts = [self._starts[number % len(self._starts)] for number in range(len(pairs))]
         return [
             ChangedSentence(pair.first, pair.second, at, at)
@@ -302,7 +331,8 @@ class Surroundings:
         return max(self._count(sentence.first), self._count(sentence.second))
 
     def passage(self, sentence: ChangedSentence, place: str, tokens: int) -> tuple[str, str] | None:
-        """Both versions with as many words around them as `tokens` has room for; None where there are not so many.
+        """Both versions with as many words around them as `tokens` has room for; None where there
+        are not so many.
 
         The longer version has `tokens` tokens at most.
         """
@@ -340,7 +370,8 @@ class Surroundings:
 def _sentences(
     around: Surroundings, pairs: Pairs | None, most: int
 ) -> tuple[str, str, list[ChangedSentence]]:
-    """The source of the changes, their kind, and the changed sentences: the user's own where they give enough."""
+    """The source of the changes, their kind, and the changed sentences: the user's own where they
+    give enough."""
     if pairs is None:
         negated = around.negated_sentences()
         if len(negated) >= least_values():
@@ -392,7 +423,8 @@ def _curves(distances: dict[int, Float[np.ndarray, "places changes"]]) -> dict[s
 def _lost(
     distances: dict[int, Float[np.ndarray, "places changes"]], length: int, threshold: float
 ) -> bool:
-    """True where even the upper ends lie under the threshold, at every place, and the decay itself can be seen."""
+    """True where even the upper ends lie under the threshold, at every place, and the decay itself
+    can be seen."""
     if len(distances) < _LEAST_LENGTHS:
         return False
     at_length = distances[length]
@@ -407,7 +439,8 @@ def _lost(
 def _open_gaps(
     distances: dict[int, Float[np.ndarray, "places changes"]], threshold: float
 ) -> Iterator[tuple[int, int]]:
-    """The neighbouring lengths between which a median, or an end of its interval, crosses the threshold."""
+    """The neighbouring lengths between which a median, or an end of its interval, crosses the
+    threshold."""
     lengths = sorted(distances)
     if distances[lengths[0]].shape[1] < least_values():
         return
@@ -421,8 +454,8 @@ def _open_gaps(
 def _place_advice(
     place: str, lengths: Sequence[int], distances: ByChange, threshold: float, unit: str
 ) -> PlaceAdvice:
-    """The first length at which the median over changes is under the threshold, in whole tokens: the length and the low
-    end down, the high end up."""
+    """The first length at which the median over changes is under the threshold, in whole tokens:
+    the length and the low end down, the high end up."""
 
     def advice(
         length: float | None, low: float | None, high: float | None, reason: str | None = None
@@ -432,7 +465,10 @@ def _place_advice(
         return PlaceAdvice(place=place, length=down[0], low=down[1], high=up, reason=reason)
 
     if len(distances) < least_values():
-        few = f"{len(distances)} changed sentences are too few for an interval; it takes {least_values()}"
+        few = (
+            f"{len(distances)} changed sentences are too few for an interval; it takes "
+            f"{least_values()}"
+        )
         return advice(None, None, None, few)
     median, below, above = median_intervals(distances)
     length, low = _first_fall(lengths, median, threshold), _first_fall(lengths, below, threshold)
@@ -450,7 +486,8 @@ def _place_advice(
 def _first_fall(
     lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float
 ) -> float | None:
-    """The length at which the curve is first under the threshold; None where it begins so, or never is."""
+    """The length at which the curve is first under the threshold; None where it begins so, or never
+    is."""
     under = np.flatnonzero(curve < threshold)
     return (
         None
@@ -462,7 +499,8 @@ def _first_fall(
 def _last_fall(
     lengths: Sequence[int], curve: Float[np.ndarray, " k"], threshold: float
 ) -> float | None:
-    """The length from which the curve stays under the threshold; None where it does not in the end."""
+    """The length from which the curve stays under the threshold; None where it does not in the
+    end."""
     over = np.flatnonzero(curve >= threshold)
     if len(over) == 0:
         return float(lengths[0])
@@ -478,7 +516,8 @@ def _between(
     *,
     later: bool = False,
 ) -> float:
-    """The length between those at index - 1 and index at which the curve, a power law there, crosses the threshold.
+    """The length between those at index - 1 and index at which the curve, a power law there,
+    crosses the threshold.
 
     At a step it is one of the two: the shorter, or with `later` the longer.
     """

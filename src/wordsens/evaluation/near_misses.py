@@ -23,7 +23,8 @@ MOST_OF_A_KIND = 100
 """Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read."""
 
 _WORDS = range(3, 61)
-"""Of a sentence: shorter ones have no room for a change, longer ones are hardly ever one sentence."""
+"""Of a sentence: shorter ones have no room for a change, longer ones are hardly ever one
+sentence."""
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'])|\n+")
 
@@ -71,7 +72,8 @@ def near_misses(
         chosen += [listed[place] for place in places]
     if not chosen:
         raise InputError(
-            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to {_WORDS.stop - 1} words "
+            f"no near miss can be made from {count} texts: no sentence of {_WORDS.start} to "
+            f"{_WORDS.stop - 1} words "
             "holds a word of the lists; give other texts, or pairs of your own"
         )
     return chosen
@@ -128,7 +130,7 @@ def negate(sentence: str) -> str | None:
 
     >>> negate("The refund will arrive in May."), negate("It doesn't start."), negate("Can I pay by card?")
     ('The refund will not arrive in May.', 'It does start.', 'Can I not pay by card?')
-    """
+    """  # noqa: E501
     if _NOT.search(sentence):
         return _NOT.sub(r"\1", sentence, count=1)
     if _SHORT_NOT.search(sentence):
@@ -148,7 +150,8 @@ _YEARS = range(1900, 2101)
 
 
 def renumber(sentence: str) -> str | None:
-    """Change the first number: a year by ten, any other to its triple; else the first listed word of quantity.
+    """Change the first number: a year by ten, any other to its triple; else the first listed word
+    of quantity.
 
     >>> renumber("Returns within 30 days are free."), renumber("Back it up daily.")
     ('Returns within 90 days are free.', 'Back it up weekly.')

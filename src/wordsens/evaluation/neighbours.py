@@ -1,4 +1,5 @@
-"""Neighbours of texts in two models: how well the models agree, what differs, and the words that decide it."""
+"""Neighbours of texts in two models: how well the models agree, what differs, and the words that
+decide it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,8 @@ _HALVES = 200
 """Half samples: a standard error is then known to 5 %."""
 
 _FARTHER = 4
-"""Neighbours that are kept for each that counts: among 40, fewer than 10 of a half sample have a chance of .0003."""
+"""Neighbours that are kept for each that counts: among 40, fewer than 10 of a half sample have a
+chance of .0003."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,8 @@ class DecidingWord:
 
     Attributes:
         word, start, stop: the word and its place in the text.
-        first, second: the change of cos(text, old) - cos(text, new) in each model without the word: one change.
+        first, second: the change of cos(text, old) - cos(text, new) in each model without the word:
+            one change.
         back: whether the second model has the old neighbour nearer without it.
         away: whether the first model has the new neighbour nearer without it.
     """
@@ -72,7 +75,8 @@ class ChangedNeighbour:
         text, old_text, new_text: the texts.
         first: the margin cos(text, old) - cos(text, new) in the first model, positive.
         second: the same in the second model, negative.
-        words: those whose removal moves the margin most differently; none of texts that were not taken apart.
+        words: those whose removal moves the margin most differently; none of texts that were not
+            taken apart.
     """
 
     at: int
@@ -95,12 +99,14 @@ def neighbour_differences(
     tolerance: float,
     seed: Seed,
 ) -> tuple[list[Difference], list[ChangedNeighbour]]:
-    """The share of texts whose first neighbour changed, the recall of neighbours, and the clearest changes.
+    """The share of texts whose first neighbour changed, the recall of neighbours, and the clearest
+    changes.
 
-    With N(i) a text's k nearest by cosine, the recall is |N_A(i) ∩ N_B(i)| / k; cosines within rounding are equal. Both
-    numbers are set against the same between two calls of one model, mean over the two models: for models that can be
-    exchanged the difference is 0 on average. The standard errors are those of `sampling_errors`, where they are larger
-    than those of independent texts.
+    With N(i) a text's k nearest by cosine, the recall is |N_A(i) ∩ N_B(i)| / k; cosines within
+    rounding are equal. Both numbers are set against the same between two calls of one model, mean
+    over the two models: for models that can be exchanged the difference is 0 on average. The
+    standard errors are those of `sampling_errors`, where they are larger than those of independent
+    texts.
 
     Args:
         texts: all texts.
@@ -138,11 +144,19 @@ def neighbour_differences(
     numbers = ((NEAREST, within_changed, between.changed), (RECALL, within_recall, between.recall))
     rows = [
         Difference(
-            part=NEIGHBOURS, name=name, count=len(texts), first=float(within.mean()), second=float(across.mean()),
-            difference=test.value, low=test.low, high=test.high, margin=tolerance, p=min(1.0, FAMILIES * test.p),
+            part=NEIGHBOURS,
+            name=name,
+            count=len(texts),
+            first=float(within.mean()),
+            second=float(across.mean()),
+            difference=test.value,
+            low=test.low,
+            high=test.high,
+            margin=tolerance,
+            p=min(1.0, FAMILIES * test.p),
         )
         for (name, within, across), test in zip(numbers, tests, strict=True)
-    ]  # fmt: skip
+    ]
     changed = []
     for at in np.flatnonzero((between.changed == 1) & (within_changed == 0)).tolist():
         old, new = int(between.first[at, 0]), int(between.second[at, 0])
@@ -151,10 +165,16 @@ def neighbour_differences(
         ]
         changed.append(
             ChangedNeighbour(
-                at=at, old=old, new=new, text=texts[at], old_text=texts[old], new_text=texts[new], first=margins[0],
+                at=at,
+                old=old,
+                new=new,
+                text=texts[at],
+                old_text=texts[old],
+                new_text=texts[new],
+                first=margins[0],
                 second=margins[1],
             )
-        )  # fmt: skip
+        )
     return rows, sorted(changed, key=lambda neighbour: -min(neighbour.first, -neighbour.second))[
         :LISTED
     ]
@@ -163,7 +183,8 @@ def neighbour_differences(
 def with_words(
     neighbour: ChangedNeighbour, models: Sequence[Model], answers: Sequence[ModelAnswers]
 ) -> ChangedNeighbour:
-    """The changed text with the words that decide between its old and its new neighbour in either model."""
+    """The changed text with the words that decide between its old and its new neighbour in either
+    model."""
     text = neighbour.text
     chosen = choose_words(text, WORDS, 0, common_span([model.read_span(text) for model in models]))
     margins = [
@@ -173,13 +194,18 @@ def with_words(
     ]
     words = [
         DecidingWord(
-            word=word, start=start, stop=stop, first=first - neighbour.first, second=second - neighbour.second,
-            back=second > 0, away=first < 0,
+            word=word,
+            start=start,
+            stop=stop,
+            first=first - neighbour.first,
+            second=second - neighbour.second,
+            back=second > 0,
+            away=first < 0,
         )
         for word, (start, stop), first, second in zip(
             chosen.words, chosen.spans, margins[0].tolist(), margins[1].tolist(), strict=True
         )
-    ]  # fmt: skip
+    ]
     return replace(neighbour, words=tuple(sorted(words, key=lambda word: -abs(word.apart))))
 
 
@@ -188,9 +214,11 @@ class Agreement:
     """Neighbours under two sets of vectors of the same texts.
 
     Attributes:
-        first, second: every text's nearest others in each, the nearest first; of equally near ones the earlier text.
+        first, second: every text's nearest others in each, the nearest first; of equally near ones
+            the earlier text.
         changed: 1 where the nearest of one is not as near as the nearest in the other, else 0.
-        recall: the share of a text's k nearest of one that are as near as the k-th in the other, mean of both ways.
+        recall: the share of a text's k nearest of one that are as near as the k-th in the other,
+            mean of both ways.
     """
 
     first: Int[np.ndarray, "texts near"]
@@ -202,7 +230,8 @@ class Agreement:
 def agreement(
     first: Float[Tensor, "texts d"], second: Float[Tensor, "texts e"], k: int
 ) -> Agreement:
-    """The neighbours by cosine under both, for vectors at length one; k is less than the number of texts."""
+    """The neighbours by cosine under both, for vectors at length one; k is less than the number of
+    texts."""
     parts: list[tuple[Tensor, ...]] = []
     for start in range(0, len(first), _BLOCK):
         cosines = [units[start : start + _BLOCK] @ units.T for units in (first, second)]
@@ -225,11 +254,13 @@ def agreement(
 def sampling_errors(
     between: Agreement, calls: Sequence[Agreement], k: int, *, seed: Seed
 ) -> tuple[float, float]:
-    """The standard errors of the mean of `changed` and of `recall`, each less its mean over `calls`.
+    """The standard errors of the mean of `changed` and of `recall`, each less its mean over
+    `calls`.
 
-    Texts are queries and neighbours at once, so that their numbers are not independent. The standard deviation over
-    random half samples, with each half as its own corpus, is the standard error of the whole (Wu 1986: leaving one
-    text out at a time makes it twice as large for neighbours, which do not vary smoothly).
+    Texts are queries and neighbours at once, so that their numbers are not independent. The
+    standard deviation over random half samples, with each half as its own corpus, is the standard
+    error of the whole (Wu 1986: leaving one text out at a time makes it twice as large for
+    neighbours, which do not vary smoothly).
     """
     random = np.random.default_rng(derive_seed(seed, "half samples"))
     texts = len(between.first)

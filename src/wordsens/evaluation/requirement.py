@@ -1,4 +1,5 @@
-"""The gate of a command: requirements such as "negation.false_hits <= .2", and the similarities of an earlier check."""
+"""The gate of a command: requirements such as "negation.false_hits <= .2", and the similarities of
+an earlier check."""
 
 import hashlib
 import json
@@ -27,7 +28,8 @@ EVERY = "all"
 """In a row's place: the requirement is one on every row."""
 
 LEVEL = 0.05
-"""The chance of at least one false alarm among all kinds of a check, or all rows of a comparison."""
+"""The chance of at least one false alarm among all kinds of a check, or all rows of a
+comparison."""
 
 _FORMAT = 1
 _MOST_BYTES = 100_000_000
@@ -68,19 +70,21 @@ class Requirement:
     def read_all(
         cls, texts: Sequence[str], fields: Sequence[str], example: str, whole: Sequence[str] = ()
     ) -> "tuple[Requirement, ...]":
-        """The requirements that the texts, or a single one, state on fields of a row, or of the whole.
+        """The requirements that the texts, or a single one, state on fields of a row, or of the
+        whole.
 
         >>> (requirement,) = Requirement.read_all("negation.auc >= .5", ["auc"], "negation.auc >= .5")
         >>> requirement.kind, requirement.field, requirement.sign, requirement.bound
         ('negation', 'auc', '>=', 0.5)
-        """
+        """  # noqa: E501
         requirements = []
         for text in [texts] if isinstance(texts, str) else texts:
             match = _FORM.fullmatch(text) if isinstance(text, str) else None
             if match is None or (match["kind"] is None and not whole):
                 forms = "KIND.FIELD >= NUMBER" + (" or FIELD >= NUMBER" if whole else "")
                 raise InputError(
-                    f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as {example!r}"
+                    f"`requirements` (={text!r}) cannot be read; write it as {forms}, such as "
+                    f"{example!r}"
                 )
             field = require_choice(
                 f"the field of {text!r}", match["field"], fields if match["kind"] else whole
@@ -171,7 +175,8 @@ class Gated(Shown):
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
 
     def display(self, **options: Any) -> Display:
-        """The findings, what fails, and the tables; `options` are those of the kind's `display` in `findings`."""
+        """The findings, what fails, and the tables; `options` are those of the kind's `display` in
+        `findings`."""
         return display_of(self, **options)
 
 
@@ -197,7 +202,8 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Baseline":
-        """The baseline in the file; InputError where there is no such file, or it was not written by `write`."""
+        """The baseline in the file; InputError where there is no such file, or it was not written
+        by `write`."""
         path = named_path("baseline", path)
         text = small_text(path, "baseline", most=_MOST_BYTES)
         try:
@@ -210,7 +216,8 @@ class Baseline:
             return cls(str(document["model"]), str(document["identity"]), values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: {error}); write one with "
+                f"`baseline`: the file {str(path)!r} is no baseline ({type(error).__name__}: "
+                f"{error}); write one with "
                 "--save-baseline"
             ) from error
 
@@ -224,11 +231,12 @@ class Baseline:
             )
 
     def drops(self, measured: PairSimilarities, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
-        """The change of every kind's AUC against near-duplicates over the pairs that both checks have, and notes on
-        what is left out.
+        """The change of every kind's AUC against near-duplicates over the pairs that both checks
+        have, and notes on what is left out.
 
         Raises:
-            InputError: the two have no opposites or no near-duplicates in common, or the baseline is vacuous.
+            InputError: the two have no opposites or no near-duplicates in common, or the baseline
+                is vacuous.
         """
         now = measured.values
         before = np.array([self.values.get(pair_key(pair), np.nan) for pair in measured.pairs])
@@ -238,7 +246,8 @@ class Baseline:
         compared = {kind: members for kind, members in kinds.items() if members.any()}
         if not compared or not near.any():
             raise InputError(
-                "`baseline` has no opposites or no near-duplicates in common with this check; save a new one for these "
+                "`baseline` has no opposites or no near-duplicates in common with this check; save "
+                "a new one for these "
                 "pairs with --save-baseline"
             )
         earlier = {kind: before[members] for kind, members in compared.items()}
@@ -262,14 +271,16 @@ class Baseline:
             notes.append(f"so few pairs of a kind show only a large drop: {', '.join(few)}")
         if new := int((~known).sum()):
             notes.append(
-                f"{new} of {len(known)} pairs are not in the baseline and were left out of the comparison"
+                f"{new} of {len(known)} pairs are not in the baseline and were left out of the "
+                "comparison"
             )
         sides = {kind: (earlier[kind], now[members]) for kind, members in compared.items()}
         return paired_drops(sides, (before[near], now[near]), seed=seed), notes
 
 
 def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray, *, seed: Seed) -> list[str]:
-    """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not be seen."""
+    """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not
+    be seen."""
     return [
         kind
         for kind, values in opposites.items()
@@ -280,12 +291,15 @@ def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray, *, seed:
 def vacuous(kinds: Iterable[str]) -> str:
     """The refusal of a baseline that no model can fail."""
     return (
-        f"`baseline` is vacuous: the AUC of {', '.join(kinds)} is at the floor, where no model can be worse, so that "
-        "the gate would pass whatever replaces this model; require numbers instead, such as --require 'recall >= .8'"
+        f"`baseline` is vacuous: the AUC of {', '.join(kinds)} is at the floor, where no model can "
+        "be worse, so that "
+        "the gate would pass whatever replaces this model; require numbers instead, such as "
+        "--require 'recall >= .8'"
     )
 
 
 def pair_key(pair: Pair) -> str:
-    """The first 16 hexadecimal digits of SHA-256 over kind, texts and whether they mean the same."""
+    """The first 16 hexadecimal digits of SHA-256 over kind, texts and whether they mean the
+    same."""
     parts = "\x1f".join((pair.kind, pair.first, pair.second, str(pair.same)))
     return hashlib.sha256(parts.encode()).hexdigest()[:16]

@@ -1,4 +1,5 @@
-"""The pairs of a check, a model's similarity of their two texts, and the threshold that keeps what means the same."""
+"""The pairs of a check, a model's similarity of their two texts, and the threshold that keeps what
+means the same."""
 
 import math
 from collections import Counter
@@ -22,7 +23,8 @@ CHUNK = 64
 """Texts, or pairs, between two reports of progress."""
 
 SAME_VECTOR = 1e-12
-"""The distance of a cosine from 1 up to which two vectors are equal: rounding in float64 moves it by some 1e-16."""
+"""The distance of a cosine from 1 up to which two vectors are equal: rounding in float64 moves it
+by some 1e-16."""
 
 _DIGITS = 12
 
@@ -33,7 +35,8 @@ Numbers = Float[np.ndarray, " m"]
 def prompted(
     model: Model | PairModel, prompt_names: Sequence[str]
 ) -> Model | PairModel | tuple[Model, Model]:
-    """The model, with its prompt of one name; or two, with the prompts of the first and of the second texts."""
+    """The model, with its prompt of one name; or two, with the prompts of the first and of the
+    second texts."""
     names = [prompt_names] if isinstance(prompt_names, str) else list(prompt_names)
     if not names:
         return model
@@ -48,7 +51,8 @@ def prompted(
 def choose_pairs(
     pairs: Pairs | None, kinds: Sequence[str] | None = None
 ) -> tuple[list[Pair], list[str]]:
-    """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means the same.
+    """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means
+    the same.
 
     The package's own near-duplicates are added to its own pairs, and where yours hold none.
     """
@@ -68,7 +72,8 @@ def choose_pairs(
         chosen += read_pairs(near_duplicates())
         if pairs is not None:
             notes.append(
-                "your pairs hold no near-duplicates (same=true, of another kind than paraphrase): the package's own, "
+                "your pairs hold no near-duplicates (same=true, of another kind than paraphrase): "
+                "the package's own, "
                 "in English, stand in for them"
             )
     require_both_sides(chosen)
@@ -81,13 +86,14 @@ def similarities(
     *,
     progress: Progress = lambda done, total: None,
 ) -> Float[np.ndarray, " pairs"]:
-    """The cosine of every pair's two vectors, in float64 and to twelve digits, or what else the model compares vectors
-    by; of a model that scores pairs, its score.
+    """The cosine of every pair's two vectors, in float64 and to twelve digits, or what else the
+    model compares vectors by; of a model that scores pairs, its score.
 
     A text that several pairs share is encoded once, and texts of like length go together.
 
     Args:
-        model: the model; or two, for the first and the second texts, such as one model with two prompts.
+        model: the model; or two, for the first and the second texts, such as one model with two
+            prompts.
         pairs: of texts.
         progress: called with (done, total), in texts or pairs, after every chunk.
 
@@ -122,8 +128,8 @@ SIMILARITY_OF: dict[
     ),
     "manhattan": lambda first, second: -torch.cdist(first, second, p=1),
 }
-"""The similarity of every vector of one set to every one of another, the higher the closer, by the names of
-SIMILARITIES."""
+"""The similarity of every vector of one set to every one of another, the higher the closer, by the
+names of SIMILARITIES."""
 
 
 def similarity_of(model: Model | tuple[Model, Model]) -> str:
@@ -131,7 +137,8 @@ def similarity_of(model: Model | tuple[Model, Model]) -> str:
     sides = model if isinstance(model, tuple) else (model, model)
     if sides[0].similarity != sides[1].similarity:
         raise InputError(
-            f"`model`: {sides[0].name} compares by the {SIMILARITIES[sides[0].similarity]} and {sides[1].name} by the "
+            f"`model`: {sides[0].name} compares by the {SIMILARITIES[sides[0].similarity]} and "
+            f"{sides[1].name} by the "
             f"{SIMILARITIES[sides[1].similarity]}; give both models one similarity_fn_name"
         )
     return sides[0].similarity
@@ -160,7 +167,8 @@ def unit_vectors(
 def vectors_of(
     encode: Callable[[list[str]], Tensor], texts: Sequence[str], progress: Progress
 ) -> dict[str, Tensor]:
-    """Every text's vector in float64, (d,), or at every layer (layers, d), where `encode` gives (layers, m, d)."""
+    """Every text's vector in float64, (d,), or at every layer (layers, d), where `encode` gives
+    (layers, m, d)."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
     vectors: dict[str, Tensor] = {}
     for start in range(0, len(ordered), CHUNK):
@@ -190,7 +198,8 @@ def _scores(
 def readable(
     model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]
 ) -> tuple[list[Pair], list[str]]:
-    """The pairs whose difference the model reads, and a note on the others: outside that both texts are one to it."""
+    """The pairs whose difference the model reads, and a note on the others: outside that both texts
+    are one to it."""
     first_side, second_side = model if isinstance(model, tuple) else (model, model)
 
     def reads(pair: Pair) -> bool:
@@ -210,7 +219,10 @@ def readable(
         f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items()
     )
     many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
-    note = f"{many} only past what the model reads; left out: {kinds}; the first is {lost[0].first[:40]!r}..."
+    note = (
+        f"{many} only past what the model reads; left out: {kinds}; the first is "
+        f"{lost[0].first[:40]!r}..."
+    )
     return read, [note]
 
 
@@ -237,8 +249,8 @@ class PairSimilarities:
         opposite: which are of any kind of opposite.
         near_kinds: by kind of near-duplicate, which pairs are of it.
         near, far: which pairs are near-duplicates, and paraphrases of few common words.
-        paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the others; where there
-            are only synonyms, they stand for the others.
+        paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the
+            others; where there are only synonyms, they stand for the others.
         lengths: of each pair, one of text.pairs.LENGTHS.
 
     Raises:
@@ -277,8 +289,8 @@ class PairSimilarities:
 
 
 def kept_threshold(values: Numbers, keep: float) -> float:
-    """The largest threshold that at least the share `keep` of the values reaches: of m values the (k + 1)-th smallest,
-    k = floor((1 - keep) m).
+    """The largest threshold that at least the share `keep` of the values reaches: of m values the
+    (k + 1)-th smallest, k = floor((1 - keep) m).
 
     >>> kept_threshold(np.array([0.5, 0.6, 0.7, 0.8, 0.9]), 0.8)
     0.6
@@ -303,10 +315,11 @@ def threshold_draws(
 def share_over(
     values: Numbers, threshold: float, thresholds: Float[np.ndarray, " draws"], *, seed: Seed
 ) -> IntervalEstimate:
-    """The share of the values at or above the threshold, with a 95 % interval over values and thresholds.
+    """The share of the values at or above the threshold, with a 95 % interval over values and
+    thresholds.
 
-    A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of m values being at or
-    above it (Jeffreys' interval, where all thresholds are one).
+    A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of
+    m values being at or above it (Jeffreys' interval, where all thresholds are one).
     """
     value = float((values >= threshold).mean())
     hits = len(values) - np.searchsorted(np.sort(values), thresholds, "left")

@@ -1,4 +1,5 @@
-"""English words that a writer could put in the place of a word of a text: the list `words/substitutes.txt`."""
+"""English words that a writer could put in the place of a word of a text: the list
+`words/substitutes.txt`."""
 
 import re
 from collections import defaultdict
@@ -11,7 +12,7 @@ from wordsens.text.whole_words import Span
 _BEFORE_NOUNS = """
     a an the my your his her its our their these those every each some any no of in on at with without from for by about
     two three four five six seven eight nine ten many few several all both new old good bad
-"""
+"""  # noqa: E501
 """Behind these stands no verb in a finite form."""
 
 _LINKING = "is are was were be been being am isn't aren't wasn't weren't very too so"
@@ -20,7 +21,7 @@ _LINKING = "is are was were be been being am isn't aren't wasn't weren't very to
 _BEFORE_VERBS = """
     i you we they he she to not don't doesn't didn't can can't cannot could couldn't will won't would wouldn't must
     should shouldn't may might
-"""
+"""  # noqa: E501
 """Behind these stands no noun in the singular without an article."""
 
 _IRREGULAR = ("plural", "past", "double")
@@ -30,18 +31,20 @@ _PREVIOUS = re.compile(r"([\w'’]+)\s+$")
 
 
 def substitutes(text: str, span: Span) -> tuple[str, ...]:
-    """The words that a writer could put in that place of the text, the commonest first; empty where none is listed.
+    """The words that a writer could put in that place of the text, the commonest first; empty where
+    none is listed.
 
-    They are of the same part of speech, form and field as the word and of another meaning: "paracetamol" for
-    "ibuprofen", "sold" for "bought". A word that may be of several parts of speech is read by the word before it, and
-    where that does not decide, has those that serve as all of them. Articles, most prepositions and other words without
-    a meaning of their own have none, as have words that the lists do not know.
+    They are of the same part of speech, form and field as the word and of another meaning:
+    "paracetamol" for "ibuprofen", "sold" for "bought". A word that may be of several parts of
+    speech is read by the word before it, and where that does not decide, has those that serve as
+    all of them. Articles, most prepositions and other words without a meaning of their own have
+    none, as have words that the lists do not know.
 
     >>> substitutes("She bought an orange.", (4, 10)), substitutes("She bought an orange.", (14, 20))
     (('sold', 'rented'), ('apple',))
     >>> substitutes("She bought an orange.", (11, 13))
     ()
-    """
+    """  # noqa: E501
     word = text[slice(*span)].replace("’", "'")
     previous = (
         match[1].lower().replace("’", "'") if (match := _PREVIOUS.search(text[: span[0]])) else ""
@@ -71,7 +74,8 @@ def _excluded(part: str, previous: str) -> bool:
 
 @cache
 def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Of every word of the list its readings, such as "plural" or "past", and what may stand for it in each."""
+    """Of every word of the list its readings, such as "plural" or "past", and what may stand for it
+    in each."""
     sections = re.split(r"(?:^| )(\w+):", " ".join(lines_of("substitutes.txt")))[1:]
     groups = [
         (part, group.split())

@@ -1,4 +1,5 @@
-"""The numbers that an explanation is about: of one or two texts, and of what becomes of them when a text changes."""
+"""The numbers that an explanation is about: of one or two texts, and of what becomes of them when a
+text changes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -48,7 +49,8 @@ class TextScore(ABC):
         """Where the part of that text that the model reads starts and stops."""
 
     def together(self, first: Sequence[str], second: Sequence[str]) -> Float[Tensor, "a b"] | None:
-        """The score of every pair of the texts; None where it has one text, or every pair would cost an evaluation."""
+        """The score of every pair of the texts; None where it has one text, or every pair would
+        cost an evaluation."""
         return None
 
     @abstractmethod
@@ -127,7 +129,8 @@ class SimilarityScore(TextScore):
 
 
 class DistanceMoved(TextScore):
-    """The distance by which a changed text's vector is moved, over its length: ‖f(x') - f(x)‖ / ‖f(x)‖."""
+    """The distance by which a changed text's vector is moved, over its length: ‖f(x') - f(x)‖ /
+    ‖f(x)‖."""
 
     name, signed, value = "relative change", False, 0.0
 

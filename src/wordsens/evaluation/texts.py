@@ -12,7 +12,8 @@ from wordsens.text.english import kind_of
 from wordsens.text.whole_words import Span, lettered_spans, without
 
 LEAST_TEXTS = 6
-"""Texts of a row about one word, or pairs of a kind: of fewer a joint test of even a few rows cannot find anything."""
+"""Texts of a row about one word, or pairs of a kind: of fewer a joint test of even a few rows
+cannot find anything."""
 
 MOST_READ = 256
 """Words of a text among which those that are measured are drawn: few embedding models read more."""
@@ -53,8 +54,8 @@ class ChosenWords:
 
 
 def choose_words(text: str, most: int, seed: Seed, read: Span) -> ChosenWords:
-    """At most so many words of the part of the text that is read, negations first, the others at random; the same in
-    every set of texts."""
+    """At most so many words of the part of the text that is read, negations first, the others at
+    random; the same in every set of texts."""
     every = lettered_spans(text)
     within = [span for span in every if read[0] <= span[0] and span[1] <= read[1]]
     spans = within[:MOST_READ]
@@ -62,9 +63,13 @@ def choose_words(text: str, most: int, seed: Seed, read: Span) -> ChosenWords:
     drawn = drawn_words(words, most, seed=int(seed), content=text)
     last = max(1, len(spans) - 1)
     return ChosenWords(
-        text, len(every), tuple(words[i] for i in drawn), tuple(spans[i] for i in drawn),
-        tuple(i / last for i in drawn), len(every) - len(within),
-    )  # fmt: skip
+        text,
+        len(every),
+        tuple(words[i] for i in drawn),
+        tuple(spans[i] for i in drawn),
+        tuple(i / last for i in drawn),
+        len(every) - len(within),
+    )
 
 
 def drawn_words(words: Sequence[str], count: int, *, seed: int, content: str) -> list[int]:

@@ -1,4 +1,5 @@
-"""The differences between two models when words are removed: by category, by word, and by a word's rank."""
+"""The differences between two models when words are removed: by category, by word, and by a word's
+rank."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from wordsens.text.english import kind_of, place_of
 EVERY = "every word"
 
 _TIE = 1e-5
-"""Removals this close, as a share of the text's largest, are equal: float32 moves one by some 1e-7 of it."""
+"""Removals this close, as a share of the text's largest, are equal: float32 moves one by some 1e-7
+of it."""
 
 Values = Float[np.ndarray, " texts"]
 Place = tuple[int, int]
@@ -36,7 +38,8 @@ class ModelAnswers:
         units: every text's vector at length one.
         again: the same of a second call, in other batches.
         repeat: the mean of ‖second vector - first‖² / ‖first‖²: twice the variance of one answer.
-        removals: for every text whose words are removed, ‖f(text without the word) - f(text)‖ / ‖f(text)‖.
+        removals: for every text whose words are removed, ‖f(text without the word) - f(text)‖ /
+            ‖f(text)‖.
     """
 
     units: Float[Tensor, "texts d"]
@@ -52,7 +55,8 @@ class ModelAnswers:
         chosen: Sequence[tuple[int, ChosenWords]],
         progress: Progress,
     ) -> "ModelAnswers":
-        """Encode every text twice, and every chosen text, given with its number, without each of its words."""
+        """Encode every text twice, and every chosen text, given with its number, without each of
+        its words."""
         once = encoded(model.encode, texts, progress)
         twice = encoded(model.encode, texts[::-1], progress).flip(0)
         norms = once.norm(dim=1)
@@ -68,7 +72,8 @@ class ModelAnswers:
         return cls(normalize(once, dim=1), normalize(twice, dim=1), repeat, removals)
 
     def inflation(self, values: Float[np.ndarray, " words"]) -> Float[np.ndarray, " words"]:
-        """The part of each removal that the model's own noise makes: r - sqrt(r² - repeat), r where r² is less."""
+        """The part of each removal that the model's own noise makes: r - sqrt(r² - repeat), r where
+        r² is less."""
         return values - np.sqrt(np.clip(values**2 - self.repeat, 0, None))
 
 
@@ -79,7 +84,8 @@ def encodings(texts: Sequence[str], chosen: Sequence[tuple[int, ChosenWords]]) -
 
 @dataclass(frozen=True)
 class _PairedRow:
-    """One number a text for both models, NaN where the text has none; `noise` is what their own noise may make.
+    """One number a text for both models, NaN where the text has none; `noise` is what their own
+    noise may make.
 
     `step` is one place among the words of a text, as a rank.
     """
@@ -117,13 +123,14 @@ def word_differences(
 ) -> list[Difference]:
     """The differences of removals and ranks, tested together.
 
-    A row of removals is the mean over texts of the text's own mean over its words of the category; a row of ranks that
-    of the share of the text's other words whose removal moves it less.
+    A row of removals is the mean over texts of the text's own mean over its words of the category;
+    a row of ranks that of the share of the text's other words whose removal moves it less.
 
     Args:
         chosen: the texts.
         first, second: of the models, with the removals in the order of `chosen`.
-        tolerance: differences up to this share of the two models' mean do not count; of ranks, up to this number.
+        tolerance: differences up to this share of the two models' mean do not count; of ranks, up
+            to this number.
         seed: of the signs.
     """
     rows = [row for row in _rows(chosen, first, second) if row.count >= LEAST_TEXTS]
@@ -149,12 +156,20 @@ def word_differences(
     )
     return [
         Difference(
-            part=row.part, name=row.name, count=row.count, first=float(np.nanmean(row.first)),
-            second=float(np.nanmean(row.second)), difference=test.value, low=test.low, high=test.high,
-            margin=margin, p=min(1.0, FAMILIES * test.p), crosses=row.part == RANK and row.crosses,
+            part=row.part,
+            name=row.name,
+            count=row.count,
+            first=float(np.nanmean(row.first)),
+            second=float(np.nanmean(row.second)),
+            difference=test.value,
+            low=test.low,
+            high=test.high,
+            margin=margin,
+            p=min(1.0, FAMILIES * test.p),
+            crosses=row.part == RANK and row.crosses,
         )
         for row, margin, test in zip(rows, margins, tests, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _rows(
@@ -242,7 +257,8 @@ def _third_by_length(lengths: Sequence[int]) -> Callable[[int], str]:
 def _ranks(
     text: ChosenWords, both: tuple[np.ndarray, np.ndarray]
 ) -> dict[str, tuple[float, float]]:
-    """Every word's rank in both models, 0 to 1; a word that stands twice counts by its mean. None of a single word."""
+    """Every word's rank in both models, 0 to 1; a word that stands twice counts by its mean. None
+    of a single word."""
     names = list(dict.fromkeys(word.lower() for word in text.words))
     if len(names) < 2:
         return {}

@@ -1,4 +1,5 @@
-"""English words that may stand for one another, compiled for this package: the lists of the folder `words`."""
+"""English words that may stand for one another, compiled for this package: the lists of the folder
+`words`."""
 
 import random
 import re
@@ -32,10 +33,24 @@ ASKING = ("can", "could", "will", "would", "should", "must", "may")
 PRONOUNS = ("I", "you", "we", "they", "he", "she", "it")
 
 NEGATED = {
-    "isn't": "is", "aren't": "are", "wasn't": "was", "weren't": "were", "can't": "can", "cannot": "can",
-    "couldn't": "could", "won't": "will", "wouldn't": "would", "shouldn't": "should", "mustn't": "must",
-    "don't": "do", "doesn't": "does", "didn't": "did", "hasn't": "has", "haven't": "have", "hadn't": "had",
-}  # fmt: skip
+    "isn't": "is",
+    "aren't": "are",
+    "wasn't": "was",
+    "weren't": "were",
+    "can't": "can",
+    "cannot": "can",
+    "couldn't": "could",
+    "won't": "will",
+    "wouldn't": "would",
+    "shouldn't": "should",
+    "mustn't": "must",
+    "don't": "do",
+    "doesn't": "does",
+    "didn't": "did",
+    "hasn't": "has",
+    "haven't": "have",
+    "hadn't": "had",
+}
 
 MOVING_VERBS = (
     "convert",
@@ -73,7 +88,8 @@ def _of_near_misses() -> dict[str, list[tuple[str, str]]]:
 
 
 def _exchanged(*headings: str) -> dict[str, str]:
-    """Both directions of every listed pair; the first that names a word decides what it turns into."""
+    """Both directions of every listed pair; the first that names a word decides what it turns
+    into."""
     opposites: dict[str, str] = {}
     for heading in headings:
         for first, second in _of_near_misses()[heading]:
@@ -105,7 +121,8 @@ TIMES = _exchanged("times")
 
 
 def groups(listed: Iterable[Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """From every word of a group to the others of it; a word in several groups has the others of all.
+    """From every word of a group to the others of it; a word in several groups has the others of
+    all.
 
     >>> groups([("on", "off"), ("at least", "at most")])["at least"]
     ('at most',)
@@ -141,7 +158,8 @@ def negations() -> Table:
 
 
 def exchange(sentence: str, table: Table, chance: random.Random) -> str | None:
-    """The sentence with one word or phrase of the table for another, in its case; None where it holds none.
+    """The sentence with one word or phrase of the table for another, in its case; None where it
+    holds none.
 
     >>> exchange("The lift is open.", {"open": ("shut",)}, random.Random(0))
     'The lift is shut.'

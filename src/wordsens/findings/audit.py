@@ -1,4 +1,5 @@
-"""What an audit says: its findings, each with what to do, for terminal, JSON and report; and its tables."""
+"""What an audit says: its findings, each with what to do, for terminal, JSON and report; and its
+tables."""
 
 import json
 import math
@@ -54,7 +55,8 @@ def audit_findings(
     advice: LengthAdvice | None = None,
     changes: Sequence[AuditChange] | None = None,
 ) -> list[Finding]:
-    """What an audit says, the most important first, each with what to do; none whose interval includes its opposite."""
+    """What an audit says, the most important first, each with what to do; none whose interval
+    includes its opposite."""
     return [
         *_changes(changes),
         *_advice(advice),
@@ -81,7 +83,8 @@ def save_findings(folder: Path, audit: str, findings: Sequence[Finding]) -> None
 
 
 def findings_of_records(audit: str, records: Sequence[Record], folder: Path) -> list[Finding]:
-    """The findings that the audit's command printed, where it wrote them down; else those of its records."""
+    """The findings that the audit's command printed, where it wrote them down; else those of its
+    records."""
     saved = _saved(folder).get(audit)
     if saved is None:
         texts = [audited(record) for record in records]
@@ -106,10 +109,11 @@ def _saved(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def mean_intervals(*samples: Sequence[Sequence[float]]) -> list[tuple[float, float]] | None:
-    """95 % intervals of the means over words, and of the first less each other: bootstrap over texts.
+    """95 % intervals of the means over words, and of the first less each other: bootstrap over
+    texts.
 
-    Every sample has a list a text, in one order of texts, which does not matter. None where fewer than five texts have
-    words of each.
+    Every sample has a list a text, in one order of texts, which does not matter. None where fewer
+    than five texts have words of each.
 
     >>> mean_intervals([[1.0]] * 5, [[0.5]] * 5)
     [(1.0, 1.0), (0.5, 0.5), (0.5, 0.5)]
@@ -156,7 +160,10 @@ def _mean(sample: Sequence[Sequence[float]]) -> float:
 
 def _bootstrap(*samples: Sequence[Sequence[float]]) -> str:
     counts = " and ".join(str(sum(map(len, sample))) for sample in samples)
-    return f"Measured on {counts} words of {len(samples[0])} texts; 95 % interval, bootstrap over texts."
+    return (
+        f"Measured on {counts} words of {len(samples[0])} texts; 95 % interval, bootstrap over "
+        "texts."
+    )
 
 
 def _ends(interval: tuple[float, float], unit: Callable[[float], str] = percent) -> str:
@@ -171,8 +178,10 @@ def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
         value, low, high = change.difference.value, change.difference.low, change.difference.high
         number = f"{percent(change.before)} to {percent(change.after)}"
         sentence = (
-            f"Since the earlier audit the {change.measure} of {change.kind}s {'grew' if value > 0 else 'fell'} from "
-            f"{number} of the output's size, as a distance. Look at what changed in the model before you compare its "
+            f"Since the earlier audit the {change.measure} of {change.kind}s "
+            f"{'grew' if value > 0 else 'fell'} from "
+            f"{number} of the output's size, as a distance. Look at what changed in the model "
+            "before you compare its "
             "scores with earlier ones."
         )
         known = f"Change {change.difference}, 95 % over {change.texts} texts."
@@ -180,7 +189,10 @@ def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
         yield Finding(number, sentence, known, INTERVAL, value, interval)
     if not certain:
         texts = max((change.texts for change in changes), default=0)
-        sentence = f"Since the earlier audit no kind of word changed beyond chance ({texts} texts in both)."
+        sentence = (
+            f"Since the earlier audit no kind of word changed beyond chance ({texts} texts "
+            "in both)."
+        )
         yield Finding("no kind", sentence, "95 % intervals over texts.", (), 0.0)
 
 
@@ -190,18 +202,25 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
     under = ""
     if advice.length is not None and advice.decisive:
         number = advice.length
-        sentence = f"{advice.advice[0].upper()}{advice.advice[1:]}. Cut longer texts into passages of that length."
+        sentence = (
+            f"{advice.advice[0].upper()}{advice.advice[1:]}. Cut longer texts into "
+            "passages "
+            "of that length."
+        )
     elif advice.length is None and advice.high is not None and advice.low is None:
         number, under = advice.high, "under "
         sentence = (
-            f"Passages of {number} {advice.unit}, the shortest tried, lose a {advice.kind}: with it and without it "
-            f"their cosine stays over {advice.threshold:g}. Decide such cases by a reranker or a classifier; "
+            f"Passages of {number} {advice.unit}, the shortest tried, lose a {advice.kind}: with "
+            "it and without it "
+            f"their cosine stays over {advice.threshold:g}. Decide such cases by a reranker or a "
+            "classifier; "
             "“wordsens check” measures single sentences."
         )
     elif advice.length is None and advice.low is not None:
         number = advice.low
         sentence = (
-            f"A {advice.kind} brings the cosine under {advice.threshold:g} in passages of {number} {advice.unit}. "
+            f"A {advice.kind} brings the cosine under {advice.threshold:g} in passages of {number} "
+            f"{advice.unit}. "
             "Passages of that length keep it."
         )
     else:
@@ -218,7 +237,8 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
 
 
 def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    """The weight of a "not" beside that of a word of content, where an interval of the difference is known."""
+    """The weight of a "not" beside that of a word of content, where an interval of the difference
+    is known."""
     negations, content = (
         _by_text(texts, "removal", "negation"),
         _by_text(texts, "removal", "content word"),
@@ -233,15 +253,20 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     gap = f"difference {percent(mean - other)} ({_ends(intervals[2])})"
     if low <= 0 <= high:
         sentence = (
-            f"Taking out a “not” or its like moves the output {_moved(mean)}, a word of content {percent(other)}; "
+            f"Taking out a “not” or its like moves the output {_moved(mean)}, a word of content "
+            f"{percent(other)}; "
             f"these texts do not tell which counts for more: {gap}."
         )
     else:
         advice = "Look at how texts are cut: a lost “not” is felt."
         if high < 0:
-            advice = "Do not trust a similarity to tell a statement from its opposite; “wordsens check” measures it."
+            advice = (
+                "Do not trust a similarity to tell a statement from its opposite; “wordsens "
+                "check” measures it."
+            )
         sentence = (
-            f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} than taking out a word "
+            f"Taking out a “not” or its like moves the output {'less' if high < 0 else 'more'} "
+            "than taking out a word "
             f"of content: {_moved(mean)} against {percent(other)}; {gap}. {advice}"
         )
     yield Finding(
@@ -259,14 +284,16 @@ def _reactions(summary: AuditSummary) -> Iterator[Finding]:
         ("moves them less", summary.ignores, "Do not rely on it to tell texts apart."),
     )
     known = (
-        f"95 % interval of the median, by order statistics; of {summary.compared} words compared, about one in forty "
+        f"95 % interval of the median, by order statistics; of {summary.compared} words compared, "
+        "about one in forty "
         "is listed by chance."
     )
     for how, listed, advice in groups:
         for word in listed[:2]:
             interval = word.low, word.high
             sentence = (
-                f"“{word.word}” {how}: {times(word.ratio)} times as far ({_ends(interval, times)}), in {word.texts} "
+                f"“{word.word}” {how}: {times(word.ratio)} times as far "
+                f"({_ends(interval, times)}), in {word.texts} "
                 f"texts. {advice}"
             )
             yield Finding(
@@ -286,7 +313,8 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
         strong, weak = ("beginning", "end") if low > 0 else ("end", "beginning")
         difference = _mean(first) - _mean(last)
         sentence = (
-            f"Words of content at the {strong} of a text count for more: taking one out moves the output "
+            f"Words of content at the {strong} of a text count for more: taking one out moves the "
+            "output "
             f"{_moved(_mean(first))} in the first fifth and {percent(_mean(last))} in the last "
             f"(difference {_ends((low, high))}). Do not hide what matters at the {weak}."
         )
@@ -308,9 +336,13 @@ def _lengths(summary: AuditSummary) -> Iterator[Finding]:
         )
         sentence = (
             f"In a text twice as long a {kind} counts for {'less' if less else 'more'}: "
-            f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). {advice}"
+            f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). "
+            f"{advice}"
         )
-        known = f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over {measures['removal'].texts} texts."
+        known = (
+            f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over "
+            f"{measures['removal'].texts} texts."
+        )
         interval = 2**low, 2**high
         yield Finding(
             f"{times(2**fit.exponent)} times", sentence, known, INTERVAL, 2**fit.exponent, interval
@@ -325,8 +357,10 @@ def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     if lost:
         cut = sum(text.words_lost > 0 for text in texts)
         sentence = (
-            f"{lost:,} words were not read by this audit, {negations:,} negation{'' if negations == 1 else 's'} among "
-            f"them: {cut} of {len(texts)} texts are longer than its limit. Raise --max-words as far as the model "
+            f"{lost:,} words were not read by this audit, {negations:,} "
+            f"negation{'' if negations == 1 else 's'} among "
+            f"them: {cut} of {len(texts)} texts are longer than its limit. Raise --max-words as "
+            "far as the model "
             "reads; cut longer texts."
         )
         yield Finding(f"{lost:,} words", sentence, "Counted.", (), float(lost))
@@ -340,8 +374,10 @@ def _swaps(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     intervals = mean_intervals(sample)
     spread = f" ({_ends(intervals[0])})" if intervals else ""
     sentence = (
-        f"The farthest word that a writer could have meant instead moves the output {_moved(_mean(sample))} on "
-        f"average{spread}; the farthest of all is “{best.swapped_for}” for “{best.word}”, {percent(best.swap)}. Look "
+        "The farthest word that a writer could have meant instead moves the output "
+        f"{_moved(_mean(sample))} on "
+        f"average{spread}; the farthest of all is “{best.swapped_for}” for “{best.word}”, "
+        f"{percent(best.swap)}. Look "
         "at these pairs in the records."
     )
     surety = ("attained", *(INTERVAL if intervals else ()))
@@ -349,7 +385,8 @@ def _swaps(texts: Sequence[AuditedText]) -> Iterator[Finding]:
 
 
 def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
-    """The mean effect of a word, and which kinds count for more than which others, where an interval says so."""
+    """The mean effect of a word, and which kinds count for more than which others, where an
+    interval says so."""
     samples = {f"a {kind}": _by_text(texts, "removal", kind) for kind in KINDS}
     samples = {kind: sample for kind, sample in samples.items() if any(sample)}
     lows = {
@@ -380,7 +417,11 @@ def _kinds(texts: Sequence[AuditedText]) -> Iterator[Finding]:
 def display(audit: Audit) -> Display:
     """The findings first; then categories, words, layers and length; then what was not measured."""
     summary, findings = audit.summary, findings_of(audit)
-    few = f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; give more texts."
+    few = (
+        f"Nothing is certain yet: a finding takes {LEAST_TEXTS} texts at least, often more; "
+        "give "
+        "more texts."
+    )
     advice = (
         f"No advice on length: {audit.no_advice}" if audit.advice is None else audit.advice.show()
     )
@@ -429,10 +470,16 @@ def _groups(audit: Audit) -> Table:
     }
     note = f"All relative to the output's norm. removal: how far {how[audit.removal]}."
     if "S" in measured:
-        note += " S, of the words that were searched: how far the word could move the output within its own rows' "
+        note += (
+            " S, of the words that were searched: how far the word could move the output "
+            "within its own rows' "
+        )
         note += "length, a lower bound."
     else:
-        note += " No S, no layers and no bound: they take gradients, and this model gives one vector a text."
+        note += (
+            " No S, no layers and no bound: they take gradients, and this model gives one "
+            "vector a text."
+        )
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))
 
 
@@ -445,10 +492,14 @@ def reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> S
             name = Strong(word.word, "rise" if word.more else "fall")
             rows.append((name, f"{word.ratio:.2f}", interval, word.texts))
         return Section(title, (Table("", ("word", "times as far", "95 %", "texts"), tuple(rows)),))
-    why = f"None: of {summary.compared} words measured in {least_values()} texts or more, none does so beyond chance."
+    why = (
+        f"None: of {summary.compared} words measured in {least_values()} texts or more, none "
+        "does so beyond chance."
+    )
     if not summary.compared:
         why = (
-            f"Too few texts: no word was measured beside another in {least_values()} texts or more (the most: "
+            f"Too few texts: no word was measured beside another in {least_values()} texts or more "
+            "(the most: "
             f"{summary.most_texts}); measure more texts or words (--words-per-text)."
         )
     return Section(title, (why,))
@@ -467,14 +518,18 @@ def _substitution(swapped: SubstitutionSensitivity) -> Section:
     """The measures of the literature, each with its interval over texts."""
     texts = len(swapped.texts)
     means = {
-        "average sensitivity": swapped.average, "block sensitivity": swapped.block,
-        "random sensitivity": swapped.random, "labels changed": swapped.flips,
-    }  # fmt: skip
+        "average sensitivity": swapped.average,
+        "block sensitivity": swapped.block,
+        "random sensitivity": swapped.random,
+        "labels changed": swapped.flips,
+    }
     lines = [f"{name} {mean}" for name, mean in means.items() if mean is not None]
     fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in swapped.profile)
     about = (
-        "average: the variance that one random word makes, summed over words; block: the most that disjoint blocks "
-        f"of words make together{'' if swapped.every_block else ', of neighbouring words alone: a lower bound'}; "
+        "average: the variance that one random word makes, summed over words; block: the most that "
+        "disjoint blocks "
+        "of words make "
+        f"together{'' if swapped.every_block else ', of neighbouring words alone: a lower bound'}; "
         "random: the mean change by one. In parentheses: 95 % over texts."
     )
     title = f"Random words of the same kind ({texts} text{'s' * (texts != 1)})"
@@ -486,7 +541,8 @@ def _not_measured(audit: Audit) -> list[str]:
     lines = []
     if audit.texts.copies:
         lines.append(
-            f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured once"
+            f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured "
+            "once"
         )
     left_out = [f"{source}: {reason}" for source, reason in audit.texts.left_out]
     failed = [f"{record.source}: {record.error}" for record in audit.failed]

@@ -1,4 +1,5 @@
-"""What a calibration says: its threshold or why there is none, the kinds that pass, and what other budgets cost."""
+"""What a calibration says: its threshold or why there is none, the kinds that pass, and what other
+budgets cost."""
 
 import math
 from typing import Any
@@ -10,8 +11,8 @@ from wordsens.statistics.operating_point import OperatingPoint
 
 
 def answer(calibration: Calibration) -> tuple[str, ...]:
-    """The threshold with what it keeps and lets through, or that there is none; then the same with the other use of the
-    guard."""
+    """The threshold with what it keeps and lets through, or that there is none; then the same with
+    the other use of the guard."""
     budget, count = percent(calibration.budget), int(calibration.measured.opposite.sum())
     other = calibration.point_at(calibration.budget, guard=not calibration.guard)
     where = "without the guard" if calibration.guard else "with the guard"
@@ -21,17 +22,24 @@ def answer(calibration: Calibration) -> tuple[str, ...]:
         sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
         if count < calibration.needed:
             return (
-                f"{sentence} for sure: {count} opposites are too few; at {percent(calibration.confidence)} confidence "
-                f"it takes {calibration.needed} of which none passes, and {count} show no less than "
+                f"{sentence} for sure: {count} opposites are too few; at "
+                f"{percent(calibration.confidence)} confidence "
+                f"it takes {calibration.needed} of which none passes, and {count} show no less "
+                "than "
                 f"{percent(1 - (1 - calibration.confidence) ** (1 / count))}.",
             )
         if other.threshold is not None:
-            sentence += f"; {where} {decimals(other.threshold)} does and keeps {percent(other.recall or 0.0)}"
+            sentence += (
+                f"; {where} {decimals(other.threshold)} does and keeps "
+                f"{percent(other.recall or 0.0)}"
+            )
         return (f"{sentence}.",)
     guarded = " and the guard" if calibration.guard else ""
     first = (
-        f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps {_kept(point)} of the "
-        f"near-duplicates, and {point.hits} of {count} opposites pass as the same: at most {budget} of opposites like "
+        f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
+        f"{_kept(point)} of the "
+        f"near-duplicates, and {point.hits} of {count} opposites pass as the same: at most "
+        f"{budget} of opposites like "
         f"these, at {percent(calibration.confidence)} confidence."
     )
     if other.threshold is None:
@@ -63,7 +71,8 @@ def in_distance(calibration: Calibration, name: str) -> str:
         return f"As a cosine distance, 1 - c: at most {decimals(distance)}."
     root = math.floor(math.sqrt(distance) * 1e6) / 1e6
     return (
-        f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {decimals(distance)}; where a store takes "
+        f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {decimals(distance)}; "
+        "where a store takes "
         f"the root, at most {decimals(root)}."
     )
 
@@ -74,7 +83,8 @@ def table(calibration: Calibration) -> ResultTable:
 
 
 def display(calibration: Calibration, distance: str = "") -> Display:
-    """The answer, also in the distance of that name; the kinds of opposites that pass, and a row a budget."""
+    """The answer, also in the distance of that name; the kinds of opposites that pass, and a row a
+    budget."""
     confidence = percent(calibration.confidence)
     kinds = Table(
         "",
@@ -89,8 +99,10 @@ def display(calibration: Calibration, distance: str = "") -> Display:
             (percent(alone.budget), *_cells(alone), *_cells(guarded))
             for alone, guarded in calibration.budgets
         ),
-        f"keeps: near-duplicates at or above the threshold, with its 95 % interval. pass: the opposites that are, of "
-        f"{int(calibration.measured.opposite.sum())}; with the guard, those that it does not call different. Each "
+        "keeps: near-duplicates at or above the threshold, with its 95 % interval. pass: the "
+        "opposites that are, of "
+        f"{int(calibration.measured.opposite.sum())}; with the guard, those that it does not call "
+        "different. Each "
         f"budget holds at {confidence} confidence for pairs that are drawn like these.",
         len(calibration.budgets),
     )

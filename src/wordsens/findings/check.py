@@ -25,20 +25,26 @@ _NEAR = 6
 
 
 def answer(check: Check) -> tuple[str, ...]:
-    """The share of opposites that pass at the threshold, with the worst kind; then the kinds that the model tells."""
+    """The share of opposites that pass at the threshold, with the worst kind; then the kinds that
+    the model tells."""
     measured = check.measured
     hits, opposites = (
         int((measured.values[measured.opposite] >= check.threshold).sum()),
         int(measured.opposite.sum()),
     )
     first = (
-        f"{'At your threshold' if check.keep is None else 'At the threshold'} {_short(check.threshold)}, which keeps "
-        f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, {_share(hits / opposites, opposites)} "
+        f"{'At your threshold' if check.keep is None else 'At the threshold'} "
+        f"{_short(check.threshold)}, which keeps "
+        f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, "
+        f"{_share(hits / opposites, opposites)} "
         "opposites pass as the same."
     )
     worst = next(iter(check.kinds.values()))
     if worst.false_hits > 0:
-        first += f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as {_example(check, worst)}."
+        first += (
+            f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as "
+            f"{_example(check, worst)}."
+        )
     above = [row.kind for row in check.kinds.values() if row.auc_low > COIN]
     below = [row.kind for row in check.kinds.values() if row.auc_high < COIN]
     unsure = [kind for kind in check.kinds if kind not in (*above, *below)]
@@ -52,7 +58,8 @@ def answer(check: Check) -> tuple[str, ...]:
 
 
 def _plainest(check: Check, kind: str) -> int:
-    """The place of the plainest opposite of the kind: a hit if there is one, short texts first, then the most alike."""
+    """The place of the plainest opposite of the kind: a hit if there is one, short texts first,
+    then the most alike."""
     measured = check.measured
 
     def plainness(place: int) -> tuple[bool, int, float]:
@@ -80,7 +87,8 @@ def _short(value: float) -> str:
 
 
 def _share(share: float, count: int) -> str:
-    """A share in words: of 10 where that is exact enough, of 100, or of all where they are fewer."""
+    """A share in words: of 10 where that is exact enough, of 100, or of all where they are
+    fewer."""
     tenths = share * 10
     if count >= 100 and abs(tenths - round(tenths)) < 0.05 and 0 < round(tenths) < 10:
         return f"{round(tenths)} of 10"
@@ -109,7 +117,8 @@ def pair_line(row: Mapping[str, Any]) -> str:
 
 
 def cases(check: Check) -> dict[str, list[str]]:
-    """Every requirement, and every kind that was compared with a baseline, with what fails it and the pairs behind."""
+    """Every requirement, and every kind that was compared with a baseline, with what fails it and
+    the pairs behind."""
     names = [
         *(requirement.text for requirement in check.requirements),
         *map(not_dropped, check.drops),
@@ -138,15 +147,16 @@ def display(
     pairs: str = "worst",
     verbose: bool = False,
 ) -> Display:
-    """The answer, what fails with its pairs, then kinds, near-duplicates, lengths, layers, changes and pairs, changed
-    words marked.
+    """The answer, what fails with its pairs, then kinds, near-duplicates, lengths, layers, changes
+    and pairs, changed words marked.
 
     Args:
         check: the result.
         guarded: with the guard behind the threshold.
         layers: layer by layer.
         pairs: "none" of those that fail nothing, the "worst" of each kind, or "all".
-        verbose: with every kind's AUC, the kinds that the model tells, and every kind of near-duplicate.
+        verbose: with every kind's AUC, the kinds that the model tells, and every kind of
+            near-duplicate.
     """
     columns = ("cosine" if check.measured.cosines else "score", "", "kind", "first", "second")
 
@@ -230,18 +240,24 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
         cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         rows.append(tuple(cells))
     note = (
-        f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} near-duplicates of "
-        f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: the opposites that "
+        f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} "
+        "near-duplicates of "
+        f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: "
+        "the opposites that "
         f"do, which mean something else by one change, such as {CHANGES}."
     )
     if verbose:
         note += (
-            " AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 a coin, 0 always "
+            " AUC: the chance that an opposite is less alike than a near-duplicate; 1 perfect, .5 "
+            "a coin, 0 always "
             f"more alike, bold below a coin{'; far: than a paraphrase of few common words' * far}."
         )
     note += " Brackets: 95 %."
     if guarded:
-        note += f" With the guard {guarded.recall:.0%} of the near-duplicates and these opposites are hits."
+        note += (
+            f" With the guard {guarded.recall:.0%} of the near-duplicates and these opposites "
+            "are hits."
+        )
     headings = ["kind", "pairs", "false hits", "[95 %]"] + ["with guard"] * (guarded is not None)
     headings += ["AUC", "[95 %]"] * verbose + ["AUC far"] * far
     return Table("", tuple(headings), tuple(rows), note, len(rows))
@@ -287,7 +303,8 @@ def _layers(layers: Sequence[LayerRow]) -> Table:
         "By layer: AUC, and how far an opposite's farthest token and its pooled vector are moved",
         ("kind", "layer", "AUC", "synonym", "token", "pooled", "kept"),
         tuple(tuple(cells(row)) for row in sorted(layers, key=lambda row: (row.kind, row.layer))),
-        "token: the median cosine distance of the token that finds its like least in the other text; pooled: of the "
+        "token: the median cosine distance of the token that finds its like least in the other "
+        "text; pooled: of the "
         "two pooled vectors; kept: their ratio, what pooling leaves of the difference.",
         len(layers),
     )

@@ -35,15 +35,21 @@ from wordsens.results import ResultTable
 _NAMED = 3
 """Rows that a sentence names."""
 
-_PARTS = {CHECK: "flipped meanings", REMOVAL: "kinds of words", WORD: "single words", RANK: "words' ranks",
-          NEIGHBOURS: "neighbours"}  # fmt: skip
+_PARTS = {
+    CHECK: "flipped meanings",
+    REMOVAL: "kinds of words",
+    WORD: "single words",
+    RANK: "words' ranks",
+    NEIGHBOURS: "neighbours",
+}
 
 _TITLES = {
     CHECK: "Flipped meanings: area under the curve, opposites against near-duplicates",
     REMOVAL: "Kinds of words: how far a text moves without one",
     RANK: "Words' ranks among the words of their text, 0 the least and 1 the most",
     WORD: "Single words: how far a text moves without it",
-    NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is kept",
+    NEIGHBOURS: "Neighbours: texts whose nearest is another, and the share of the nearest that is "
+    "kept",
 }
 
 _ROWS = 12
@@ -54,7 +60,8 @@ _CHANGED = 5
 
 
 def answer(comparison: Comparison) -> tuple[str, ...]:
-    """The overall answer first; nothing is said of a row whose interval includes the opposite, or no difference."""
+    """The overall answer first; nothing is said of a row whose interval includes the opposite, or
+    no difference."""
     return tuple(_sentences(comparison))
 
 
@@ -64,22 +71,28 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
         counts = {part: sum(row.part == part for row in rows) for part in _PARTS}
         parts = ", ".join(f"{_PARTS[part]} ({count})" for part, count in counts.items() if count)
         yield (
-            f"{comparison.second} differs from {comparison.first} in {len(rows)} of {len(comparison.rows)} comparisons "
+            f"{comparison.second} differs from {comparison.first} in {len(rows)} of "
+            f"{len(comparison.rows)} comparisons "
             f"over {comparison.texts} texts: {parts}."
         )
     else:
         yield from _no_difference(comparison)
     if (matched := comparison.matched) is not None:
         yield (
-            f"A threshold of {matched.first:.4g} with the first model is {matched.second:.4f} with the second (95 %: "
-            f"{matched.second_low:.4f} to {matched.second_high:.4f}): both keep {matched.recall:.0%} of "
-            f"near-duplicates; {matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
+            f"A threshold of {matched.first:.4g} with the first model is {matched.second:.4f} with "
+            "the second (95 %: "
+            f"{matched.second_low:.4f} to {matched.second_high:.4f}): both keep "
+            f"{matched.recall:.0%} of "
+            f"near-duplicates; {matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} "
+            "of opposites pass."
         )
     yield from _meanings(comparison, [row for row in rows if row.part == CHECK])
     for every in [row for row in rows if row.part == REMOVAL and row.name == EVERY]:
         yield (
-            f"Without one word a text moves {'more' if every.difference > 0 else 'less'} in {comparison.second}: a "
-            f"distance of {every.second:.3f} of its size against {every.first:.3f}, {with_interval(every)}. To do: set "
+            f"Without one word a text moves {'more' if every.difference > 0 else 'less'} in "
+            f"{comparison.second}: a "
+            f"distance of {every.second:.3f} of its size against {every.first:.3f}, "
+            f"{with_interval(every)}. To do: set "
             "thresholds on cosines anew, on your own texts."
         )
     yield from _ranks(comparison, [row for row in rows if row.part == RANK])
@@ -94,7 +107,8 @@ def _no_difference(comparison: Comparison) -> Iterator[str]:
     )
     if not comparison.rows:
         yield (
-            f"Nothing could be compared between {first} and {second}: too few of the {comparison.texts} texts have two "
+            f"Nothing could be compared between {first} and {second}: too few of the "
+            f"{comparison.texts} texts have two "
             f"words or more; give {LEAST_TEXTS} or more that have."
         )
         return
@@ -104,7 +118,8 @@ def _no_difference(comparison: Comparison) -> Iterator[str]:
         yield f"No difference between {first} and {second} in {where}: their vectors are the same."
     elif undecided:
         yield (
-            f"No difference between {first} and {second} is certain in {where}; {undecided} of them cannot exclude one "
+            f"No difference between {first} and {second} is certain in {where}; {undecided} of "
+            "them cannot exclude one "
             f"{beyond}: give more pairs or texts."
         )
     else:
@@ -122,7 +137,8 @@ def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[st
     for some, how, advice in ((fewer, "fewer", keep), (more, "more", anew)):
         if some:
             listed = [
-                f"{row.name} AUC {row.first:.3f} to {row.second:.3f}, {with_interval(row)}, {row.count} pairs"
+                f"{row.name} AUC {row.first:.3f} to {row.second:.3f}, {with_interval(row)}, "
+                f"{row.count} pairs"
                 for row in sorted(some, key=lambda row: -abs(row.difference))[:_NAMED]
             ]
             listed += [f"and {len(some) - _NAMED} more"] * (len(some) > _NAMED)
@@ -136,8 +152,10 @@ def _ranks(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
         names = (comparison.first, comparison.second)
         ignores, reacts = names if row.difference > 0 else names[::-1]
         yield (
-            f"{ignores} ignores '{row.name}' and {reacts} reacts to it: its rank among the words of its text goes from "
-            f"{row.first:.2f} to {row.second:.2f}, {with_interval(row)}, {row.count} texts. To do: try texts with and "
+            f"{ignores} ignores '{row.name}' and {reacts} reacts to it: its rank among the words "
+            "of its text goes from "
+            f"{row.first:.2f} to {row.second:.2f}, {with_interval(row)}, {row.count} texts. To do: "
+            "try texts with and "
             "without it (wordsens explain)."
         )
 
@@ -146,7 +164,8 @@ def _neighbours(comparison: Comparison, rows: dict[str, Difference]) -> Iterator
     if (row := rows.get(NEAREST)) is not None:
         yield (
             f"{row.second * row.count:.0f} of {row.count} texts have another first neighbour "
-            f"({row.first * row.count:.0f} between two calls of one model; share {with_interval(row)}). To do: encode "
+            f"({row.first * row.count:.0f} between two calls of one model; share "
+            f"{with_interval(row)}). To do: encode "
             "the whole corpus anew, and read the changed ones."
         )
     # An example is a text that the removal of a single word turns back in one of the models.
@@ -155,7 +174,8 @@ def _neighbours(comparison: Comparison, rows: dict[str, Difference]) -> Iterator
         if word is not None:
             turned = "has the old one nearer" if word.back else "has the new one nearer too"
             yield (
-                f"Such as {_short(changed.text)!r}: its first neighbour was {_short(changed.old_text)!r} and is "
+                f"Such as {_short(changed.text)!r}: its first neighbour was "
+                f"{_short(changed.old_text)!r} and is "
                 f"{_short(changed.new_text)!r}; without '{word.word}' "
                 f"{comparison.second if word.back else comparison.first} {turned} (one change)."
             )
@@ -175,11 +195,13 @@ def table(comparison: Comparison) -> ResultTable:
 
 
 def display(comparison: Comparison) -> Display:
-    """The findings, the rows of every part with their intervals, and the texts whose neighbours changed."""
+    """The findings, the rows of every part with their intervals, and the texts whose neighbours
+    changed."""
     parts: list[Any] = [table for part in _TITLES if (table := _part(comparison, part)).rows]
     if parts:
         note = (
-            f"{comparison.first} first, {comparison.second} second. Bold rows hold in a test of all rows together, "
+            f"{comparison.first} first, {comparison.second} second. Bold rows hold in a test of "
+            "all rows together, "
             f"beyond {comparison.tolerance:.3g}: orange is more in {comparison.second}, blue less."
         )
         parts[0] = replace(parts[0], note=note)
@@ -215,7 +237,8 @@ def _part(comparison: Comparison, part: str) -> Table:
 
 
 def _changed_texts(comparison: Comparison) -> Section:
-    """Each text with the words that the two models weigh differently, and its neighbour in either."""
+    """Each text with the words that the two models weigh differently, and its neighbour in
+    either."""
     parts: list[Any] = []
     for changed in comparison.changed[:_CHANGED]:
         parts += [
@@ -228,12 +251,15 @@ def _changed_texts(comparison: Comparison) -> Section:
         ]:
             parts.append(
                 minus(
-                    f"What the old one's lead over the new one gains without a word, in either: {', '.join(words)}"
+                    "What the old one's lead over the new one gains without a word, in either: "
+                    f"{', '.join(words)}"
                 )
             )
     about = (
-        "Coloured: words that the two models weigh differently between the old and the new neighbour (removed one by "
-        f"one): orange, without it the old one leads by more in {comparison.second}; blue, by less; underlined: "
+        "Coloured: words that the two models weigh differently between the old and the new "
+        "neighbour (removed one by "
+        f"one): orange, without it the old one leads by more in {comparison.second}; blue, by "
+        "less; underlined: "
         "without this one word the models agree again."
     )
     return Section("Texts with another first neighbour, the clearest first", tuple(parts), about)

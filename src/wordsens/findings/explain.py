@@ -1,4 +1,5 @@
-"""What an explanation says: its sentences, the texts with their words in colour, and a row a word."""
+"""What an explanation says: its sentences, the texts with their words in colour, and a row a
+word."""
 
 from typing import Any
 
@@ -35,12 +36,14 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
             )
         elif len(dividing) == 1:
             sentences.append(
-                f"The word that keeps the texts apart most is {named(word)}: without it it is {without}."
+                f"The word that keeps the texts apart most is {named(word)}: without it it is "
+                f"{without}."
             )
         else:
             first, second = dividing
             sentences.append(
-                f"The pair of words that keeps the texts apart most is '{first}' of the first and '{second}' of the "
+                f"The pair of words that keeps the texts apart most is '{first}' of the first and "
+                f"'{second}' of the "
                 f"second: without both it is {without}."
             )
     for word in explanation.most("swap", 1):
@@ -52,13 +55,15 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
     for word in explanation.most("farthest", 1):
         farthest = f"{named(word)} {word.farthest:+.4f}"
         sentences.append(
-            f"Moved as a vector (the farthest found, a lower bound): {farthest if _shows(word.farthest) else unmoved}."
+            "Moved as a vector (the farthest found, a lower bound): "
+            f"{farthest if _shows(word.farthest) else unmoved}."
         )
     return (*sentences, *explanation.notes)
 
 
 def dividing_words(explanation: Explanation) -> tuple[str, ...]:
-    """The word that keeps two texts apart most, or the pair of words, that of the first text first; () for none."""
+    """The word that keeps two texts apart most, or the pair of words, that of the first text first;
+    () for none."""
     word = explanation.dividing
     if word is None or not _shows(word.rise):
         return ()
@@ -81,14 +86,18 @@ def _shows(value: float | None) -> bool:
 
 
 def display(explanation: Explanation) -> Display:
-    """The sentences, the texts with the words coloured by what their removal does, a row a word, and pairs."""
+    """The sentences, the texts with the words coloured by what their removal does, a row a word,
+    and pairs."""
     most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
     meaning = (
         f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
     )
     if explanation.dividing is not None and (dividing := dividing_words(explanation)):
         most = max(most, explanation.dividing.rise)
-        meaning += f"; underlined: what keeps the texts apart most{', both left out' * (len(dividing) == 2)}"
+        meaning += (
+            "; underlined: what keeps the texts apart "
+            f"most{', both left out' * (len(dividing) == 2)}"
+        )
     last = len(explanation.texts) - 1
     coloured = [
         Words(
@@ -153,10 +162,13 @@ def _word_table(explanation: Explanation) -> Table:
     }
     meanings = {
         "removed": "removed: the change without the word, one change.",
-        "best swap": f"best swap: the farthest of {max(word.tried for word in words)} words that could stand there.",
-        "down": "down, up: the farthest found by moving the word's vectors by up to their length; lower bounds.",
+        "best swap": f"best swap: the farthest of {max(word.tried for word in words)} words that "
+        "could stand there.",
+        "down": "down, up: the farthest found by moving the word's vectors by up to their length; "
+        "lower bounds.",
         "certified": "certified: no move of the word's vectors goes farther.",
-        "both removed": "both removed: the largest rise without this word and one of the other text.",
+        "both removed": "both removed: the largest rise without this word and one of the other "
+        "text.",
     }
     known = {
         name: values

@@ -1,4 +1,5 @@
-"""What flips of labels say: a sentence a class, the words that decide, and the words that flip a label."""
+"""What flips of labels say: a sentence a class, the words that decide, and the words that flip a
+label."""
 
 from typing import Any
 
@@ -18,10 +19,14 @@ def _text(share: Share | None) -> str:
 
 
 def answer(flips: LabelFlips) -> tuple[str, ...]:
-    """The share of each class that one word moves, and the words that decide more often than others of their texts."""
+    """The share of each class that one word moves, and the words that decide more often than others
+    of their texts."""
     sentences = []
     for row in flips.classes:
-        sentence = f"{row.label}: {_text(row.removal)} of {row.removal.count} texts leave the class without one word"
+        sentence = (
+            f"{row.label}: {_text(row.removal)} of {row.removal.count} texts leave the "
+            "class without one word"
+        )
         if row.swap is not None:
             sentence += f"; {_text(row.swap)} with one word exchanged for another that was tried"
         if row.radius is not None:
@@ -35,7 +40,8 @@ def answer(flips: LabelFlips) -> tuple[str, ...]:
         sentences.append(f"{sentence}.")
     for row in [row for row in flips.by_word if row.more][:_NAMED]:
         sentences.append(
-            f"'{row.word}' decides: without it {_text(row.share)} of {row.share.count} {row.label} texts leave the "
+            f"'{row.word}' decides: without it {_text(row.share)} of {row.share.count} {row.label} "
+            "texts leave the "
             f"class; without another word of them {row.usual:.0%}."
         )
     return tuple(sentences)
@@ -48,7 +54,8 @@ def table(flips: LabelFlips) -> ResultTable:
 
 
 def display(flips: LabelFlips) -> Display:
-    """The findings, the words whose removal flips a label, and the words that do so more than others."""
+    """The findings, the words whose removal flips a label, and the words that do so more than
+    others."""
     flipping = sorted(
         (word for word in flips.words if word.removed_to), key=lambda word: word.removal
     )
@@ -59,7 +66,8 @@ def display(flips: LabelFlips) -> Display:
         most=_SHOWN,
     )
     shares = Table(
-        "Share of a word's texts that its removal flips; coloured where surely more than other words do",
+        "Share of a word's texts that its removal flips; coloured where surely more than other "
+        "words do",
         ("word", "class", "flipped", "texts", "others"),
         tuple(
             (

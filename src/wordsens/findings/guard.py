@@ -5,8 +5,10 @@ from wordsens.evaluation.guard.bulk import GuardedPairs
 
 ADVICE = {
     "same": "a cache may give the answer of either text to the other",
-    "different": "a cache should miss: ask the language model anew, or put the guard behind the threshold",
-    "unsure": "no rule explains the difference: a cache should miss, ask for a second opinion, or trust a threshold "
+    "different": "a cache should miss: ask the language model anew, or put the guard behind the "
+    "threshold",
+    "unsure": "no rule explains the difference: a cache should miss, ask for a second opinion, or "
+    "trust a threshold "
     "that was found for such pairs (wordsens calibrate --guard)",
 }
 """What a cache should do at each verdict."""
@@ -14,7 +16,10 @@ ADVICE = {
 CHANGES = "a negation, an opposite, a number, a time, a name or a role exchanged"
 """What makes a pair mean something else, which is an opposite for short."""
 
-MEASURED = "of 150 opposites and 150 near-duplicates by a writer who saw no rule it calls 113 and 16 different"
+MEASURED = (
+    "of 150 opposites and 150 near-duplicates by a writer who saw no rule it calls 113 and "
+    "16 different"
+)
 """How often the guard is right, on pairs that it was not made with (docs/guard.md)."""
 
 

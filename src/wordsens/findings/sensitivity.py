@@ -32,8 +32,8 @@ from wordsens.sensitivity.theorem_witness import TheoremWitness
 
 
 def answer(results: Sequence[Sensitivity]) -> str:
-    """The first sentence about one text: how far one word can move each map, and attention beside a fully connected
-    layer."""
+    """The first sentence about one text: how far one word can move each map, and attention beside a
+    fully connected layer."""
     values = [(result.map_name, result.value) for result in results]
     if (finding := contrast([values])) is not None:
         return finding.sentence
@@ -42,12 +42,13 @@ def answer(results: Sequence[Sensitivity]) -> str:
 
 
 def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
-    """Attention beside a fully connected layer, from maps and their S on each text; None where a text lacks one.
+    """Attention beside a fully connected layer, from maps and their S on each text; None where a
+    text lacks one.
 
     >>> finding = contrast([[("rf", 0.3), ("raf", 3.6)]])
     >>> round(finding.value, 6), finding.sentence.partition(":")[0]
     (12.0, 'With random weights one word can move attention 12 times as far as a fully connected layer')
-    """
+    """  # noqa: E501
     ratios = []
     for values in texts:
         families = {
@@ -60,9 +61,15 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> Finding | None:
         ratios.append(families["attention"] / families["dense"])
     where = f": {_listed(texts[0])} times its size."
     if len(texts) > 1:
-        where = f" in the median of {len(texts)} texts; {_short(min(ratios))} to {_short(max(ratios))} times in each."
+        where = (
+            f" in the median of {len(texts)} texts; {_short(min(ratios))} to "
+            f"{_short(max(ratios))} times in each."
+        )
     number = f"{_short(median(ratios))} times"
-    sentence = f"With random weights one word can move attention {number} as far as a fully connected layer{where}"
+    sentence = (
+        f"With random weights one word can move attention {number} as far as a fully "
+        f"connected layer{where}"
+    )
     return Finding(number, sentence, "Lower bounds.", value=median(ratios))
 
 
@@ -83,8 +90,10 @@ SHOWN_WORDS = 40
 """Longer texts show this many words, the most sensitive ones, unless all are wanted."""
 
 _DETAILS = {
-    "small_radius": "S/radius at 0 is its limit as the radius shrinks; left out where matrices are not built.",
-    "swaps": "Real word: the farthest of the vocabulary in its place; left out where matrices are not built.",
+    "small_radius": "S/radius at 0 is its limit as the radius shrinks; left out where matrices are "
+    "not built.",
+    "swaps": "Real word: the farthest of the vocabulary in its place; left out where matrices are "
+    "not built.",
 }
 
 
@@ -99,7 +108,8 @@ def text_display(
     verbose: bool = False,
     conditions: bool = False,
 ) -> Display:
-    """One text: the answer, a table of words and maps, notes; all measures and the theorems' conditions, if wanted."""
+    """One text: the answer, a table of words and maps, notes; all measures and the theorems'
+    conditions, if wanted."""
     results = [each.result for each in measured]
     parts: list[Any] = [_word_table(measured, all_words=all_words, verbose=verbose)]
     parts += [profile_table(each.profile) for each in measured if each.profile is not None]
@@ -134,7 +144,8 @@ def texts_display(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool = Fal
 
 
 def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bool) -> Table:
-    """The searched words in reading order, and below them each map's S, its bound, its prediction and its cost."""
+    """The searched words in reading order, and below them each map's S, its bound, its prediction
+    and its cost."""
     results = [each.result for each in measured]
     words = searched = sorted({word for result in results for word in result.words.tolist()})
     if (
@@ -220,7 +231,8 @@ def profile_display(profile: SensitivityProfile) -> Display:
 def _of_profile(profile: SensitivityProfile) -> ResultTable:
     heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
     notes = [
-        "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are variances."
+        "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are "
+        "variances."
     ]
     radii: dict[str, list[str]] = {}
     for bound in profile.lowest:
@@ -253,13 +265,15 @@ def _meaning(texts: Sequence[Sequence[MeasuredMap]]) -> str:
     is_predicted = any(each.predicted is not None for measured in texts for each in measured)
     predicted = " 'Predicted' is theory for large d, and no bound." * is_predicted
     return (
-        f"S is how far the features move, over their size, when a word's vector moves by at most {size}. It is "
+        "S is how far the features move, over their size, when a word's vector moves by at most "
+        f"{size}. It is "
         f"attained: a lower bound.{certified}{predicted}"
     )
 
 
 def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[str, ...]:
-    """What a reader of the numbers has to know, the most important first: one line, or with `verbose` all."""
+    """What a reader of the numbers has to know, the most important first: one line, or with
+    `verbose` all."""
     measured = [each for text in texts for each in text]
     results = [each.result for each in measured]
     notes = [
@@ -310,7 +324,10 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
 
 def searches_running(count: int, total: int) -> str:
     """So many searches were ended by their budget."""
-    return f"{count} of {total} searches (a word under a map) did not end at a peak: --steps may give more."
+    return (
+        f"{count} of {total} searches (a word under a map) did not end at a peak: --steps may "
+        "give more."
+    )
 
 
 def _number(value: float | None) -> str:
@@ -322,7 +339,8 @@ def _number(value: float | None) -> str:
 def _of_words(result: Sensitivity) -> ResultTable:
     bound = "" if result.upper is None else f", none of these words more than {result.upper:.3g}"
     heading = (
-        f"{map_title(result.map_name)}: word {result.word} {result.token!r} can move the output {result.value:.3g} "
+        f"{map_title(result.map_name)}: word {result.word} {result.token!r} can move the output "
+        f"{result.value:.3g} "
         f"times its size{bound}"
     )
     notes = result.notes if result.rigor is None else (f"upper: {result.rigor}", *result.notes)
@@ -345,15 +363,20 @@ def _of_whole_words(result: WholeWordSensitivity) -> ResultTable:
 
 
 def _of_jacobian(result: JacobianSensitivity) -> ResultTable:
-    heading = f"A small step at one word moves the output at most {result.value:.3g} times its size a unit of length"
+    heading = (
+        f"A small step at one word moves the output at most {result.value:.3g} times its "
+        "size a unit of length"
+    )
     return ResultTable(heading, result.columns(), "sensitivity per radius")
 
 
 def _of_swaps(result: Swaps) -> ResultTable:
     place = int((result.words == result.word).nonzero()[0])
     heading = (
-        f"{result.swapped_for[place]!r} in the place of {result.tokens[place]!r} (word {result.word}) moves the output "
-        f"{result.value:.3g} times its size, {'the most of all' if result.exact else 'the most that was tried'}"
+        f"{result.swapped_for[place]!r} in the place of {result.tokens[place]!r} (word "
+        f"{result.word}) moves the output "
+        f"{result.value:.3g} times its size, "
+        f"{'the most of all' if result.exact else 'the most that was tried'}"
     )
     return ResultTable(heading, result.columns(), "change", "token")
 
@@ -366,17 +389,27 @@ def _of_removals(result: Removals) -> ResultTable:
 
 
 def _of_substitutions(result: SubstitutionSensitivity) -> ResultTable:
-    heading = f"Words exchanged at random: average sensitivity {result.average}, block sensitivity {result.block}"
+    heading = (
+        f"Words exchanged at random: average sensitivity {result.average}, block "
+        "sensitivity "
+        f"{result.block}"
+    )
     return ResultTable(heading, result.columns())
 
 
 def _of_theorem_witness(result: TheoremWitness) -> ResultTable:
-    heading = f"The theorem's change of word {result.word} moves the output {result.value:.3g} times its size"
+    heading = (
+        f"The theorem's change of word {result.word} moves the output {result.value:.3g} "
+        "times its size"
+    )
     return ResultTable(heading, result.columns())
 
 
 def _of_certificate(bounds: Certificate) -> ResultTable:
-    heading = f"None of these words can move the output more than {bounds.value:.4g} times its size ({bounds.rigor})"
+    heading = (
+        f"None of these words can move the output more than {bounds.value:.4g} times its "
+        f"size ({bounds.rigor})"
+    )
     return ResultTable(heading, bounds.columns(), "upper", notes=(bounds.method,))
 
 

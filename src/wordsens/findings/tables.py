@@ -28,7 +28,11 @@ def _of_frontier(result: OneWordFrontier) -> ResultTable:
 
 
 def _of_outcomes(result: OneWordOutcomes) -> ResultTable:
-    heading = f"{result.chosen[0].map_name}: one word changes, the label flips; every training and objective"
+    heading = (
+        f"{result.chosen[0].map_name}: one word changes, the label flips; every training "
+        "and "
+        "objective"
+    )
     return ResultTable(heading, result.columns())
 
 

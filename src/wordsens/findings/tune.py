@@ -12,7 +12,8 @@ COIN = 0.5
 
 
 def answer(tuned: Tuned) -> tuple[str, ...]:
-    """The mean AUC before and after, the kinds that the model tells now, and the remedy for the others."""
+    """The mean AUC before and after, the kinds that the model tells now, and the remedy for the
+    others."""
     kinds = tuned.after.check.kinds.values()
     apart = [row.kind for row in kinds if row.auc_low > COIN]
     mixed = [row.kind for row in kinds if row.auc_low <= COIN]
@@ -49,9 +50,11 @@ def display(tuned: Tuned) -> Display:
     )
     where = f"the domains {', '.join(tuned.domains)}" if tuned.domains else "a third of the texts"
     note = (
-        f"On pairs of {where}, which took no part in the training. new: opposites none of whose changed words was "
+        f"On pairs of {where}, which took no part in the training. new: opposites none of whose "
+        "changed words was "
         "changed in the training; the others share some. AUC as in check. recall@1 of "
-        f"{tuned.queries} queries, either side of a paraphrase, each looked for among {tuned.among} texts."
+        f"{tuned.queries} queries, either side of a paraphrase, each looked for among "
+        f"{tuned.among} texts."
     )
     headings = ("AUC", "count", "before [95 %]", "after [95 %]", "new", "new before", "new after")
     first = f"The tuned model is in {tuned.folder}; trained on {tuned.triples} triples."

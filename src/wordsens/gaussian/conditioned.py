@@ -1,5 +1,5 @@
-"""A Gaussian matrix of which only some products are known: its law given them, the budget that they share, and its
-split into independent blocks of columns (docs/theory/on-demand-gaussians.md).
+"""A Gaussian matrix of which only some products are known: its law given them, the budget that they
+share, and its split into independent blocks of columns (docs/theory/on-demand-gaussians.md).
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class QueryBudget:
     >>> QueryBudget(limit=100, what="a 4 x 5 matrix").take(200)
     Traceback (most recent call last):
     wordsens.errors.BudgetError: the answers of a 4 x 5 matrix sampled on demand would take 0.00 GiB, over the limit ...
-    """
+    """  # noqa: E501
 
     def __init__(self, limit: int, what: str):
         self.limit = limit
@@ -32,7 +32,8 @@ class QueryBudget:
         """Count `size` bytes more; BudgetError, and nothing counted, where they pass the limit."""
         if self.used + size > self.limit:
             raise BudgetError(
-                f"the answers of {self.what} sampled on demand would take {(self.used + size) / 2**30:.2f} GiB, over "
+                f"the answers of {self.what} sampled on demand would take "
+                f"{(self.used + size) / 2**30:.2f} GiB, over "
                 f"the limit of {self.limit / 2**30:.2f} GiB; search fewer words, steps or starts, "
                 "raise `gaussian_bytes`, build a fresh map, or use float32"
             )
@@ -98,21 +99,24 @@ class AnsweredQueries:
 class ConditionedGaussian:
     """A (rows, columns) Gaussian matrix V of which only the products that were queried exist.
 
-    Two orthonormal sets hold all that is known: queries Q with answers R = V Q (`forward`), transposed queries P with
-    answers L = V^T P (`backward`). A unit vector q orthogonal to Q is answered by
+    Two orthonormal sets hold all that is known: queries Q with answers R = V Q (`forward`),
+    transposed queries P with answers L = V^T P (`backward`). A unit vector q orthogonal to Q is
+    answered by
 
         V q = P (L^T q) + (I - P P^T) g,    g fresh, iid N(0, standard_deviation²),
 
-    and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law given every answer
-    so far, also when queries depend on earlier answers (Lu, "Householder Dice", 2021;
-    docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns) t) time, and memory is
-    O((rows + columns) t).
+    and a unit vector p orthogonal to P alike, with the roles exchanged. This is the conditional law
+    given every answer so far, also when queries depend on earlier answers (Lu, "Householder Dice",
+    2021; docs/theory/on-demand-gaussians.md). With t answers a further one takes O((rows + columns)
+    t) time, and memory is O((rows + columns) t).
 
     Attributes:
         forward, backward: what is known from the right and from the left.
         source: of fresh numbers.
-        support: (columns,) of 0 and 1, where the matrix is zero outside some of its columns; None for all columns.
-        sealed: the name of what was sealed: only queries in the span of `forward` are still answered.
+        support: (columns,) of 0 and 1, where the matrix is zero outside some of its columns; None
+            for all columns.
+        sealed: the name of what was sealed: only queries in the span of `forward` are still
+            answered.
     """
 
     forward: AnsweredQueries
@@ -144,7 +148,8 @@ class ConditionedGaussian:
         return self._answer(self.backward, self.forward, vectors, answer_support=self.support)
 
     def seal(self, vectors: Float[Tensor, "count columns"], what: str) -> None:
-        """Keep the answers to these vectors only and drop the rest; later queries outside their span are refused."""
+        """Keep the answers to these vectors only and drop the rest; later queries outside their
+        span are refused."""
         part = decompose(self.forward.queries, vectors)
         if len(part.directions):
             raise BudgetError(f"{what} cannot be sealed on vectors that were never queried")
@@ -191,11 +196,14 @@ class ConditionedGaussian:
         parts: Decomposition,
         answer_support: Tensor | None,
     ) -> Float[Tensor, "fresh d_answer"]:
-        """The answers to new orthonormal queries: what the other side fixes of them, and fresh numbers for the rest."""
+        """The answers to new orthonormal queries: what the other side fixes of them, and fresh
+        numbers for the rest."""
         if self.sealed:
             raise BudgetError(
-                f"{self.sealed} was sealed when its search was over, to save memory: it answers only for the "
-                "witness; raise `gaussian_bytes`, search fewer words at a time, or build a fresh map"
+                f"{self.sealed} was sealed when its search was over, to save memory: it answers "
+                "only for the "
+                "witness; raise `gaussian_bytes`, search fewer words at a time, or build a fresh "
+                "map"
             )
         count = len(parts.directions)
         self.source.budget.take(side.bytes_to_append(count))
@@ -211,16 +219,18 @@ class ConditionedGaussian:
 def split_columns(
     whole: ConditionedGaussian, start: int, stop: int
 ) -> tuple[ConditionedGaussian, ConditionedGaussian]:
-    """The columns [start, stop) and all the others, as two matrices that are independent given what is known of each.
+    """The columns [start, stop) and all the others, as two matrices that are independent given what
+    is known of each.
 
-    A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit vectors b inside the
-    columns and o outside, s² + c² = 1. Of the part that the transposed answers leave open, (V b, V o) has iid Gaussian
-    entries, so with a fresh g of the same law
+    A known answer z = V q ties the two: z = V b s + V o c for a query q = s b + c o with unit
+    vectors b inside the columns and o outside, s² + c² = 1. Of the part that the transposed answers
+    leave open, (V b, V o) has iid Gaussian entries, so with a fresh g of the same law
 
         V b = s z + c g,    V o = c z - s g,
 
-    exactly in law, after which nothing ties the two. Several queries are first rotated so that their inner parts, and
-    so their outer parts, are orthogonal (ours; docs/theory/on-demand-gaussians.md). `whole` must not be used again.
+    exactly in law, after which nothing ties the two. Several queries are first rotated so that
+    their inner parts, and so their outer parts, are orthogonal (ours;
+    docs/theory/on-demand-gaussians.md). `whole` must not be used again.
     """
     turned = _rotate(whole.forward, start, stop)
     left, fixed = whole.backward.queries, whole.backward.answers
@@ -270,7 +280,8 @@ def split_columns(
 
 @dataclass(frozen=True)
 class _Rotated:
-    """Queries, rotated: query a is sine_a inside_a + cosine_a outside_a; the untouched ones have no inner part."""
+    """Queries, rotated: query a is sine_a inside_a + cosine_a outside_a; the untouched ones have no
+    inner part."""
 
     inside: Float[Tensor, "touching block"]
     outside: Float[Tensor, "touching columns"]
@@ -297,7 +308,8 @@ def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
     touching, answering = outer[:count], answers[:count]
     cosine = torch.linalg.vector_norm(touching, dim=1)
 
-    # Where little is outside, the outer parts are orthogonal only to rounding over cosine²: rotate by them instead.
+    # Where little is outside, the outer parts are orthogonal only to rounding over cosine²: rotate
+    # by them instead.
     few = int((cosine < _SMALL_OUTSIDE).sum())
     if few:
         turn = torch.linalg.svd(touching[:few], full_matrices=False).U
@@ -322,7 +334,8 @@ def _rotate(side: AnsweredQueries, start: int, stop: int) -> _Rotated:
 def _orthonormal(
     rows: Float[Tensor, "count dimension"], wanted: Tensor
 ) -> Float[Tensor, "count dimension"]:
-    """Nearly orthogonal rows made orthonormal, the longest first; rows that are not wanted become zero."""
+    """Nearly orthogonal rows made orthonormal, the longest first; rows that are not wanted become
+    zero."""
     frame = torch.zeros_like(rows)
     order = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)
     order = order[wanted[order]]

@@ -1,7 +1,8 @@
-"""Gaussian matrices as linear operators: the contract, a dense one, and one that is sampled on demand.
+"""Gaussian matrices as linear operators: the contract, a dense one, and one that is sampled on
+demand.
 
-An on-demand matrix is never built: exactly the law of a dense one, for the price of the products that are queried
-(docs/theory/on-demand-gaussians.md).
+An on-demand matrix is never built: exactly the law of a dense one, for the price of the products
+that are queried (docs/theory/on-demand-gaussians.md).
 """
 
 import copy
@@ -22,7 +23,8 @@ DENSE_BYTES = 4 << 30
 """The largest dense matrix that is built: 4 GiB."""
 
 ON_DEMAND_BYTES = 4 << 30
-"""The most memory that one matrix's remembered queries and answers may take, unless a caller says otherwise: 4 GiB."""
+"""The most memory that one matrix's remembered queries and answers may take, unless a caller says
+otherwise: 4 GiB."""
 
 Columns = tuple[int, int]
 
@@ -30,8 +32,8 @@ Columns = tuple[int, int]
 class GaussianMatrix(ABC):
     """A (rows, columns) matrix V with iid N(0, standard_deviation²) entries, fixed by its seed.
 
-    Block products touch only the columns [start, stop): those that multiply one word of a flattened text.
-    Products are linear in the vectors and differentiable by autograd, any number of times.
+    Block products touch only the columns [start, stop): those that multiply one word of a flattened
+    text. Products are linear in the vectors and differentiable by autograd, any number of times.
     """
 
     def __init__(
@@ -75,13 +77,15 @@ class GaussianMatrix(ABC):
     def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
         """A matrix that agrees on every answer given so far; later queries may differ.
 
-        Without a seed its future is the same too: equal calls get equal answers. With one, what is not yet determined
-        is drawn from the conditional law given the past, independently of this matrix's future.
+        Without a seed its future is the same too: equal calls get equal answers. With one, what is
+        not yet determined is drawn from the conditional law given the past, independently of this
+        matrix's future.
         """
 
 
 class Entries(TypedDict, total=False):
-    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and their device."""
+    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and
+    their device."""
 
     standard_deviation: Required[float]
     dtype: torch.dtype
@@ -108,7 +112,8 @@ class DenseGaussian(GaussianMatrix):
         size = dense_bytes(rows, columns, dtype)
         if size > DENSE_BYTES:
             raise BudgetError(
-                f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over the limit of "
+                f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over "
+                "the limit of "
                 f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
             )
         self.matrix: Float[Tensor, "rows columns"] = torch.empty(
@@ -146,17 +151,20 @@ def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
 
 
 class OnDemandGaussian(GaussianMatrix):
-    """A Gaussian matrix whose products are sampled on query, exactly in law, adaptive queries included.
+    """A Gaussian matrix whose products are sampled on query, exactly in law, adaptive queries
+    included.
 
-    Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist. The columns of a
-    word that is queried alone are set apart first (`split_columns`), so that the price of a query grows with the
-    number of queries to its word, not to all words.
+    Every answer agrees with all earlier ones: there is one matrix, of which only the answers exist.
+    The columns of a word that is queried alone are set apart first (`split_columns`), so that the
+    price of a query grows with the number of queries to its word, not to all words.
 
-    The same seed gives the same answers to the same sequence of calls, not to another sequence. A query within rounding
-    of the span of earlier ones (`SPAN_TOLERANCE`) gets the combination of their answers and adds nothing to memory.
+    The same seed gives the same answers to the same sequence of calls, not to another sequence. A
+    query within rounding of the span of earlier ones (`SPAN_TOLERANCE`) gets the combination of
+    their answers and adds nothing to memory.
 
     Args:
-        seed, purpose: fix the stream of random numbers, which are drawn on the CPU whatever the device.
+        seed, purpose: fix the stream of random numbers, which are drawn on the CPU whatever the
+            device.
         gaussian_bytes: how much memory the queries and answers may take.
 
     Raises:
@@ -201,7 +209,8 @@ class OnDemandGaussian(GaussianMatrix):
 
     @property
     def queries(self) -> tuple[int, int]:
-        """The number of independent products that are remembered, from the right and from the left."""
+        """The number of independent products that are remembered, from the right and from the
+        left."""
         parts = [self._rest, *self._apart.values()]
         return sum(len(part.forward.queries) for part in parts), sum(
             len(part.backward.queries) for part in parts
@@ -240,9 +249,11 @@ class OnDemandGaussian(GaussianMatrix):
         return twin
 
     def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Keep only the answers to these vectors of all that were given for the block, to free memory.
+        """Keep only the answers to these vectors of all that were given for the block, to free
+        memory.
 
-        A query outside their span raises BudgetError later: a new answer could contradict one that was dropped.
+        A query outside their span raises BudgetError later: a new answer could contradict one that
+        was dropped.
         """
         stop = start + vectors.shape[-1]
         self._set_apart(start, stop)
@@ -251,11 +262,13 @@ class OnDemandGaussian(GaussianMatrix):
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start < stop <= self.columns:
             raise InputError(
-                f"`start` and `stop` (={start}, {stop}) must name columns of a matrix that has {self.columns}"
+                f"`start` and `stop` (={start}, {stop}) must name columns of a matrix that has "
+                f"{self.columns}"
             )
 
     def _set_apart(self, start: int, stop: int) -> None:
-        """Make a part of these columns, unless they are all columns or overlap a part that exists."""
+        """Make a part of these columns, unless they are all columns or overlap a part that
+        exists."""
         overlaps = any(begin < stop and start < end for begin, end in self._apart)
         if not overlaps and (start, stop) != (0, self.columns):
             self._apart[start, stop], self._rest = split_columns(self._rest, start, stop)
@@ -298,7 +311,8 @@ class OnDemandGaussian(GaussianMatrix):
 def _distinct(
     vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """The answers, with vectors that equal the first one queried only once: perturbed texts share all words but one."""
+    """The answers, with vectors that equal the first one queried only once: perturbed texts share
+    all words but one."""
     if len(vectors) == 1:
         return answer(vectors)
     other = (vectors != vectors[:1]).any(dim=1)

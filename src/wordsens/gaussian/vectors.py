@@ -1,4 +1,5 @@
-"""Growing sets of vectors: stacks of rows, Gram-Schmidt against an orthonormal stack, and Lanczos's Krylov bases."""
+"""Growing sets of vectors: stacks of rows, Gram-Schmidt against an orthonormal stack, and Lanczos's
+Krylov bases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,18 +12,20 @@ CHUNK = 16
 """Vectors a chunk holds, unless more come at once."""
 
 SPAN_TOLERANCE = 64.0
-"""A vector counts as inside a span when at most this many units of relative precision of its norm stick out of it."""
+"""A vector counts as inside a span when at most this many units of relative precision of its norm
+stick out of it."""
 
 _PANEL = 128
 
 _PIECE_BYTES = 2 << 20
-"""Of the vectors that are read twice in a row, at most, but for _LEAST_PIECE of them: the second time they come from
-the processor's cache."""
+"""Of the vectors that are read twice in a row, at most, but for _LEAST_PIECE of them: the second
+time they come from the processor's cache."""
 
 _LEAST_PIECE = 4
 _WELL_CONDITIONED = 1e-2
 _LEAST_LEFT = 0.5
-"""Of a direction's length that its second projection must leave: one that cancels more needs a third."""
+"""Of a direction's length that its second projection must leave: one that cancels more needs a
+third."""
 _MOST_PASSES = 3
 
 
@@ -107,7 +110,8 @@ class VectorStack:
         vectors: Float[Tensor, "count dimension"],
         wanted: Float[Tensor, "count length"] | None = None,
     ) -> Float[Tensor, "count length"]:
-        """Give the vectors these inner products with the stack's, zeros by default, in place; returns those they had.
+        """Give the vectors these inner products with the stack's, zeros by default, in place;
+        returns those they had.
 
         The stack's vectors must be orthonormal. Each of them is read once from memory.
         """
@@ -147,7 +151,8 @@ class VectorStack:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """vectors = old @ basis + new @ directions, with directions orthonormal and orthogonal to the basis."""
+    """vectors = old @ basis + new @ directions, with directions orthonormal and orthogonal to the
+    basis."""
 
     old: Float[Tensor, "count length"]
     new: Float[Tensor, "count fresh"]
@@ -157,10 +162,10 @@ class Decomposition:
 def decompose(basis: VectorStack, vectors: Float[Tensor, "count dimension"]) -> Decomposition:
     """Split vectors into what the orthonormal basis spans and new orthonormal directions.
 
-    Gram-Schmidt, a projection being repeated while it cancels more than half of a vector (twice is enough, as
-    Kahan and Parlett showed); several vectors are made orthonormal between the first and the second. What sticks out of
-    the span by at most SPAN_TOLERANCE units of relative precision of the vector's norm is dropped, so a combination of
-    earlier vectors gives no new direction.
+    Gram-Schmidt, a projection being repeated while it cancels more than half of a vector (twice is
+    enough, as Kahan and Parlett showed); several vectors are made orthonormal between the first and
+    the second. What sticks out of the span by at most SPAN_TOLERANCE units of relative precision of
+    the vector's norm is dropped, so a combination of earlier vectors gives no new direction.
     """
     old = len(basis)
     extra = basis.emptied()
@@ -217,10 +222,12 @@ def _well_conditioned(
     ]
     | None
 ):
-    """Coordinates of a panel on the stacks, what they lack, and in its own directions, which are orthonormal.
+    """Coordinates of a panel on the stacks, what they lack, and in its own directions, which are
+    orthonormal.
 
-    By Cholesky factors of its Gram matrix, done twice, with a projection between. None where the panel's vectors are
-    too close to dependent for that, or too close to the span of the stacks for two projections.
+    By Cholesky factors of its Gram matrix, done twice, with a projection between. None where the
+    panel's vectors are too close to dependent for that, or too close to the span of the stacks for
+    two projections.
     """
     norms = torch.linalg.vector_norm(rest, dim=1)
     if not bool((norms > floor).all()):
@@ -239,8 +246,8 @@ def _well_conditioned(
 
 
 def _inverse(factor: Float[Tensor, "count count"]) -> Float[Tensor, "count count"]:
-    """The inverse of a well-conditioned lower triangle. A solve with many long rows would return them as columns, which
-    slows every later product.
+    """The inverse of a well-conditioned lower triangle. A solve with many long rows would return
+    them as columns, which slows every later product.
     """
     return torch.linalg.solve_triangular(
         factor, torch.eye(len(factor), dtype=factor.dtype, device=factor.device), upper=False
@@ -254,7 +261,8 @@ def _one_by_one(
     basis: VectorStack,
     extra: VectorStack,
 ) -> list[Float[Tensor, "1 _"]]:
-    """The coordinates of each vector of a panel, in turn; new directions are appended to `extra`."""
+    """The coordinates of each vector of a panel, in turn; new directions are appended to
+    `extra`."""
     coordinates, start = [], spanned.shape[1]
     for row in range(len(rest)):
         vector, least = rest[row : row + 1], floor[row : row + 1]
@@ -276,13 +284,16 @@ def lanczos(
     start: Float[Tensor, "b m"],
     steps: int,
 ) -> tuple[Float[Tensor, "b t m"], Float[Tensor, "b t t"], Float[Tensor, "b t"]]:
-    """An orthonormal basis of the Krylov space of each start, and the Ritz vectors and values of the operator on it.
+    """An orthonormal basis of the Krylov space of each start, and the Ritz vectors and values of
+    the operator on it.
 
-    Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where the Krylov space is
-    exhausted sooner, it goes on from the coordinate axis that lies farthest from it.
+    Lanczos with full reorthogonalisation, two passes. The space has min(steps, m) dimensions; where
+    the Krylov space is exhausted sooner, it goes on from the coordinate axis that lies farthest
+    from it.
 
     Returns:
-        basis, rotation, values: Ritz vector a is rotation[:, a] @ basis, values in decreasing order.
+        basis, rotation, values: Ritz vector a is rotation[:, a] @ basis, values in decreasing
+            order.
     """
     space = _unit(start).unsqueeze(1)
     images = [operator(space[:, 0])]
@@ -295,7 +306,8 @@ def lanczos(
         exhausted = size <= 64 * torch.finfo(rest.dtype).eps * scale
         # A device other than the CPU is not waited for.
         if rest.device.type != "cpu" or bool(exhausted.any()):
-            # Of m axes the farthest has a squared distance of at least 1 - t / m to t orthonormal vectors.
+            # Of m axes the farthest has a squared distance of at least 1 - t / m to t orthonormal
+            # vectors.
             farthest = space.square().sum(dim=1).argmin(dim=1, keepdim=True)
             axis = torch.zeros_like(rest).scatter_(1, farthest, 1.0)
             rest = torch.where(exhausted.unsqueeze(1), _away(axis, space), rest)

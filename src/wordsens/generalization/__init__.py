@@ -1,6 +1,8 @@
-"""The one-word experiment: does a model that just learned X tell X with one word changed, its label flipped, apart?
+"""The one-word experiment: does a model that just learned X tell X with one word changed, its label
+flipped, apart?
 
-The model is the min-norm interpolation of labelled texts from the Gram matrix of their features (`fit_min_norm`).
+The model is the min-norm interpolation of labelled texts from the Gram matrix of their features
+(`fit_min_norm`).
 """
 
 from wordsens.generalization.min_norm import (

@@ -1,4 +1,5 @@
-"""The training features Phi as an operator: in memory where they fit a budget, computed again where they do not."""
+"""The training features Phi as an operator: in memory where they fit a budget, computed again where
+they do not."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +14,8 @@ from wordsens.maps.mapping import features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 TRAINING_BYTES = 2 << 30
-"""The most memory that the training features may take in memory, unless a caller says otherwise: 2 GiB."""
+"""The most memory that the training features may take in memory, unless a caller says otherwise: 2
+GiB."""
 
 _PIECE_BYTES = 32 << 20
 
@@ -27,8 +29,9 @@ class TrainingFeatures:
     Args:
         phi: the map.
         texts: N texts of one shape (n, d), taken as they are.
-        memory_budget: bytes. Phi is in memory in the map's dtype when it fits; past that it is computed again, in
-            chunks, for every product, and about N p itemsize / memory_budget times for the Gram matrix.
+        memory_budget: bytes. Phi is in memory in the map's dtype when it fits; past that it is
+            computed again, in chunks, for every product, and about N p itemsize / memory_budget
+            times for the Gram matrix.
 
     Raises:
         InputError: no text, texts of unequal shape, or features that are not finite.
@@ -122,7 +125,8 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
     if isinstance(texts, Tensor):
         if texts.ndim != 3 or 0 in texts.shape or not bool(torch.isfinite(texts).all()):
             raise InputError(
-                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts of n words each"
+                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts "
+                "of n words each"
             )
         return texts.detach()
     rows = [
@@ -133,7 +137,8 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
     for index, text in enumerate(rows):
         if text.shape != rows[0].shape:
             raise InputError(
-                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at 0; "
+                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at "
+                "0; "
                 "truncate all texts to one size (TextMatrix.truncated)"
             )
     return rows

@@ -1,4 +1,5 @@
-"""The losses that Delta is chosen by, many at once, as functions of (delta, F); and how a search climbs down them."""
+"""The losses that Delta is chosen by, many at once, as functions of (delta, F); and how a search
+climbs down them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,13 +21,16 @@ from wordsens.search.objective import Deltas, Evaluated, Words, unit
 from wordsens.search.plan import Stages
 
 INSIDE = 1e-4
-"""The search aims at limits that are smaller by this much, relative, so that its points end inside the true ones."""
+"""The search aims at limits that are smaller by this much, relative, so that its points end inside
+the true ones."""
 
 _STIFFNESS = 50.0
-"""Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess by 1 + this / 2."""
+"""Weight of the squared excess of gamma over its limit. A round of multipliers divides the excess
+by 1 + this / 2."""
 
 FEW_WORDS = 4
-"""Up to this many words are searched closely; of more, those that come out best of a first search."""
+"""Up to this many words are searched closely; of more, those that come out best of a first
+search."""
 
 _CLOSE = Stages(
     starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8
@@ -83,10 +87,12 @@ class Loss:
 
 
 class Losses:
-    """Losses of (delta, F_1 - F_1(X), ...), to be minimised over Delta; each of a model that learns one text (X, y).
+    """Losses of (delta, F_1 - F_1(X), ...), to be minimised over Delta; each of a model that learns
+    one text (X, y).
 
-    a Err + b (F + 1)² + c delta² + max(0, multiplier + stiffness (|delta| - limit))² / (2 stiffness), each with
-    coefficients, a limit and an F of its own: an augmented Lagrangian of |delta| <= limit.
+    a Err + b (F + 1)² + c delta² + max(0, multiplier + stiffness (|delta| - limit))² / (2
+    stiffness), each with coefficients, a limit and an F of its own: an augmented Lagrangian of
+    |delta| <= limit.
 
     Attributes:
         functionals: evaluates delta, and F - F(X) for the F of each kind.
@@ -160,7 +166,8 @@ class Losses:
         b, m = len(values), len(self)
         items = torch.arange(m, device=values.device).repeat(b)
         rows = values.repeat_interleave(m, dim=0)
-        # A point on the limit itself could lie past it when it is recomputed, and then would not count at all.
+        # A point on the limit itself could lie past it when it is recomputed, and then would not
+        # count at all.
         inside = rows[:, 0].abs() <= self.limit[items] * (1 - INSIDE / 2)
         return torch.where(inside, self._without_limit(rows, items), torch.inf).view(b, m)
 
@@ -186,7 +193,8 @@ class Losses:
     def _alignment_and_miss(
         self, values: Float[Tensor, "b f"], items: Int[Tensor, " b"]
     ) -> tuple[Tensor, Tensor]:
-        """Each item's F; and the output of its model on the changed text minus -y, whose square is Err."""
+        """Each item's F; and the output of its model on the changed text minus -y, whose square is
+        Err."""
         alignment = (
             values.gather(1, self.column[items].unsqueeze(1)).squeeze(1) + self._at_rest[items]
         )
@@ -250,7 +258,8 @@ class LossObjective(WordChange):
     def starts(
         self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> Float[Tensor, "count w d"]:
-        """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional; the map's own."""
+        """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional;
+        the map's own."""
         different, index = self._item_words[words].unique(return_inverse=True)
         zero = self.rows.new_zeros(len(different), self.rows.shape[1])
         slopes = torch.stack(
@@ -313,9 +322,11 @@ def climb_within_limits(
     rounds: int,
     steps: int,
 ) -> Bool[Tensor, " m"]:
-    """Climb on from one point an item, raising the multipliers before each round; returns which items are stationary.
+    """Climb on from one point an item, raising the multipliers before each round; returns which
+    items are stationary.
 
-    `objective` observes the points that are evaluated on the way. `points` are in units of the radius.
+    `objective` observes the points that are evaluated on the way. `points` are in units of the
+    radius.
     """
     items, scale = (
         torch.arange(len(points), device=points.device),

@@ -1,4 +1,5 @@
-"""Min-norm interpolation of labelled texts from their kernel matrix, and its two updates by one more text.
+"""Min-norm interpolation of labelled texts from their kernel matrix, and its two updates by one
+more text.
 
 docs/theory/generalization.md has the formulas.
 """
@@ -28,7 +29,8 @@ from wordsens.text.matrix import TextMatrix
 TRAININGS = ("fine-tuned", "retrained")
 
 _IN_SPAN = 1000.0
-"""Features whose part outside the training span is at most this many units of their precision count as inside it."""
+"""Features whose part outside the training span is at most this many units of their precision count
+as inside it."""
 
 
 RESIDUAL = 1e-6
@@ -42,7 +44,8 @@ class SingularGramError(WordsensError, ArithmeticError):
 
 
 class ConditioningWarning(UserWarning):
-    """The kernel matrix was singular to rounding; it was solved with a jitter, which the warning states."""
+    """The kernel matrix was singular to rounding; it was solved with a jitter, which the warning
+    states."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,11 @@ class Conditioning:
     """The condition of the kernel matrix, and how well it was solved with.
 
     Attributes:
-        largest, smallest: estimates of K's extreme eigenvalues, ridge and jitter included. `smallest` is attained by a
-            vector, so the true one is at most that.
+        largest, smallest: estimates of K's extreme eigenvalues, ridge and jitter included.
+            `smallest` is attained by a vector, so the true one is at most that.
         ridge: what the caller added to the diagonal.
-        jitter: what was added beyond it to repair a singular matrix; 0 unless a ConditioningWarning was given.
+        jitter: what was added beyond it to repair a singular matrix; 0 unless a ConditioningWarning
+            was given.
         residual: ‖(Phi Phi^T + ridge I) a - Y‖ / ‖Y‖ of the fit.
     """
 
@@ -70,9 +74,11 @@ class Conditioning:
 
 
 class KernelSolver:
-    """Solves K a = b for rows b, by K = L L^T: O(N³) once, O(N²) a right-hand side, with one iterative refinement.
+    """Solves K a = b for rows b, by K = L L^T: O(N³) once, O(N²) a right-hand side, with one
+    iterative refinement.
 
-    When K is singular to rounding, N eps times its mean diagonal is added, with a ConditioningWarning.
+    When K is singular to rounding, N eps times its mean diagonal is added, with a
+    ConditioningWarning.
 
     Raises SingularGramError when K is singular even so.
     """
@@ -92,13 +98,16 @@ class KernelSolver:
             factor, still = torch.linalg.cholesky_ex(repaired)
             if int(still) != 0 or size == 0:
                 raise SingularGramError(
-                    "the kernel matrix Phi Phi^T cannot be inverted (its factorisation fails at row "
-                    f"{int(still)} of {len(features)}); leave out repeated texts, take fewer texts than features, use "
+                    "the kernel matrix Phi Phi^T cannot be inverted (its factorisation fails at "
+                    "row "
+                    f"{int(still)} of {len(features)}); leave out repeated texts, take fewer texts "
+                    "than features, use "
                     "float64, or pass `ridge`"
                 )
             self.jitter = size
             warnings.warn(
-                f"the kernel matrix of {len(features)} texts is singular to rounding; {size:.3g} was added to its "
+                f"the kernel matrix of {len(features)} texts is singular to rounding; {size:.3g} "
+                "was added to its "
                 "diagonal; leave out repeated texts, or pass `ridge`",
                 ConditioningWarning,
                 stacklevel=2,
@@ -117,7 +126,8 @@ class KernelSolver:
         return float((left / torch.linalg.vector_norm(right, dim=1)).max())
 
     def extremes(self) -> tuple[float, float]:
-        """Estimates of the largest and the smallest eigenvalue: power iteration with K, and with K^-1 on the factor."""
+        """Estimates of the largest and the smallest eigenvalue: power iteration with K, and with
+        K^-1 on the factor."""
         ends = []
         for inverse in (False, True):
             stream = torch.Generator(device="cpu").manual_seed(0)
@@ -140,10 +150,11 @@ class Update(Result):
 
     Attributes:
         training: "fine-tuned": direction = phi(X) / ‖phi(X)‖², one exact gradient step (Theorem 4).
-            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N + 1 texts
-            (Theorem 5), by the bordered inverse of the kernel matrix.
+            "retrained": direction = Pphi / (‖Pphi‖² + ridge), the min-norm interpolation of the N +
+            1 texts (Theorem 5), by the bordered inverse of the kernel matrix.
         direction: (p,), float64.
-        alignment: phi(X).direction, the feature alignment of X with itself: 1, or less with a ridge.
+        alignment: phi(X).direction, the feature alignment of X with itself: 1, or less with a
+            ridge.
     """
 
     training: str
@@ -153,7 +164,8 @@ class Update(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MinNormFit:
-    """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm, Phi^+ Y.
+    """theta* = Phi^T (Phi Phi^T + ridge I)^-1 Y: with ridge 0 the interpolation of least norm,
+    Phi^+ Y.
 
     Made by `fit_min_norm`; serves any number of test texts.
 
@@ -178,8 +190,10 @@ class MinNormFit:
         (n, d), kernel = self.features.text_shape, self.conditioning
         kind = f"ridge {self.ridge:.3g}" if self.ridge else "interpolates"
         return (
-            f"MinNormFit({self.phi.name}: {len(self.features)} texts ({n}, {d}), {self.features.size} features; "
-            f"{kind}, relative residual {kernel.residual:.1g}; smallest kernel eigenvalue {kernel.smallest:.3g}, "
+            f"MinNormFit({self.phi.name}: {len(self.features)} texts ({n}, {d}), "
+            f"{self.features.size} features; "
+            f"{kind}, relative residual {kernel.residual:.1g}; smallest kernel eigenvalue "
+            f"{kernel.smallest:.3g}, "
             f"condition {kernel.condition:.3g})"
         )
 
@@ -194,7 +208,8 @@ class MinNormFit:
         return features.inner_products(self.theta.unsqueeze(0))[0]
 
     def accuracy(self, texts: Texts, labels: Iterable[Any]) -> float:
-        """The share of texts whose output has the sign of its label; an output of 0 counts as wrong."""
+        """The share of texts whose output has the sign of its label; an output of 0 counts as
+        wrong."""
         outputs = self.predict(texts)
         return float(
             (outputs * as_labels(labels, len(outputs), "labels").to(outputs.device) > 0)
@@ -203,9 +218,11 @@ class MinNormFit:
         )
 
     def residual(self, features: Float[Tensor, "m p"]) -> Float[Tensor, "m p"]:
-        """v - Phi^T (K + ridge I)^-1 Phi v for every row v: with ridge 0, the projection (I - Phi^+ Phi) v.
+        """v - Phi^T (K + ridge I)^-1 Phi v for every row v: with ridge 0, the projection (I - Phi^+
+        Phi) v.
 
-        The projector is never formed. Costs two passes over Phi; four where most of v lies in the span of its rows.
+        The projector is never formed. Costs two passes over Phi; four where most of v lies in the
+        span of its rows.
         """
         rest = self._projected(features)
         if self.ridge == 0:
@@ -220,8 +237,8 @@ class MinNormFit:
 
         Raises:
             ZeroFeaturesError: phi(X) = 0.
-            SingularGramError: retrained, and phi(X) lies in the span of the training features: the N + 1 texts
-                cannot all be interpolated.
+            SingularGramError: retrained, and phi(X) lies in the span of the training features: the
+                N + 1 texts cannot all be interpolated.
         """
         require_choice("training", training, TRAININGS)
         whole = float(features.square().sum())
@@ -235,7 +252,8 @@ class MinNormFit:
         squared = float((features * rest).sum()) if self.ridge else float(rest.square().sum())
         if self.ridge == 0 and squared <= (_IN_SPAN * torch.finfo(self.phi.dtype).eps) ** 2 * whole:
             raise SingularGramError(
-                "phi(X) lies in the span of the training features, so the text cannot be retrained on; "
+                "phi(X) lies in the span of the training features, so the text cannot be retrained "
+                "on; "
                 "use a text that is not among the training texts, a wider map, or a ridge"
             )
         return Update(training, rest / (squared + self.ridge), squared / (squared + self.ridge))
@@ -257,18 +275,20 @@ def fit_min_norm(
 ) -> MinNormFit:
     """The least-norm parameters that interpolate N labelled texts, from their N x N kernel matrix.
 
-    theta* = Phi^T (Phi Phi^T)^-1 Y (docs/theory/generalization.md). Nothing of size p x p is formed. Costs
-    O(N² p + N³) time and 8 N² bytes beyond the features.
+    theta* = Phi^T (Phi Phi^T)^-1 Y (docs/theory/generalization.md). Nothing of size p x p is
+    formed. Costs O(N² p + N³) time and 8 N² bytes beyond the features.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
         texts, y: N texts of one shape, a list or one array (N, n, d); and their labels.
         ridge: added to the kernel's diagonal; 0 interpolates.
-        memory_budget: bytes for the features in memory; past it they are computed again for every product.
+        memory_budget: bytes for the features in memory; past it they are computed again for every
+            product.
 
     Raises:
         InputError: texts of unequal shape, or not one finite label a text.
-        SingularGramError: the kernel matrix is singular, or too close to it for the labels to be interpolated.
+        SingularGramError: the kernel matrix is singular, or too close to it for the labels to be
+            interpolated.
 
     >>> from wordsens.maps.function import FunctionFeatures
     >>> texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
@@ -283,7 +303,8 @@ def fit_min_norm(
     labels = as_labels(y, len(features), "y").to(phi.device)
     if ridge == 0 and len(features) > features.size:
         raise SingularGramError(
-            f"{len(features)} texts have only {features.size} features, so their labels cannot all be interpolated; "
+            f"{len(features)} texts have only {features.size} features, so their labels cannot all "
+            "be interpolated; "
             "take fewer texts, a wider map, or a ridge"
         )
     system = KernelSolver(features, float(ridge))
@@ -294,8 +315,10 @@ def fit_min_norm(
     conditioning = Conditioning(largest, smallest, float(ridge), system.jitter, residual)
     if residual > RESIDUAL:
         raise SingularGramError(
-            f"the labels are not interpolated (relative residual {residual:.2g}; the kernel's condition number is "
-            f"about {conditioning.condition:.2g}); leave out repeated texts, use float64, or pass `ridge`"
+            f"the labels are not interpolated (relative residual {residual:.2g}; the kernel's "
+            "condition number is "
+            f"about {conditioning.condition:.2g}); leave out repeated texts, use float64, or pass "
+            "`ridge`"
         )
     return MinNormFit(
         phi=phi,

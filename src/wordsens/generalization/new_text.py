@@ -1,4 +1,5 @@
-"""The one-word experiment: a model learns (X, y), one word of X changes, and the right label is -y."""
+"""The one-word experiment: a model learns (X, y), one word of X changes, and the right label is
+-y."""
 
 import operator
 import time
@@ -67,7 +68,8 @@ _ALIGNMENTS = tuple(f"{training}-alignment" for training in TRAININGS)
 _CHOICES = [(name.removesuffix("-alignment"), name) for name in _ALIGNMENTS] + [
     (training, name) for training in TRAININGS for name in ("error", "penalized-error")
 ]
-"""The trainings and objectives that have a loss of their own; an alignment is the same for both trainings."""
+"""The trainings and objectives that have a loss of their own; an alignment is the same for both
+trainings."""
 
 
 def one_word_generalization(
@@ -78,20 +80,23 @@ def one_word_generalization(
     y_x: float | int,
     **options: Any,
 ) -> OneWordGeneralization:
-    """`NewText.generalization` of the model that fits (texts, y), with its options: one text, one question.
+    """`NewText.generalization` of the model that fits (texts, y), with its options: one text, one
+    question.
 
     >>> texts, x = torch.eye(8, dtype=torch.float64).view(8, 2, 4)[:2], torch.ones(2, 4, dtype=torch.float64)
     >>> round(one_word_generalization(lambda X: X, texts, [1, -1], x, 1, objective="error", radius=1.0).error, 3)
     0.318
-    """
+    """  # noqa: E501
     return NewText(fit_min_norm(phi, texts, y), x, y_x).generalization(**options)
 
 
 class NewText(OneWordSetting):
-    """A text X that a fitted model is about to learn, with its label y; and what one changed word of it can do.
+    """A text X that a fitted model is about to learn, with its label y; and what one changed word
+    of it can do.
 
-    Err = (phi(X^i(Delta)).theta + y)² is the error of the model that has learned (X, y) on X^i(Delta), whose label is
-    -y (the setting of Theorems 4 and 5). Every number that a method reports is recomputed through phi at its witness.
+    Err = (phi(X^i(Delta)).theta + y)² is the error of the model that has learned (X, y) on
+    X^i(Delta), whose label is -y (the setting of Theorems 4 and 5). Every number that a method
+    reports is recomputed through phi at its witness.
 
     Args:
         fit: the model before it sees (X, y): `fit_min_norm` of the training texts.
@@ -106,7 +111,8 @@ class NewText(OneWordSetting):
         surprise: y - f(X), what learning X has to make up for.
 
     Raises:
-        InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of another shape.
+        InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of
+            another shape.
 
     >>> from wordsens import fit_min_norm
     >>> texts, x = torch.eye(8, dtype=torch.float64).view(8, 2, 4)[:2], torch.ones(2, 4, dtype=torch.float64)
@@ -114,11 +120,14 @@ class NewText(OneWordSetting):
     >>> g = new.generalization(objective="error", radius=1.0)
     >>> round(g.error, 3), round(g.gamma, 3), round(g.alignment, 3)
     (0.318, 1.393, 0.956)
-    """
+    """  # noqa: E501
 
     def __repr__(self) -> str:
         n, d = self.rows.shape
-        return f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, output_before={self.output_before:.6g})"
+        return (
+            f"NewText({self.fit.phi.name}, n={n}, d={d}, label={self.label:+g}, "
+            f"output_before={self.output_before:.6g})"
+        )
 
     @torch.inference_mode(False)
     def generalization(
@@ -133,13 +142,16 @@ class NewText(OneWordSetting):
         search: Search = "normal",
         progress: Progress | None = None,
     ) -> OneWordGeneralization:
-        """The model after (X, y), on X with one word moved within a ball so that the objective is as low as can be.
+        """The model after (X, y), on X with one word moved within a ball so that the objective is
+        as low as can be.
 
         Args:
             word: an index, or None or "all" for the word at which the objective comes lowest.
-            training: "fine-tuned" (one exact step on (X, y)) or "retrained" (interpolation of all N + 1 texts).
-            objective: "alignment": (F + 1)² of the training's own F; "fine-tuned-alignment", "retrained-alignment": of
-                that one, whatever the training; "error": Err; "penalized-error": Err + penalty gamma².
+            training: "fine-tuned" (one exact step on (X, y)) or "retrained" (interpolation of all N
+                + 1 texts).
+            objective: "alignment": (F + 1)² of the training's own F; "fine-tuned-alignment",
+                "retrained-alignment": of that one, whatever the training; "error": Err;
+                "penalized-error": Err + penalty gamma².
             penalty: see objective.
             radius: of the ball; None for the map's default, sqrt(d).
             seed: of the random starts.
@@ -189,9 +201,10 @@ class NewText(OneWordSetting):
     ) -> OneWordFrontier:
         """min Err over Delta in the ball with |delta| <= g, for each g of a grid (ours).
 
-        For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each limit has a loss of
-        its own, Err plus an augmented Lagrangian of |delta| <= g; all limits (and words) are searched together and
-        exchange their points, and every point that was evaluated counts for every limit it obeys.
+        For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each
+        limit has a loss of its own, Err plus an augmented Lagrangian of |delta| <= g; all limits
+        (and words) are searched together and exchange their points, and every point that was
+        evaluated counts for every limit it obeys.
 
         Args:
             word, training, radius, seed, search: as for `generalization`.
@@ -206,7 +219,8 @@ class NewText(OneWordSetting):
         best, stream = BestPoints(losses, self), generator(seed, "frontier", training)
 
         def search_words(chosen: Int[Tensor, " w"], stages: Stages, rounds: int) -> None:
-            """Every pair of a word and a limit is an item; a search, then rounds that raise the multipliers."""
+            """Every pair of a word and a limit is an item; a search, then rounds that raise the
+            multipliers."""
             for group in chosen.split(1 if losses.functionals.one_word_at_a_time else len(chosen)):
                 items = losses.repeated(len(group))
                 of_items = group.repeat_interleave(len(losses))
@@ -248,12 +262,14 @@ class NewText(OneWordSetting):
         seed: Seed = 0,
         search: Search = "normal",
     ) -> OneWordOutcomes:
-        """`generalization` and `frontier` of one word, for both trainings and all objectives, from one search.
+        """`generalization` and `frontier` of one word, for both trainings and all objectives, from
+        one search.
 
-        The losses all depend on delta and on the two alignments alone. Each is climbed from a few starts of its own,
-        all at once; every point that is evaluated counts for every loss (and for every limit on gamma that it obeys);
-        from the best of them the climbs go on. A fraction of the cost of one search a loss: O(L s (n d + d²)) for L
-        losses (22 with eight limits) and s steps of a few points (ours).
+        The losses all depend on delta and on the two alignments alone. Each is climbed from a few
+        starts of its own, all at once; every point that is evaluated counts for every loss (and for
+        every limit on gamma that it obeys); from the best of them the climbs go on. A fraction of
+        the cost of one search a loss: O(L s (n d + d²)) for L losses (22 with eight limits) and s
+        steps of a few points (ours).
 
         Args:
             word: the word that changes.
@@ -262,13 +278,15 @@ class NewText(OneWordSetting):
 
         Raises:
             InputError: no limit, or one that is not positive; a bad word, penalty or radius.
-            SingularGramError: X lies in the span of the training texts, so that it cannot be retrained on.
+            SingularGramError: X lies in the span of the training texts, so that it cannot be
+                retrained on.
         """
         started, plan = time.perf_counter(), SearchPlan.of(search)
         words = self._words(word)
         if len(words) != 1:
             raise InputError(
-                f"`word` (={word!r}) must be an index here; for all words search one objective at a time"
+                f"`word` (={word!r}) must be an index here; for all words search one objective at "
+                "a time"
             )
         limits, ball = _limits(gammas), self._ball(words, radius)
         under = chain.from_iterable(losses_under(training, limits) for training in TRAININGS)
@@ -284,7 +302,8 @@ class NewText(OneWordSetting):
         points = maximize(
             objective(losses), each, Ball(reach), plan, generator=stream
         ).perturbations
-        # Points inside a limit and, beside them, those that the stiffness of the limits leaves a little outside.
+        # Points inside a limit and, beside them, those that the stiffness of the limits leaves a
+        # little outside.
         both, reach = losses.repeated(2), reach.repeat(2)
         points = torch.cat([points, best.perturbations]) / reach.to(points.dtype).unsqueeze(1)
         rounds, steps = (_LINEAR_ROUNDS, _LINEAR_ROUND_STEPS) if linear else (_ROUNDS, _ROUND_STEPS)
@@ -327,16 +346,18 @@ class NewText(OneWordSetting):
         penalty: float | int = 1.0,
         radius: float | int | None = None,
     ) -> OneWordGeneralization:
-        """`generalization` with Delta restricted to real words: row i becomes a vocabulary word's own row.
+        """`generalization` with Delta restricted to real words: row i becomes a vocabulary word's
+        own row.
 
         All words of the vocabulary are evaluated: the minimum is exact, not searched.
 
         Args:
             word, training, objective, penalty: as for `generalization`.
-            vocabulary: (words, rows (v, d)), or a function of the position that gives them where rows depend on it
-                (`wordsens.text.vocabulary_rows`).
+            vocabulary: (words, rows (v, d)), or a function of the position that gives them where
+                rows depend on it (`wordsens.text.vocabulary_rows`).
             gamma_limit: only swaps with gamma up to this count; None for all.
-            radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the ball of radius sqrt(d).
+            radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the
+                ball of radius sqrt(d).
 
         Raises:
             InputError: an empty vocabulary, rows of another length, or no swap within the limits.
@@ -354,7 +375,8 @@ class NewText(OneWordSetting):
             d = self.rows.shape[1]
             if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
                 raise InputError(
-                    f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; give one row of {d} "
+                    f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; "
+                    f"give one row of {d} "
                     "coordinates a word, at least one"
                 )
             perturbations = rows.to(self.rows) - self.rows[index]
@@ -371,7 +393,8 @@ class NewText(OneWordSetting):
                 best = float(loss[least]), index, perturbations[least], names[least]
         if best is None:
             raise InputError(
-                f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= `gamma_limit` (={gamma_limit}); "
+                f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= "
+                f"`gamma_limit` (={gamma_limit}); "
                 "raise them, or pass None"
             )
         loss, index, delta, name = best
@@ -422,7 +445,8 @@ class NewText(OneWordSetting):
         perturbations: Float[Tensor, "g d"],
         **search: Any,
     ) -> OneWordFrontier:
-        """The result: every witness is mapped through phi; a point that then breaks a limit does not count for it."""
+        """The result: every witness is mapped through phi; a point that then breaks a limit does
+        not count for it."""
         at_rest = self.outputs(int(words[0]), torch.zeros_like(perturbations[0]), training)
         reached = [
             self.outputs(int(word), delta, training)
@@ -499,7 +523,8 @@ def _search_words(
     stream: torch.Generator,
     progress: Progress | None,
 ) -> tuple[Int[Tensor, " c"], SearchResult]:
-    """Words and a good Delta for each: of many words, those that come out best of a first search."""
+    """Words and a good Delta for each: of many words, those that come out best of a first
+    search."""
 
     def search(places: Int[Tensor, " c"], stages: Stages) -> SearchResult:
         parts = []

@@ -1,4 +1,5 @@
-"""The results of the one-word experiment: one witness, the frontier, and all of them from one search."""
+"""The results of the one-word experiment: one witness, the frontier, and all of them from one
+search."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +18,14 @@ OBJECTIVE_NAMES = (
     "error",
     "penalized-error",
 )
-"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err; penalized-error:
-Err + penalty gamma²."""
+"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err;
+penalized-error: Err + penalty gamma²."""
 
 
 @dataclass(frozen=True)
 class TheoremConditions:
-    """The conditions of Theorems 4 and 5, at this sample. They are asymptotic; `OneWordGeneralization.bound` is not.
+    """The conditions of Theorems 4 and 5, at this sample. They are asymptotic;
+    `OneWordGeneralization.bound` is not.
 
     Attributes:
         theorem: 4 for fine-tuned, 5 for retrained.
@@ -32,12 +34,13 @@ class TheoremConditions:
         texts_per_feature: N / p.
         texts_per_coordinate: N / (n d).
         condition: of the kernel matrix, estimated.
-        solved: whether float64 solves with it: condition N eps <= 10^-SOLVED_DIGITS. N eps times the condition number
-            is, up to a small constant, how far rounding moves a solution by Cholesky, relative (Higham 2002, section
-            10.1); a matrix that took a jitter is always past it.
+        solved: whether float64 solves with it: condition N eps <= 10^-SOLVED_DIGITS. N eps times
+            the condition number is, up to a small constant, how far rounding moves a solution by
+            Cholesky, relative (Higham 2002, section 10.1); a matrix that took a jitter is always
+            past it.
 
-    Theorem 5 requires a small N against k and D and a well-conditioned kernel; for how small, and how well, see the
-    paper: the numbers stand here, and `hold` checks only what is necessary.
+    Theorem 5 requires a small N against k and D and a well-conditioned kernel; for how small, and
+    how well, see the paper: the numbers stand here, and `hold` checks only what is necessary.
     """
 
     theorem: int
@@ -50,7 +53,8 @@ class TheoremConditions:
 
     @property
     def hold(self) -> bool:
-        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not sufficient."""
+        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not
+        sufficient."""
         if not (self.random_features and self.gamma_below_two and self.solved):
             return False
         return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
@@ -58,21 +62,26 @@ class TheoremConditions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OneWordGeneralization(Result):
-    """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4 and 5).
+    """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4
+    and 5).
 
     All numbers are recomputed through the map at the witness, by definition.
 
     Attributes:
         error: Err = (phi(X^i(Delta)).theta - (-y))², an upper bound of the least error.
-        gamma: |phi(X^i(Delta)).theta* - phi(X).theta*|, what the model before (X, y) makes of the change.
-        alignment: F of the training, so that phi(X^i(Delta)).theta - y = delta + (F - 1)(y - phi(X).theta*).
-        bound: max(0, 2 - gamma - |F - 1| |y - phi(X).theta*|)² <= error, without asymptotics (ours).
+        gamma: |phi(X^i(Delta)).theta* - phi(X).theta*|, what the model before (X, y) makes of the
+            change.
+        alignment: F of the training, so that phi(X^i(Delta)).theta - y = delta + (F - 1)(y -
+            phi(X).theta*).
+        bound: max(0, 2 - gamma - |F - 1| |y - phi(X).theta*|)² <= error, without asymptotics
+            (ours).
         perturbation: Delta, (d,).
         output_before: phi(X).theta*, the model before (X, y) is learned, on X.
         output_after: phi(X^i(Delta)).theta, the model after, on the changed text.
         variant_output_before: phi(X^i(Delta)).theta*, the model before, on the changed text.
         text_output_after: phi(X).theta, the model after, on X: y, unless there is a ridge.
-        word, token: the changed word; `swapped_for` is the vocabulary word that took its place, or None.
+        word, token: the changed word; `swapped_for` is the vocabulary word that took its place, or
+            None.
         radius: of the ball; infinite for a swap without one.
         label: y.
         training, objective: how (X, y) was learned, what Delta was chosen for.
@@ -81,7 +90,8 @@ class OneWordGeneralization(Result):
         search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.
-        converged: whether the search stopped gaining, before its steps ran out, at a stationary point.
+        converged: whether the search stopped gaining, before its steps ran out, at a stationary
+            point.
         seed: of the random starts.
         map_name: the map's name.
     """
@@ -132,7 +142,8 @@ class OneWordGeneralization(Result):
 
     def __repr__(self) -> str:
         return (
-            f"OneWordGeneralization({self.map_name}, {self.training}, {self.objective}: error={self.error:.4g}, "
+            f"OneWordGeneralization({self.map_name}, {self.training}, {self.objective}: "
+            f"error={self.error:.4g}, "
             f"gamma={self.gamma:.4g}, alignment={self.alignment:.4g}, bound={self.bound:.4g}, "
             f"word {self.word} {self.token!r})"
         )
@@ -192,7 +203,8 @@ class OneWordFrontier(Result):
         }
 
     def at(self, gamma: float) -> float:
-        """The least error reached with gamma below that limit: the value at the largest limit of the grid up to it."""
+        """The least error reached with gamma below that limit: the value at the largest limit of
+        the grid up to it."""
         inside = self.errors[self.gammas <= gamma]
         return float(inside[-1]) if len(inside) else self.error_unchanged
 
@@ -202,7 +214,8 @@ class OneWordOutcomes(Result):
     """The results of one search for every training and objective, and both frontiers.
 
     Attributes:
-        chosen: of each training, for "fine-tuned-alignment", "retrained-alignment", "error" and "penalized-error".
+        chosen: of each training, for "fine-tuned-alignment", "retrained-alignment", "error" and
+            "penalized-error".
         frontiers: of each training.
     """
 
@@ -231,7 +244,8 @@ class OneWordOutcomes(Result):
 
 
 def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> float:
-    """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours; docs/theory/generalization.md).
+    """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours;
+    docs/theory/generalization.md).
 
     >>> finite_sample_bound(0.5, 0.9, 1.0)
     1.95...

@@ -1,4 +1,5 @@
-"""The setting of the one-word experiment: labels, a text that a fitted model is about to learn, and its functionals."""
+"""The setting of the one-word experiment: labels, a text that a fitted model is about to learn, and
+its functionals."""
 
 import sys
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ SOLVED_DIGITS = 3
 
 
 class OneWordSetting:
-    """(X, y), and everything about it that does not depend on Delta. Shared by trainings, objectives and words.
+    """(X, y), and everything about it that does not depend on Delta. Shared by trainings,
+    objectives and words.
 
     Attributes:
         fit: the model before it sees (X, y).
@@ -76,13 +78,15 @@ class OneWordSetting:
                 ", ..." if len(others) > 3 else ""
             )
             raise InputError(
-                f"`{'y_x' if y_x in others else 'y'}` (={listed}) must be +1 or -1, since the changed text has the "
+                f"`{'y_x' if y_x in others else 'y'}` (={listed}) must be +1 or -1, since the "
+                "changed text has the "
                 "opposite label; map the labels first: 2 * y - 1 for labels 0 and 1"
             )
         self.label = float(y_x)
         if tuple(self.text.rows.shape) != fit.features.text_shape:
             raise InputError(
-                f"`x` (shape {tuple(self.text.rows.shape)}) must have the shape of the training texts, "
+                f"`x` (shape {tuple(self.text.rows.shape)}) must have the shape of the training "
+                "texts, "
                 f"{fit.features.text_shape}; truncate it (TextMatrix.truncated)"
             )
         self.memory_budget = memory_budget
@@ -141,7 +145,8 @@ class OneWordSetting:
 
 
 def linear_labels(texts: Texts, seed: Seed = 0) -> Float[Tensor, " N"]:
-    """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0 gives +1.
+    """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0
+    gives +1.
 
     >>> linear_labels(torch.ones(2, 3, 4)).tolist() in ([1.0, 1.0], [-1.0, -1.0])
     True

@@ -3,7 +3,8 @@
     def test_the_model_tells_opposites_apart(wordsens_assert):
         wordsens_assert("my-model", "negation.false_hits <= .3", "recall >= .85", threshold=0.9)
 
-It is loaded wherever wordsens is installed, and imports nothing of it before a test asks for a fixture.
+It is loaded wherever wordsens is installed, and imports nothing of it before a test asks for a
+fixture.
 """
 
 from collections.abc import Callable
@@ -37,8 +38,9 @@ def wordsens_check() -> "Callable[..., Check]":
 def wordsens_assert(
     request: pytest.FixtureRequest, wordsens_check: "Callable[..., Check]"
 ) -> "Callable[..., Check]":
-    """A function (model, *requirements, **options of `wordsens.check`) that fails the test where a requirement is not
-    met, with the pairs behind it, adds the table of kinds to the test's report, and returns the Check."""
+    """A function (model, *requirements, **options of `wordsens.check`) that fails the test where a
+    requirement is not met, with the pairs behind it, adds the table of kinds to the test's report,
+    and returns the Check."""
 
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
@@ -50,7 +52,8 @@ def wordsens_assert(
         except InputError as error:
             pytest.fail(str(error), pytrace=False)
         table = "\n".join(
-            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits {row.false_hits:4.0%}"
+            f"{row.kind:<12} {row.pairs:>4} pairs   AUC {row.auc:.3f}   false hits "
+            f"{row.false_hits:4.0%}"
             for row in check.kinds.values()
         )
         request.node.add_report_section("call", "wordsens", f"{check}\n\n{table}")

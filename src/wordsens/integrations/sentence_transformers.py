@@ -1,4 +1,5 @@
-"""An evaluator for anyone's sentence-transformers training: does a meaning that flips with one word still show?"""
+"""An evaluator for anyone's sentence-transformers training: does a meaning that flips with one word
+still show?"""
 
 import csv
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ from wordsens.text.pairs import Pairs
 class OneWordEvaluator(BaseEvaluator):
     """Runs `wordsens.check` on the model: at every evaluation of a Trainer, or once when called.
 
-    The metrics are `mean_auc` over the kinds (the primary metric), KIND_auc and KIND_false_hits of every kind, `recall`
-    and `threshold`, each after the name and an underscore. See `wordsens.check` for what they mean.
+    The metrics are `mean_auc` over the kinds (the primary metric), KIND_auc and KIND_false_hits of
+    every kind, `recall` and `threshold`, each after the name and an underscore. See
+    `wordsens.check` for what they mean.
 
     Args:
         pairs, kinds, threshold, keep, seed: as of `wordsens.check`.
@@ -41,7 +43,7 @@ class OneWordEvaluator(BaseEvaluator):
     ['dev_mean_auc', 'dev_negation_auc', 'dev_negation_false_hits', 'dev_recall', 'dev_threshold']
     >>> evaluator.primary_metric
     'dev_mean_auc'
-    """
+    """  # noqa: E501
 
     def __init__(
         self,

@@ -24,12 +24,14 @@ def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
         return phi
     if remedy := _map_of_texts(phi):
         raise InputError(
-            f"`phi` (a {type(phi).__name__}) reads texts or tokens, and a map takes the rows of a text: pass phi = "
+            f"`phi` (a {type(phi).__name__}) reads texts or tokens, and a map takes the rows of a "
+            "text: pass phi = "
             f"{remedy} and X = phi.embed(text)[0]"
         )
     if not callable(phi) or isinstance(phi, type):
         raise InputError(
-            f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of (n, d)"
+            f"`phi` ({type(phi).__name__}) must be a feature map or a differentiable function of "
+            "(n, d)"
         )
     return FunctionFeatures(phi)
 
@@ -41,7 +43,10 @@ def _map_of_texts(phi: Any) -> str | None:
             phi, "_orig_mod", getattr(phi, "module", phi)
         )  # of torch.compile, DataParallel
     if isinstance(phi, str | Path):
-        return f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's name,"
+        return (
+            f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's "
+            "name,"
+        )
     if is_loaded_model(phi):
         return "TransformerFeatures.from_pretrained(model)"
     if hasattr(phi, "encode_layers"):
@@ -53,7 +58,8 @@ def _map_of_texts(phi: Any) -> str | None:
 
 
 def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
-    """The text, checked and without autograd's history; InputError when it has fewer than two words."""
+    """The text, checked and without autograd's history; InputError when it has fewer than two
+    words."""
     text = as_text_matrix(X)
     if len(text) < 2:
         raise InputError(
@@ -76,7 +82,8 @@ def word_indices(
         listed = [_index(word) for word in ([words] if single else words)]  # pyright: ignore[reportGeneralTypeIssues]
     except TypeError as error:
         raise InputError(
-            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all words"
+            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all "
+            "words"
         ) from error
     if not listed:
         raise InputError("`words` is empty; name at least one word, or pass None for all of them")
@@ -92,7 +99,8 @@ def word_indices(
 
 
 def _index(word: Any) -> int:
-    """The word as an int; TypeError for a bool, a float or text, which would name a word by accident."""
+    """The word as an int; TypeError for a bool, a float or text, which would name a word by
+    accident."""
     if isinstance(word, (bool, np.bool_)) or (
         isinstance(word, Tensor) and word.dtype is torch.bool
     ):

@@ -1,4 +1,5 @@
-"""The attention of two texts side by side: by token, or by word where their tokens do not match one for one."""
+"""The attention of two texts side by side: by token, or by word where their tokens do not match one
+for one."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -39,8 +40,8 @@ class AttentionPair(Result):
         layer, head: of the weights; head None is the mean over the layer's heads.
         model: the map's name, without its layer.
         tokens: of each text.
-        weights: of each text, (n, n): entry (j, i) is how much token j takes from token i; rows sum to 1,
-            but for scores that are not divided.
+        weights: of each text, (n, n): entry (j, i) is how much token j takes from token i; rows sum
+            to 1, but for scores that are not divided.
         changed: where the tokens differ, for texts of the same number of tokens; else empty.
     """
 
@@ -52,7 +53,8 @@ class AttentionPair(Result):
     changed: tuple[int, ...]
 
     def columns(self) -> dict[str, Any]:
-        """A row a token, with how much of its attention moves; a row a text where that cannot be told."""
+        """A row a token, with how much of its attention moves; a row a text where that cannot be
+        told."""
         first, second = self.tokens
         if self.difference is None:
             return {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]}
@@ -72,14 +74,17 @@ def attention_pair(
     """The attention of a layer on two texts; a transformer's with its special tokens.
 
     Args:
-        phi: a transformer with its tokenizer, loaded with attention="eager"; or RandomAttentionFeatures.
-        first, second: two texts, for a comparison of the same number of tokens: strings, or their rows (n, d). For
-            RandomAttentionFeatures strings are embedded as `embed` does it by default.
+        phi: a transformer with its tokenizer, loaded with attention="eager"; or
+            RandomAttentionFeatures.
+        first, second: two texts, for a comparison of the same number of tokens: strings, or their
+            rows (n, d). For RandomAttentionFeatures strings are embedded as `embed` does it by
+            default.
         layer: 1 to L; negative from the last, -1. RandomAttentionFeatures has one.
         head: 0, 1, ...; None for the mean over the heads.
 
     Raises:
-        InputError: a map without attention; no such layer or head; a model that does not give its weights.
+        InputError: a map without attention; no such layer or head; a model that does not give its
+            weights.
 
     >>> phi = TransformerFeatures.from_pretrained("minilm")
     >>> pair = attention_pair(phi, "I love her much", "I love her smile")
@@ -88,7 +93,8 @@ def attention_pair(
     """
     if not isinstance(phi, AttentionMap):
         raise InputError(
-            f"`phi` ({getattr(phi, 'name', type(phi).__name__)}) has no attention weights; give a TransformerFeatures "
+            f"`phi` ({getattr(phi, 'name', type(phi).__name__)}) has no attention weights; give a "
+            "TransformerFeatures "
             "or RandomAttentionFeatures"
         )
     layers = phi.attention_layers
@@ -104,7 +110,8 @@ def attention_pair(
             heads = phi.attention_of(phi.accept(text.rows), number).double()
             if head is not None and not 0 <= head < len(heads):
                 raise InputError(
-                    f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for their mean"
+                    f"`head` (={head}) does not exist; choose 0 to {len(heads) - 1}, or None for "
+                    "their mean"
                 )
             weights.append(heads.mean(dim=0) if head is None else heads[head])
     first_tokens, second_tokens = (
@@ -128,23 +135,25 @@ def _as_text(phi: AttentionMap, text: Text) -> TextMatrix:
 def comparable_pair(
     phi: TransformerFeatures, first: str, second: str, *, layer: int = 1, head: int | None = None
 ) -> AttentionPair:
-    """The attention of a layer on two texts whose difference can be taken: token by token, or else word by word.
+    """The attention of a layer on two texts whose difference can be taken: token by token, or else
+    word by word.
 
-    Where the texts have different numbers of tokens, the tokens of a word count as one: what a row gives them is
-    added, and their own rows are averaged, so that rows still sum to 1.
+    Where the texts have different numbers of tokens, the tokens of a word count as one: what a row
+    gives them is added, and their own rows are averaged, so that rows still sum to 1.
 
-    The texts have two words or more and differ; they have equally many tokens or equally many words. Arguments as for
-    `attention_pair`.
+    The texts have two words or more and differ; they have equally many tokens or equally many
+    words. Arguments as for `attention_pair`.
 
     Raises:
-        InputError: what `attention_pair` raises; a text of one word; texts that read the same; neither equally many
-            tokens nor equally many words.
+        InputError: what `attention_pair` raises; a text of one word; texts that read the same;
+            neither equally many tokens nor equally many words.
     """
     texts = phi.embed([first, second])
     for name, text in zip(("first", "second"), texts, strict=True):
         if len(text.whole_words or ()) < 2:
             raise InputError(
-                f"`{name}` (={first if name == 'first' else second!r}) has one word; give two or more"
+                f"`{name}` (={first if name == 'first' else second!r}) has one word; give two or "
+                "more"
             )
     pair = attention_pair(phi, texts[0], texts[1], layer=layer, head=head)
     if pair.tokens[0] == pair.tokens[1]:
@@ -157,7 +166,8 @@ def comparable_pair(
     if len(units[0]) != len(units[1]):
         words = [len(text.whole_words or ()) for text in texts]
         raise InputError(
-            f"`first` has {words[0]} words and `second` has {words[1]}, so that their attention cannot be compared; "
+            f"`first` has {words[0]} words and `second` has {words[1]}, so that their attention "
+            "cannot be compared; "
             "change words in place, one for one"
         )
     first_names, second_names = (tuple(name for name, _ in side) for side in units)

@@ -1,7 +1,8 @@
 """The contract of a feature map phi, and the change that moved words make to phi(X).
 
-A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own, where it can evaluate
-the change of many perturbed words faster than by mapping each perturbed text; a search uses nothing else.
+A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own,
+where it can evaluate the change of many perturbed words faster than by mapping each perturbed text;
+a search uses nothing else.
 """
 
 import math
@@ -47,7 +48,8 @@ class FeatureMap(ABC):
         dtype, device: where phi computes; texts are converted to them.
         text_shape: the (n, d) that phi accepts; None where any size will do.
         notes: what a reader of a result has to know of the map; results carry them.
-        continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta may decide a value.
+        continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta
+            may decide a value.
     """
 
     name: str
@@ -70,12 +72,14 @@ class FeatureMap(ABC):
         return f"{type(self).__name__}({self.name})"
 
     def __call__(self, texts: TextMatrix | Tensor) -> Float[Tensor, "..."]:
-        """phi(X), after the shape is checked and the texts are converted to the map's dtype and device."""
+        """phi(X), after the shape is checked and the texts are converted to the map's dtype and
+        device."""
         rows = texts.rows if isinstance(texts, TextMatrix) else texts
         return checked_features(self.features(self.accept(rows)), self.name)
 
     def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
-        """The rows in the map's dtype and on its device; InputError when their shape is not one phi takes."""
+        """The rows in the map's dtype and on its device; InputError when their shape is not one phi
+        takes."""
         shape = tuple(rows.shape[-2:])
         if rows.ndim < 2 or any(
             want is not None and want != have
@@ -83,8 +87,10 @@ class FeatureMap(ABC):
         ):
             wanted = tuple("any" if size is None else size for size in self.text_shape)
             raise InputError(
-                f"`X` (shape {tuple(rows.shape)}) does not fit {self.name}, which takes (*batch, n, d) with "
-                f"(n, d) = ({wanted[0]}, {wanted[1]}); build the map for this size or truncate the text"
+                f"`X` (shape {tuple(rows.shape)}) does not fit {self.name}, which takes (*batch, "
+                "n, d) with "
+                f"(n, d) = ({wanted[0]}, {wanted[1]}); build the map for this size or truncate the "
+                "text"
             )
         return rows.to(dtype=self.dtype, device=self.device)
 
@@ -102,19 +108,22 @@ class FeatureMap(ABC):
         *,
         at_once: int,
     ) -> Iterator[Float[Tensor, "c features"]]:
-        """phi of b perturbed texts, flattened, so many at once: row words[p, k] of X moved by perturbations[p, k].
+        """phi of b perturbed texts, flattened, so many at once: row words[p, k] of X moved by
+        perturbations[p, k].
 
-        By default each text is built and mapped. A map may spare what the texts share with X, but computes the features
-        themselves: this is what reported values are recomputed with.
+        By default each text is built and mapped. A map may spare what the texts share with X, but
+        computes the features themselves: this is what reported values are recomputed with.
         """
         for some, delta in zip(words.split(at_once), perturbations.split(at_once), strict=True):
             yield features_by_text(self, perturbed_texts(rows, some, delta))
 
     def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
-        """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does to the features.
+        """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does
+        to the features.
 
-        max over three sign patterns s of ‖phi((1 + eps s) X) - phi(X)‖ / ‖phi(X)‖, times 2 + sqrt(n d) / 8 for sums of
-        up to n d terms: at least three times the error against long doubles (tests/sensitivity/test_rounding.py).
+        max over three sign patterns s of ‖phi((1 + eps s) X) - phi(X)‖ / ‖phi(X)‖, times 2 + sqrt(n
+        d) / 8 for sums of up to n d terms: at least three times the error against long doubles
+        (tests/sensitivity/test_rounding.py).
 
         Raises:
             InputError: a map that gives the text other features the second time.
@@ -128,7 +137,8 @@ class FeatureMap(ABC):
             moved = text * (1 + torch.finfo(text.dtype).eps * signs.view(3, *text.shape))
             once, again = self(text).flatten(), self(text).flatten()
             require_equal_answers(self.name, once, again)
-            # Alone and in a batch: at a jump of phi even another order of summation may be a long way off.
+            # Alone and in a batch: at a jump of phi even another order of summation may be a long
+            # way off.
             others = features_by_text(self, torch.cat([text.unsqueeze(0), moved]))
         apart = torch.linalg.vector_norm(others - once, dim=1, dtype=torch.float64)
         largest = float(apart.max()) / feature_norm(once, self.name)
@@ -147,13 +157,14 @@ class FeatureMap(ABC):
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> "WordChange":
-        """The same when g words move together: the pairs are (group, Delta), Delta of shape (g, d)."""
+        """The same when g words move together: the pairs are (group, Delta), Delta of shape (g,
+        d)."""
         return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
 
 
 class WordChange(Objective):
-    """‖phi(X^i(Delta)) - phi(X)‖², or another function of Deltas that move rows of a text, for pairs (word or group i,
-    Delta).
+    """‖phi(X^i(Delta)) - phi(X)‖², or another function of Deltas that move rows of a text, for
+    pairs (word or group i, Delta).
 
     Attributes:
         rows: X, (n, d), in the map's dtype.
@@ -178,7 +189,8 @@ class WordChange(Objective):
 def replacements(
     rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, "2 w g d"]:
-    """-x_i, and the mean of the other rows less x_i, for the members i of each group, in units of the group's radius.
+    """-x_i, and the mean of the other rows less x_i, for the members i of each group, in units of
+    the group's radius.
 
     Points to start a search from: a word that is gone, and a word like the others.
     """
@@ -193,7 +205,8 @@ def plain_stages(rows: Float[Tensor, "n d"]) -> Stages:
 
 
 class PlainGroupChange(WordChange):
-    """The change by definition: build the perturbed text, map it, differentiate with autograd. O(cost of phi) a pair.
+    """The change by definition: build the perturbed text, map it, differentiate with autograd.
+    O(cost of phi) a pair.
 
     `groups` (m, g) are the words that move together in each of m groups; Delta has shape (g, d).
     """
@@ -218,7 +231,8 @@ class PlainGroupChange(WordChange):
         return require_repeatable(self._phi, rows)
 
     def bytes_per_pair(self) -> int:
-        # Autograd keeps the activations of every operation: a rough multiple of the text and the features.
+        # Autograd keeps the activations of every operation: a rough multiple of the text and the
+        # features.
         return (
             8
             * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2)

@@ -1,4 +1,5 @@
-"""Maps of one's own by `module:Name`: imported from where Python looks, and from the current folder."""
+"""Maps of one's own by `module:Name`: imported from where Python looks, and from the current
+folder."""
 
 import copy
 import importlib
@@ -21,7 +22,8 @@ from wordsens.maps.base import FeatureMap
 from wordsens.sources import source_digest
 
 GIVEN = ("n", "d", "seed", "dtype", "device")
-"""Arguments for a class or function that makes a map, as far as it has parameters of these names."""
+"""Arguments for a class or function that makes a map, as far as it has parameters of these
+names."""
 
 
 def build_custom(
@@ -29,10 +31,11 @@ def build_custom(
 ) -> FeatureMap:
     """The map that `module:Name` stands for.
 
-    Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d, seed), which is called
-    with what it asks for of `given`, a value for each of GIVEN, and with the further `parameters`; or a differentiable
-    function of (n, d), which is the map itself. Weights that torch draws meanwhile come from the seed in `given`, those
-    that it draws while the module is imported from 0; torch's own state stays as it was.
+    Name is a FeatureMap or a torch module, as it is; a class of either, or a function of (n, d,
+    seed), which is called with what it asks for of `given`, a value for each of GIVEN, and with the
+    further `parameters`; or a differentiable function of (n, d), which is the map itself. Weights
+    that torch draws meanwhile come from the seed in `given`, those that it draws while the module
+    is imported from 0; torch's own state stays as it was.
 
     Raises:
         InputError: there is no such module or name, or it is none of these.
@@ -55,13 +58,15 @@ def build_custom(
         }
         if unknown := sorted(set(parameters) - set(wanted)):
             raise InputError(
-                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has {', '.join(sorted(wanted))}"
+                f"`map` (={name!r}) has no parameter {', '.join(unknown)}; it has "
+                f"{', '.join(sorted(wanted))}"
             )
         if missing := [
             parameter for parameter in wanted if parameter in needed - {*GIVEN, *parameters}
         ]:
             raise InputError(
-                f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, so give the rest a "
+                f"`map` (={name!r}) asks for {', '.join(missing)}; it is given {', '.join(GIVEN)}, "
+                "so give the rest a "
                 f"default, or write {name}({missing[0]}=...)"
             )
         with running(f"`map` (={name!r}) ended"), _drawn_from(given["seed"]):
@@ -74,7 +79,8 @@ def build_custom(
         )
     if not callable(source):
         raise InputError(
-            f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a class "
+            f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a "
+            "class "
             "of either, or a function"
         )
     phi = copy.copy(as_feature_map(cast("Any", source)))
@@ -83,7 +89,8 @@ def build_custom(
 
 
 def custom_content(name: str) -> str:
-    """SHA-256 of the module's file and of those beside it that it imports, as this process first saw them."""
+    """SHA-256 of the module's file and of those beside it that it imports, as this process first
+    saw them."""
     return _source(name.partition(":")[0])
 
 
@@ -104,7 +111,8 @@ def _source(module: str) -> str:
         spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise InputError(
-            f"`map` names the module {module!r}, which is neither installed nor a file of the current folder"
+            f"`map` names the module {module!r}, which is neither installed nor a file of the "
+            "current folder"
         )
     return source_digest({module: Path(spec.origin)}, package=False)
 

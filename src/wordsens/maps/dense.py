@@ -1,4 +1,5 @@
-"""Random features (RF) and deep random features (DRF): fully connected layers with Gaussian weights."""
+"""Random features (RF) and deep random features (DRF): fully connected layers with Gaussian
+weights."""
 
 import copy
 import math
@@ -26,10 +27,12 @@ from wordsens.seeds import Seed
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
 
 AUTO_DENSE_BYTES = 128 << 20
-"""With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are sampled on demand."""
+"""With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are
+sampled on demand."""
 
 _OTHER_QUERIES = 64
-"""Products with a layer, at most, for the text itself and its average case, and room that is not filled."""
+"""Products with a layer, at most, for the text itself and its average case, and room that is not
+filled."""
 
 
 def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> str:
@@ -51,9 +54,9 @@ def require_answers_fit(
     words: int,
     plan: SearchPlan,
 ) -> None:
-    """InputError, before any work, where layers on demand could be asked more by a search of so many words than they
-    may remember. One layer may forget the words that are searched (`OneLayerChange.release`); the matrices between
-    layers have no columns of one word alone.
+    """InputError, before any work, where layers on demand could be asked more by a search of so
+    many words than they may remember. One layer may forget the words that are searched
+    (`OneLayerChange.release`); the matrices between layers have no columns of one word alone.
     """
     width = n * d if width is None else width
     if depth == 1 or _kept(gaussian, width, [n * d] + [width] * (depth - 1), dtype) == "dense":
@@ -65,7 +68,8 @@ def require_answers_fit(
     if 2 * width > room and words > most:
         dense = dense_bytes(width, max(width, n * d), dtype) <= DENSE_BYTES
         raise InputError(
-            f"`words` (={words}) is more than {depth} layers of {width} features sampled on demand can be searched "
+            f"`words` (={words}) is more than {depth} layers of {width} features sampled on demand "
+            "can be searched "
             f"for in {ON_DEMAND_BYTES >> 30} GiB: at most {max(0, most)} under this search; "
             + ("take gaussian: dense, " if dense else "")
             + (f"search fewer words, such as words: {{sample: {most}}}, " if most > 0 else "")
@@ -74,27 +78,32 @@ def require_answers_fit(
 
 
 class DeepRandomFeatures(FeatureMap):
-    """L fully connected random layers: h_1 = act(V_1 flat(X)), h_l = act(V_l h_{l-1}), phi(X) = h_L in R^width.
+    """L fully connected random layers: h_1 = act(V_1 flat(X)), h_l = act(V_l h_{l-1}), phi(X) = h_L
+    in R^width.
 
-    V_1 is (width, n d) with iid N(0, 1/(n d)) entries (paper, eq. 2), so pre-activations have variance 1 for rows of
-    length sqrt(d). V_l is (width, width) with entries N(0, s/width), s = 1/E[act(z)²], which keeps them there
-    (He: s = 2 for ReLU).
+    V_1 is (width, n d) with iid N(0, 1/(n d)) entries (paper, eq. 2), so pre-activations have
+    variance 1 for rows of length sqrt(d). V_l is (width, width) with entries N(0, s/width), s =
+    1/E[act(z)²], which keeps them there (He: s = 2 for ReLU).
 
     Args:
         n, d: words of a text, and coordinates of a word.
         depth: L, the number of layers.
         width: k, the features of each layer; None for n d.
-        activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as torch.sin; or an
-            `Activation`, which may say its Lipschitz constant: without one there is no upper bound.
-        gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on demand, exactly in
-            law (docs/theory/on-demand-gaussians.md); "auto" is dense up to `AUTO_DENSE_BYTES` in all, lazy past it.
+        activation: one of relu, leaky_relu, identity, tanh, gelu, erf; a torch function, such as
+            torch.sin; or an `Activation`, which may say its Lipschitz constant: without one there
+            is no upper bound.
+        gaussian: "dense" keeps the matrices; "lazy" never builds them and samples their products on
+            demand, exactly in law (docs/theory/on-demand-gaussians.md); "auto" is dense up to
+            `AUTO_DENSE_BYTES` in all, lazy past it.
         seed: fixes the weights. A lazy map gives the same answers to the same sequence of calls.
         dtype, device: where phi computes.
-        gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers together.
+        gaussian_bytes: what the queries and answers that a lazy map remembers may take, all layers
+            together.
 
     Raises:
         InputError: for a size that is not a positive whole number or an unknown name.
-        BudgetError: when a dense matrix would exceed its limit, or a lazy map has been asked too much.
+        BudgetError: when a dense matrix would exceed its limit, or a lazy map has been asked too
+            much.
 
     >>> phi = DeepRandomFeatures(4, 8, depth=2, seed=0)
     >>> phi(torch.ones(5, 4, 8)).shape
@@ -150,7 +159,8 @@ class DeepRandomFeatures(FeatureMap):
         n, d = self.text_shape
         depth = "" if isinstance(self, RandomFeatures) else f", depth={self.depth}"
         return (
-            f"{type(self).__name__}(n={n}, d={d}{depth}, width={self.width}, activation={self.activation.name!r}, "
+            f"{type(self).__name__}(n={n}, d={d}{depth}, width={self.width}, "
+            f"activation={self.activation.name!r}, "
             f"gaussian={self.gaussian!r}, seed={self.seed})"
         )
 
@@ -171,8 +181,9 @@ class DeepRandomFeatures(FeatureMap):
         return hidden
 
     def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
-        """As for any map; where matrices are sampled on demand, which cannot be asked twice for nearly one vector, by
-        4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ / sqrt(n d)."""
+        """As for any map; where matrices are sampled on demand, which cannot be asked twice for
+        nearly one vector, by 4 eps a layer of the pre-activations' expected norm sqrt(width) ‖X‖ /
+        sqrt(n d)."""
         if self.gaussian == "dense":
             return super().relative_rounding(text)
         size = math.sqrt(self.width / text.numel()) * float(
@@ -182,11 +193,13 @@ class DeepRandomFeatures(FeatureMap):
         return 4 * self.depth * units * size / feature_norm(self(text), self.name)
 
     def fork(self, *, seed: int | None = None) -> "DeepRandomFeatures":
-        """A map that gives the answers given so far, from which another search can start; past answers are shared.
+        """A map that gives the answers given so far, from which another search can start; past
+        answers are shared.
 
-        Without a seed its future is this map's: equal calls get equal answers. With one, what a lazy map has not yet
-        determined is drawn anew from its conditional law given the past (docs/theory/on-demand-gaussians.md), so that
-        forks are different maps that agree on what was asked; a dense map is determined, and every fork is the same.
+        Without a seed its future is this map's: equal calls get equal answers. With one, what a
+        lazy map has not yet determined is drawn anew from its conditional law given the past
+        (docs/theory/on-demand-gaussians.md), so that forks are different maps that agree on what
+        was asked; a dense map is determined, and every fork is the same.
 
         >>> phi, X = RandomFeatures(4, 8, gaussian="lazy"), torch.ones(4, 8)
         >>> features, other = phi(X), phi.fork(seed=1)
@@ -231,7 +244,8 @@ class DeepRandomFeatures(FeatureMap):
 
 
 class RandomFeatures(DeepRandomFeatures):
-    """One fully connected random layer: phi(X) = act(V flat(X)), V (width, n d), iid N(0, 1/(n d)) (paper, eq. 2).
+    """One fully connected random layer: phi(X) = act(V flat(X)), V (width, n d), iid N(0, 1/(n d))
+    (paper, eq. 2).
 
     Arguments as DeepRandomFeatures, with depth 1.
 

@@ -1,4 +1,5 @@
-"""The change that one moved word, or a group of words, makes to dense random features, forward and backward by hand.
+"""The change that one moved word, or a group of words, makes to dense random features, forward and
+backward by hand.
 
 Of one layer a search follows it along great circles (`search.krylov`).
 """
@@ -29,27 +30,31 @@ _LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
 """Of the starting directions; the second where matrices are sampled on demand and steps are few."""
 
 _NAMED_STARTS, _CHECKS = 4, 8
-"""Starts that are named for a word, and products, at most, by which what its search found is checked."""
+"""Starts that are named for a word, and products, at most, by which what its search found is
+checked."""
 
 _QUANTILES = 16
 """Of a Gaussian change, over which the slope of a unit is averaged."""
 
 _MOST_SMALL = 1 << 20
-"""Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: evaluations cost less than the calls that
-make them."""
+"""Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: evaluations cost less
+than the calls that make them."""
 
 NARROW = 64
 """Features of one layer up to which crossing reaches hills that the Krylov search misses."""
 
 _BLOCKS_SHARE = 4
-"""One of so many bytes of the memory budget, at most, holds blocks V_1^(i) apart from their matrix."""
+"""One of so many bytes of the memory budget, at most, holds blocks V_1^(i) apart from their
+matrix."""
 
 
 class DenseChange(WordChange):
-    """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1 flat(X) is kept.
+    """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1
+    flat(X) is kept.
 
-    One Delta costs one product with each matrix forward and one with each transpose backward. `groups` (m, g) are the
-    words that move together; Delta has shape (g, d) where they do (`together`), else (d,).
+    One Delta costs one product with each matrix forward and one with each transpose backward.
+    `groups` (m, g) are the words that move together; Delta has shape (g, d) where they do
+    (`together`), else (d,).
     """
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
@@ -87,7 +92,8 @@ class DenseChange(WordChange):
 
     @classmethod
     def queries(cls, plan: SearchPlan) -> int:
-        """The products with each matrix sampled on demand, and as many with its transpose, of one word, at most."""
+        """The products with each matrix sampled on demand, and as many with its transpose, of one
+        word, at most."""
         before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
         return _CHECKS + sum(
             before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES)
@@ -102,11 +108,12 @@ class DenseChange(WordChange):
     def starts(
         self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> Float[Tensor, "count w *shape"]:
-        """Both signs of the two leading singular vectors of a linear map near the change, by Lanczos steps.
+        """Both signs of the two leading singular vectors of a linear map near the change, by
+        Lanczos steps.
 
-        It is the Jacobian at X with act'(z) of every unit replaced by E[act'(z + s g)], g ~ N(0, 1), where s is how far
-        a random Delta of the ball's radius moves the units of that layer: by Stein's lemma the best slope for a
-        Gaussian change of variance s².
+        It is the Jacobian at X with act'(z) of every unit replaced by E[act'(z + s g)], g ~ N(0,
+        1), where s is how far a random Delta of the ball's radius moves the units of that layer: by
+        Stein's lemma the best slope for a Gaussian change of variance s².
         """
         streams = [generator(0, "lanczos", int(word)) for word in words]
         kind = {"dtype": self.dtype, "device": self.device}
@@ -169,14 +176,16 @@ class DenseChange(WordChange):
     def _by_group(
         self, words: Int[Tensor, " b"]
     ) -> tuple[Int[Tensor, " b"], list[list[int]], list[int]]:
-        """The order that puts pairs of one group beside each other; the words of every group, and how many pairs."""
+        """The order that puts pairs of one group beside each other; the words of every group, and
+        how many pairs."""
         groups, sizes = words.unique(return_counts=True)
         return words.argsort(stable=True), self._groups[groups].tolist(), sizes.tolist()
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
         """V_1^(i) apart, where V_1 is a matrix in memory and the budget has room; None elsewhere.
 
-        Within V_1 the block's rows lie n d numbers apart, and a product takes several times as long.
+        Within V_1 the block's rows lie n d numbers apart, and a product takes several times as
+        long.
         """
         matrix, d = self._layers[0], self.rows.shape[1]
         if word not in self._blocks and isinstance(matrix, DenseGaussian):
@@ -218,7 +227,8 @@ class DenseChange(WordChange):
     def _mean_slopes(
         self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]
     ) -> list[Float[Tensor, "b width"]]:
-        """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point changes of them.
+        """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point
+        changes of them.
 
         The mean is over _QUANTILES quantiles of g, and act'(z) itself where it is not a number.
         """
@@ -241,7 +251,8 @@ class DenseChange(WordChange):
         words: Int[Tensor, " b"],
         slopes: list[Float[Tensor, "b width"]],
     ) -> Float[Tensor, "b m"]:
-        """J^T J times a point, J the change linearised in Delta with these slopes of the units of every layer."""
+        """J^T J times a point, J the change linearised in Delta with these slopes of the units of
+        every layer."""
         change = self.enter(point.unflatten(1, self.shape), words) * slopes[0]
         for layer, slope in zip(self._layers[1:], slopes[1:], strict=True):
             change = layer.multiply(change) * slope
@@ -256,20 +267,23 @@ class DenseChange(WordChange):
 
 
 _CACHED = 1 << 15
-"""Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries stay in its cache."""
+"""Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries
+stay in its cache."""
 
 
 _FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
 
 
 class OneLayerChange(DenseChange, LinearEntryObjective):
-    """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V flat(X))."""
+    """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V
+    flat(X))."""
 
     stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=5e-5)
 
     def _search_widely(self, activation: Activation) -> None:
-        """A narrow layer's words are also searched by ascent: crossing then reaches hills that restarts do not."""
+        """A narrow layer's words are also searched by ascent: crossing then reaches hills that
+        restarts do not."""
         if activation.saturates:
             self.far_angles = _FAR_ANGLES
         if self.width <= NARROW:
@@ -287,7 +301,8 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         matrix, (n, d) = self._layers[0], self.rows.shape
         scale = radius.to(self.dtype).view(-1, 1, 1)
         if isinstance(matrix, DenseGaussian):
-            # A copy: within V_1 the rows of a block lie n d numbers apart, and a product takes several times as long.
+            # A copy: within V_1 the rows of a block lie n d numbers apart, and a product takes
+            # several times as long.
             blocks = matrix.matrix.view(self.width, n, d).permute(1, 2, 0)
             return LinearEntry.of(blocks.index_select(0, words).mul_(scale))
 
@@ -342,7 +357,8 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         return value, first, second
 
     def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Seal the blocks of these words, where what an on-demand matrix remembers has passed half of its budget."""
+        """Seal the blocks of these words, where what an on-demand matrix remembers has passed half
+        of its budget."""
         matrix, d = self._layers[0], self.rows.shape[1]
         if not isinstance(matrix, OnDemandGaussian) or 2 * matrix.bytes <= matrix.gaussian_bytes:
             return

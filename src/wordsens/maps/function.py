@@ -15,13 +15,17 @@ class FunctionFeatures(FeatureMap):
     """Any differentiable callable as a feature map, a torch module included.
 
     Args:
-        function: takes (n, d), or (*batch, n, d) when `batched`, and returns the features, one real tensor.
-        batched: whether the function takes a leading batch axis; if not, texts are mapped one at a time.
+        function: takes (n, d), or (*batch, n, d) when `batched`, and returns the features, one real
+            tensor.
+        batched: whether the function takes a leading batch axis; if not, texts are mapped one at a
+            time.
         name: for messages and records; None for the function's or the module's own.
-        dtype, device: where phi computes; None for those of a module's parameters, else float64 on the CPU.
+        dtype, device: where phi computes; None for those of a module's parameters, else float64 on
+            the CPU.
 
     Raises:
-        InputError: not a function; from a call, features that are not one tensor of real floating-point numbers.
+        InputError: not a function; from a call, features that are not one tensor of real
+            floating-point numbers.
 
     >>> FunctionFeatures(torch.nn.Linear(16, 8))
     FunctionFeatures(Linear, dtype=float32)
@@ -38,7 +42,8 @@ class FunctionFeatures(FeatureMap):
     ):
         if not callable(function):
             raise InputError(
-                f"`function` ({type(function).__name__}) must be a differentiable function of an (n, d) tensor, or a "
+                f"`function` ({type(function).__name__}) must be a differentiable function of an "
+                "(n, d) tensor, or a "
                 "torch module"
             )
         self._function = function
@@ -65,4 +70,7 @@ class FunctionFeatures(FeatureMap):
 
     def __repr__(self) -> str:
         batched = ", batched=True" if self._batched else ""
-        return f"FunctionFeatures({self.name}{batched}, dtype={str(self.dtype).removeprefix('torch.')})"
+        return (
+            f"FunctionFeatures({self.name}{batched}, "
+            f"dtype={str(self.dtype).removeprefix('torch.')})"
+        )

@@ -1,12 +1,15 @@
-"""Linear functionals of the features of a text with one word moved: phi(X^i(Delta)) . theta for several theta at once.
+"""Linear functionals of the features of a text with one word moved: phi(X^i(Delta)) . theta for
+several theta at once.
 
-What regression needs of a map: the outputs of linear models, and their gradients in Delta. Attention and dense layers
-evaluate them without building the perturbed texts. For attention, in the notation of `maps.attention.change`,
+What regression needs of a map: the outputs of linear models, and their gradients in Delta.
+Attention and dense layers evaluate them without building the perturbed texts. For attention, in the
+notation of `maps.attention.change`,
 
-    c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change of row i) . theta_i,
+    c . theta = sum over j != i of [p_ji Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] + (change
+    of row i) . theta_i,
 
-theta_j being row j of theta (n, d). The products r_ji . theta_j do not depend on Delta: one number a row.
-Derivation: docs/theory/generalization.md.
+theta_j being row j of theta (n, d). The products r_ji . theta_j do not depend on Delta: one number
+a row. Derivation: docs/theory/generalization.md.
 """
 
 from abc import ABC, abstractmethod
@@ -26,11 +29,13 @@ from wordsens.maps.dense_change import DenseChange
 from wordsens.maps.mapping import features_by_text, perturbed_texts
 
 Pull = Callable[[Tensor], Tensor]
-"""From the values (b, m) of the functionals to the weights (b, m) with which their gradients are summed."""
+"""From the values (b, m) of the functionals to the weights (b, m) with which their gradients are
+summed."""
 
 
 class WordFunctionals(ABC):
-    """c . theta_1, ..., c . theta_m for the change c = phi(X^i(Delta)) - phi(X), for b pairs (word i, Delta).
+    """c . theta_1, ..., c . theta_m for the change c = phi(X^i(Delta)) - phi(X), for b pairs (word
+    i, Delta).
 
     Attributes:
         rows: X, (n, d), in the map's dtype.
@@ -56,7 +61,8 @@ class WordFunctionals(ABC):
     def _evaluate(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
-        """The values of one chunk, and the gradient of sum_m weights_m value_m, weights = pull(values) held fixed."""
+        """The values of one chunk, and the gradient of sum_m weights_m value_m, weights =
+        pull(values) held fixed."""
 
     def starting_directions(self) -> Float[Tensor, "starts d"]:
         """Directions in which the map is known to be sensitive. None by default."""
@@ -80,7 +86,8 @@ class WordFunctionals(ABC):
     def values_and_gradient(
         self, perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], pull: Pull
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"]]:
-        """The functionals, and the gradient in each Delta of their sum with the weights that `pull` makes of them.
+        """The functionals, and the gradient in each Delta of their sum with the weights that `pull`
+        makes of them.
 
         `pull` sees a chunk at a time, and must treat each row by itself.
         """
@@ -97,7 +104,8 @@ class WordFunctionals(ABC):
 
 
 class PlainFunctionals(WordFunctionals):
-    """The functionals by definition: build the perturbed text, map it, differentiate with autograd. thetas (m, p)."""
+    """The functionals by definition: build the perturbed text, map it, differentiate with autograd.
+    thetas (m, p)."""
 
     def __init__(
         self,
@@ -134,7 +142,8 @@ class PlainFunctionals(WordFunctionals):
 
 
 class _WholeBlocks(DenseChange):
-    """Of a matrix sampled on demand the whole block of a word, d queries: a search asks for more than d products."""
+    """Of a matrix sampled on demand the whole block of a word, d queries: a search asks for more
+    than d products."""
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
         first, d = self._layers[0], self.rows.shape[1]
@@ -147,8 +156,8 @@ class _WholeBlocks(DenseChange):
 
 
 class DenseFunctionals(WordFunctionals):
-    """c . theta for RF and DRF, of the change c that `DenseChange` gives; O(k d) a pair, and O(k²) more for each layer
-    past the first, forward and backward alike."""
+    """c . theta for RF and DRF, of the change c that `DenseChange` gives; O(k d) a pair, and O(k²)
+    more for each layer past the first, forward and backward alike."""
 
     one_word_at_a_time = True
 
@@ -254,7 +263,8 @@ class _HeadFunctionals:
 
 
 class AttentionFunctionals(WordFunctionals):
-    """c . theta for random attention, thetas (m, heads n d). Exact; b pairs cost O(b (m n d + d²))."""
+    """c . theta for random attention, thetas (m, heads n d). Exact; b pairs cost O(b (m n d +
+    d²))."""
 
     def __init__(
         self,
@@ -303,7 +313,8 @@ def word_functionals(
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> WordFunctionals:
-    """The fastest way the map has to evaluate linear functionals (m, p) of its flattened features, for rows (n, d)."""
+    """The fastest way the map has to evaluate linear functionals (m, p) of its flattened features,
+    for rows (n, d)."""
     thetas = thetas.to(dtype=phi.dtype, device=phi.device)
     if isinstance(phi, DeepRandomFeatures):
         return DenseFunctionals(phi, rows, thetas, memory_budget=memory_budget)

@@ -1,4 +1,5 @@
-"""Random transformers: layers of attention with Gaussian weights, each with or without residual, LayerNorm and MLP."""
+"""Random transformers: layers of attention with Gaussian weights, each with or without residual,
+LayerNorm and MLP."""
 
 import copy
 import math
@@ -27,7 +28,8 @@ from wordsens.seeds import Seed, generator
 
 NORMS = ("pre", "post")
 _EPSILON = 1e-5
-"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are short."""
+"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are
+short."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,12 @@ class LayerWeights:
     """The matrices of one layer, for rows multiplied from the left.
 
     Attributes:
-        scores: W of every head, (heads, d, d), N(0, 1/d) entries or W_Q W_K^T (see RandomAttentionFeatures).
-        values, output: W_V (heads, d, m) and W_O (heads, m, d), m = d / heads, all entries N(0, 1/d); None: identities.
-        inner, outer: of the MLP, (d, width) N(0, 1/d) and (width, d) N(0, 2/width); None without one.
+        scores: W of every head, (heads, d, d), N(0, 1/d) entries or W_Q W_K^T (see
+            RandomAttentionFeatures).
+        values, output: W_V (heads, d, m) and W_O (heads, m, d), m = d / heads, all entries N(0,
+            1/d); None: identities.
+        inner, outer: of the MLP, (d, width) N(0, 1/d) and (width, d) N(0, 2/width); None without
+            one.
     """
 
     scores: Float[Tensor, "heads d d"]
@@ -55,14 +60,15 @@ class RandomTransformer(FeatureMap):
         Y = X + attention(norm(X)),         Z = Y + mlp(norm(Y))             norm="pre",
         Y = norm(X + attention(X)),         Z = norm(Y + mlp(Y))             norm="post",
 
-    without the first summands where `residual` is False, without norm(.) where `norm` is None, and Z = Y without an
-    MLP. attention(X) = sum over heads h of A_h X W_V,h W_O,h with A_h the weights of the scores
-    X W_h X^T / (temperature sqrt(d)); mlp(X) = relu(X W_1) W_2. Entries have the variances that keep the length of a
-    row that is not averaged: 1/d, and 2/width for W_2. Layer l has the same weights whatever the depth. There are no
-    positions, no biases, and no norm behind the last layer. With `causal`, a row takes nothing from the rows behind it.
+    without the first summands where `residual` is False, without norm(.) where `norm` is None, and
+    Z = Y without an MLP. attention(X) = sum over heads h of A_h X W_V,h W_O,h with A_h the weights
+    of the scores X W_h X^T / (temperature sqrt(d)); mlp(X) = relu(X W_1) W_2. Entries have the
+    variances that keep the length of a row that is not averaged: 1/d, and 2/width for W_2. Layer l
+    has the same weights whatever the depth. There are no positions, no biases, and no norm behind
+    the last layer. With `causal`, a row takes nothing from the rows behind it.
 
-    One layer of one head without residual, norm, MLP and values is `RandomAttentionFeatures` exactly (paper, eq. 3);
-    several are it, applied again and again.
+    One layer of one head without residual, norm, MLP and values is `RandomAttentionFeatures`
+    exactly (paper, eq. 3); several are it, applied again and again.
 
     Args:
         d: coordinates of a word.
@@ -71,8 +77,8 @@ class RandomTransformer(FeatureMap):
         residual: whether a layer adds its input.
         norm: "pre", "post" or None.
         mlp: the width of the hidden layer; 0 for no MLP.
-        values: whether attention has values and output matrices; None: yes, but for one head without residual, norm
-            and MLP.
+        values: whether attention has values and output matrices; None: yes, but for one head
+            without residual, norm and MLP.
         causal: whether rows see themselves and earlier rows only.
         score: as for RandomAttentionFeatures.
         temperature: divides the scores.
@@ -81,12 +87,13 @@ class RandomTransformer(FeatureMap):
         dtype, device: where phi computes.
 
     Raises:
-        InputError: a bad size, name or temperature; heads that do not divide d; several heads without values.
+        InputError: a bad size, name or temperature; heads that do not divide d; several heads
+            without values.
 
     >>> phi = RandomTransformer(16, 3, heads=2, mlp=64, seed=0)
     >>> phi(torch.ones(5, 4, 16)).shape, [tuple(rows.shape) for rows in phi.states(torch.ones(4, 16))]
     (torch.Size([5, 4, 16]), [(4, 16), (4, 16), (4, 16), (4, 16)])
-    """
+    """  # noqa: E501
 
     def __init__(
         self,
@@ -119,7 +126,8 @@ class RandomTransformer(FeatureMap):
             )
         if heads > 1 and not self.has_values:
             raise InputError(
-                f"`values` (=False) with `heads` (={heads}): several heads are joined by their values' output"
+                f"`values` (=False) with `heads` (={heads}): several heads are joined by their "
+                "values' output"
             )
         self.score, self.temperature = (
             checked_score(score),
@@ -157,7 +165,7 @@ class RandomTransformer(FeatureMap):
 
         >>> torch.equal(RandomTransformer(8, 3).at(layer=2)(torch.eye(8)), RandomTransformer(8, 2)(torch.eye(8)))
         True
-        """
+        """  # noqa: E501
         require_count("layer", layer, most=self.depth)
         other = copy.copy(self)
         other.depth, other.layers = layer, self.layers[:layer]
@@ -229,7 +237,8 @@ class RandomTransformer(FeatureMap):
         ]
 
     def bytes_per_text(self, n: int) -> int:
-        """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
+        """About what one text of n rows costs, gradient included: what autograd keeps of every
+        layer."""
         d = self.text_shape[1] or 1
         return (
             self.depth
@@ -257,11 +266,13 @@ def _layer_norm(rows: Tensor) -> Tensor:
 
 
 _STAGES = Stages(starts=48, steps=100, first_step=0.2, halvings=(8, 20, 40), finish=60)
-"""Behind several layers there are many hills of unlike height: many starts, of which few are climbed to the end."""
+"""Behind several layers there are many hills of unlike height: many starts, of which few are
+climbed to the end."""
 
 
 class RandomTransformerChange(TransformerChange):
-    """The change of a random transformer by autograd, from starts that the first layer's attention would take too."""
+    """The change of a random transformer by autograd, from starts that the first layer's attention
+    would take too."""
 
     def __init__(
         self,

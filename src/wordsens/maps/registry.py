@@ -1,8 +1,10 @@
-"""Feature maps by name: one entry a map, with its class, options, title and name for a reader who has not met it.
+"""Feature maps by name: one entry a map, with its class, options, title and name for a reader who
+has not met it.
 
-Help texts, validation, the keys of sweeps, tables, figures and the page read this table. Torch is loaded when a map is
-built. A further map of the package is one entry of `ENTRIES`; a map of one's own needs none: `module:Name` names it. A
-name may have parameters, `raf(heads=4)`, which come before options given beside it.
+Help texts, validation, the keys of sweeps, tables, figures and the page read this table. Torch is
+loaded when a map is built. A further map of the package is one entry of `ENTRIES`; a map of one's
+own needs none: `module:Name` names it. A name may have parameters, `raf(heads=4)`, which come
+before options given beside it.
 """
 
 import ast
@@ -17,7 +19,8 @@ from wordsens.errors import InputError, require_choice, require_count, require_p
 
 MODEL = "model"
 MOST_DEPTH = 10_000
-"""Of drf: so many matrices take a second to name, and no activation passes anything on through them."""
+"""Of drf: so many matrices take a second to name, and no activation passes anything on through
+them."""
 
 
 def _one_of(module: str, names: str) -> Callable[[str, Any], object]:
@@ -41,7 +44,8 @@ def _yes_or_no(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class MapOption:
-    """An option of maps; the default None stands for what suits the map, `check` raises InputError on a wrong value."""
+    """An option of maps; the default None stands for what suits the map, `check` raises InputError
+    on a wrong value."""
 
     default: Any
     help: str
@@ -162,38 +166,81 @@ _attention = partial(
 
 ENTRIES = (
     _dense(
-        name="rf", title="RF", plain="a fully connected layer", maker="RandomFeatures",
+        name="rf",
+        title="RF",
+        plain="a fully connected layer",
+        maker="RandomFeatures",
         options=("width", "activation", "gaussian"),
     ),
     _dense(
-        name="drf", title="DRF", plain="{depth} fully connected layers", maker="DeepRandomFeatures",
-        options=("depth", "width", "activation", "gaussian"), recorded="drf{depth}",
+        name="drf",
+        title="DRF",
+        plain="{depth} fully connected layers",
+        maker="DeepRandomFeatures",
+        options=("depth", "width", "activation", "gaussian"),
+        recorded="drf{depth}",
     ),
     _attention(
-        name="raf", title="RAF (softmax)", plain="attention",
+        name="raf",
+        title="RAF (softmax)",
+        plain="attention",
         options=("score", "temperature", "heads", "head_dimension"),
     ),
-    _attention(name="relu-raf", title="ReLU-RAF", plain="attention with ReLU scores", fixed={"score": "relu"}),
     _attention(
-        name="relu-unnormalized-raf", title="ReLU-RAF, not divided", plain="attention with ReLU scores, not divided",
+        name="relu-raf",
+        title="ReLU-RAF",
+        plain="attention with ReLU scores",
+        fixed={"score": "relu"},
+    ),
+    _attention(
+        name="relu-unnormalized-raf",
+        title="ReLU-RAF, not divided",
+        plain="attention with ReLU scores, not divided",
         fixed={"score": "relu-unnormalized"},
     ),
     _attention(
-        name="sigmoid-raf", title="sigmoid RAF", plain="attention with sigmoid scores", fixed={"score": "sigmoid"}
+        name="sigmoid-raf",
+        title="sigmoid RAF",
+        plain="attention with sigmoid scores",
+        fixed={"score": "sigmoid"},
     ),
-    _attention(name="linear-raf", title="linear RAF", plain="attention with linear scores", fixed={"score": "linear"}),
-    MapEntry(
-        name=MODEL, title="trained model", plain="a trained model", family="transformer", maker="TransformerFeatures",
-        options=("model", "model_layer", "pool"), recorded="{model} layer {model_layer}", dtype="float32",
+    _attention(
+        name="linear-raf",
+        title="linear RAF",
+        plain="attention with linear scores",
+        fixed={"score": "linear"},
     ),
     MapEntry(
-        name="transformer", title="random transformer", plain="a random transformer of {depth} layers", family="stack",
-        maker="RandomTransformer", recorded="transformer{depth}",
+        name=MODEL,
+        title="trained model",
+        plain="a trained model",
+        family="transformer",
+        maker="TransformerFeatures",
+        options=("model", "model_layer", "pool"),
+        recorded="{model} layer {model_layer}",
+        dtype="float32",
+    ),
+    MapEntry(
+        name="transformer",
+        title="random transformer",
+        plain="a random transformer of {depth} layers",
+        family="stack",
+        maker="RandomTransformer",
+        recorded="transformer{depth}",
         options=(
-            "depth", "heads", "residual", "norm", "mlp", "values", "causal", "score", "temperature", "head_dimension",
+            "depth",
+            "heads",
+            "residual",
+            "norm",
+            "mlp",
+            "values",
+            "causal",
+            "score",
+            "temperature",
+            "head_dimension",
         ),
     ),
-)  # fmt: skip
+)
 """Every map of the package. Their order is that of the colours in figures."""
 
 MAPS = {entry.name: entry for entry in ENTRIES}
@@ -217,7 +264,8 @@ def map_entry(name: str) -> MapEntry:
         entry = MapEntry(name=base, title=base.rpartition(":")[2], family="own", maker=base)
     else:
         raise InputError(
-            f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in it"
+            f"`map` (={base!r}) must be module:Name, a module that Python can import and a name in "
+            "it"
         )
     if not parameters:
         return entry
@@ -259,7 +307,8 @@ def _split(name: str) -> tuple[str, dict[str, Any]]:
         not key.strip().isidentifier() or not value.strip() for key, _, value in pairs
     ):
         raise InputError(
-            f"`map` (={name!r}) must be a name, alone or with parameters as in raf(heads=4, score=relu)"
+            f"`map` (={name!r}) must be a name, alone or with parameters as in raf(heads=4, "
+            "score=relu)"
         )
     return base.strip(), {key.strip(): _value(value.strip()) for key, _, value in pairs}
 
@@ -287,7 +336,8 @@ def map_names(listed: str) -> list[str]:
 def build_map(
     name: str, n: int, d: int, *, seed: int, dtype: Any = None, device: Any = "cpu", **options: Any
 ) -> Any:
-    """The FeatureMap of that name for texts of n words and d coordinates; `dtype` None for what suits the map.
+    """The FeatureMap of that name for texts of n words and d coordinates; `dtype` None for what
+    suits the map.
 
     `options` are some of OPTIONS.
 
@@ -327,7 +377,8 @@ def build_map(
 
 
 def map_content(name: str, **options: Any) -> str | None:
-    """A digest of what the name does not fix: a transformer's files, the file of a map of one's own; None for others.
+    """A digest of what the name does not fix: a transformer's files, the file of a map of one's
+    own; None for others.
 
     Raises:
         InputError: there is no such model or module.
@@ -372,7 +423,7 @@ def map_title(recorded: str) -> str:
 
     >>> map_title("drf4"), map_title("relu-raf"), map_title("own_map:Means"), map_title("raf(heads=2)")
     ('DRF, L = 4', 'ReLU-RAF', 'Means', 'RAF (softmax), heads=2')
-    """
+    """  # noqa: E501
     name, (bare, opened, listed) = base_name(recorded), recorded.partition("(")
     if name not in MAPS:
         return recorded.rpartition(":")[2] if ":" in bare else recorded
@@ -386,7 +437,7 @@ def plain_name(recorded: str) -> str:
 
     >>> plain_name("raf"), plain_name("drf4"), plain_name("drf")
     ('attention (RAF, softmax)', '4 fully connected layers (DRF, L = 4)', 'several fully connected layers (DRF)')
-    """
+    """  # noqa: E501
     base, title = base_name(recorded), map_title(recorded).replace(" (softmax)", ", softmax")
     if base not in MAPS:
         return title

@@ -25,7 +25,8 @@ UNKNOWN = "unknown"
 PROBES = (
     "The service is not available on Sundays.",
     "a",
-    "Please turn the alarm on before you leave, and do not open the second door until the light has gone out.",
+    "Please turn the alarm on before you leave, and do not open the second door until the light "
+    "has gone out.",
 )
 """Sentences of one word to twenty, on which two ways to compute an embedding are compared."""
 
@@ -39,8 +40,9 @@ SIMILARITIES = {
 """What two vectors are compared by: the names that sentence-transformers has, in words."""
 
 STEADY = 0.02
-"""The largest change of a vector between two calls that counts as rounding, as a share of its length: it moves a cosine
-by up to 2e-4. bfloat16 keeps two to three digits, and hosted models answer with about that much noise."""
+"""The largest change of a vector between two calls that counts as rounding, as a share of its
+length: it moves a cosine by up to 2e-4. bfloat16 keeps two to three digits, and hosted models
+answer with about that much noise."""
 
 _SHOWN = 40
 # Written or left out according to where a model comes from.
@@ -62,25 +64,27 @@ class Model(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
-        """One vector a text: float64 on the CPU, finite, none of them zero, and d the same in every call.
+        """One vector a text: float64 on the CPU, finite, none of them zero, and d the same in every
+        call.
 
         Raises:
             InputError: the texts are no texts, or the model's answer is not that.
         """
 
     def identity(self) -> str:
-        """A digest of what decides the numbers: weights, configuration, tokenizer, pooling, prompts; UNKNOWN where
-        none of this can be read."""
+        """A digest of what decides the numbers: weights, configuration, tokenizer, pooling,
+        prompts; UNKNOWN where none of this can be read."""
         return UNKNOWN
 
     def fingerprint(self) -> str:
-        """A digest that changes when the model does: its identity, or, where that is unknown, that of a few answers,
-        which two models may share."""
+        """A digest that changes when the model does: its identity, or, where that is unknown, that
+        of a few answers, which two models may share."""
         identity = self.identity()
         return identity if identity != UNKNOWN else _answers_digest(self.encode(PROBES))
 
     def read_span(self, text: str) -> Span:
-        """Where the part of the text that the model reads starts and stops; all of it where no limit is known."""
+        """Where the part of the text that the model reads starts and stops; all of it where no
+        limit is known."""
         return 0, len(text)
 
     def unreadable(self, text: str) -> str | None:
@@ -99,7 +103,8 @@ class Model(ABC):
 
     @property
     def layers(self) -> int | None:
-        """The number of layers that `encode_layers` gives, the embedding layer first; None where it cannot."""
+        """The number of layers that `encode_layers` gives, the embedding layer first; None where it
+        cannot."""
         return None
 
     def encode_layers(self, texts: Sequence[str]) -> Float[Tensor, "layers m d"]:
@@ -109,8 +114,10 @@ class Model(ABC):
             InputError: a model whose layers cannot be seen.
         """
         raise InputError(
-            f"the layers of {self.name} cannot be seen: it gives one vector a text, for pairs, removals, swaps and "
-            "lengths; for layers pass the transformer (a name, a folder, or a pair (model, tokenizer))"
+            f"the layers of {self.name} cannot be seen: it gives one vector a text, for pairs, "
+            "removals, swaps and "
+            "lengths; for layers pass the transformer (a name, a folder, or a pair (model, "
+            "tokenizer))"
         )
 
     def features(self) -> TransformerFeatures:
@@ -120,8 +127,10 @@ class Model(ABC):
             InputError: a model without gradients.
         """
         raise InputError(
-            f"where gradients are needed {self.name} cannot be used: it gives one vector a text, for pairs, removals, "
-            "swaps and lengths; pass the transformer (a name, a folder, or a pair (model, tokenizer))"
+            f"where gradients are needed {self.name} cannot be used: it gives one vector a text, "
+            "for pairs, removals, "
+            "swaps and lengths; pass the transformer (a name, a folder, or a pair (model, "
+            "tokenizer))"
         )
 
 
@@ -161,10 +170,12 @@ class FunctionModel(Model):
         return _answers_digest(self._encoded(PROBES, zero=True))
 
     def require_steady(self) -> None:
-        """Encode a sentence twice alone and once among others, and refuse a model that changes its mind.
+        """Encode a sentence twice alone and once among others, and refuse a model that changes its
+        mind.
 
         Raises:
-            InputError: (or the error of this model) vectors farther apart than STEADY times their length.
+            InputError: (or the error of this model) vectors farther apart than STEADY times their
+                length.
         """
         sentence = PROBES[0]
         # Zero for an English sentence is no fault of a model of another language.
@@ -178,8 +189,10 @@ class FunctionModel(Model):
             )
             if apart > STEADY:
                 raise self._error(
-                    f"{self.name} changes its mind: {when} the vector of {sentence!r} is another (by {apart:.2g} of "
-                    f"its length; at most {STEADY:g}); switch off dropout and whatever depends on the batch"
+                    f"{self.name} changes its mind: {when} the vector of {sentence!r} is another "
+                    f"(by {apart:.2g} of "
+                    f"its length; at most {STEADY:g}); switch off dropout and whatever depends on "
+                    "the batch"
                 )
 
     def _encoded(self, texts: Sequence[str], *, zero: bool) -> Float[Tensor, "m d"]:
@@ -206,7 +219,8 @@ class FunctionModel(Model):
 
 
 class Answers:
-    """Checks the answers of one model: one row a text, finite, not zero, and of the same length in every call.
+    """Checks the answers of one model: one row a text, finite, not zero, and of the same length in
+    every call.
 
     Args:
         name: of the model, for messages.
@@ -220,7 +234,8 @@ class Answers:
     def rows(
         self, texts: Sequence[str], answer: Any, *, zero: bool = False
     ) -> Float[Tensor, "m d"]:
-        """The answer to the texts as a float64 tensor on the CPU; a row of zeros will do only where `zero` says so.
+        """The answer to the texts as a float64 tensor on the CPU; a row of zeros will do only where
+        `zero` says so.
 
         Raises:
             InputError: (or the error of this model) an answer that is no such array.
@@ -260,7 +275,8 @@ class Answers:
         if lost.any() and not zero:
             text = texts[int(lost.nonzero()[0])]
             raise self._error(
-                f"{self._name} gave the zero vector for the text {_shown(text)}, which has no cosine with any other; "
+                f"{self._name} gave the zero vector for the text {_shown(text)}, which has no "
+                "cosine with any other; "
                 "leave the text out"
             )
 
@@ -281,8 +297,10 @@ class Answers:
         numbers = numbers.to("cpu", torch.float64)
         if _may_be_packed(kind, numbers):
             raise self._wrong(
-                f"gave {kind}, which may be bits packed eight in a byte (precision 'binary' or 'ubinary')",
-                "floats: 2.0 * np.unpackbits(np.array(answer).astype('uint8'), axis=1) - 1 of bits, and "
+                f"gave {kind}, which may be bits packed eight in a byte (precision 'binary' or "
+                "'ubinary')",
+                "floats: 2.0 * np.unpackbits(np.array(answer).astype('uint8'), axis=1) - 1 of "
+                "bits, and "
                 "np.array(answer, dtype='float32') of integers that are numbers",
             )
         return numbers
@@ -292,8 +310,9 @@ class Answers:
 
 
 def _may_be_packed(kind: str, numbers: Tensor) -> bool:
-    """True for bytes, and for integers that look like bytes: answers in JSON tell no type. Half of all packed bytes are
-    128 and more, or a quarter -64 and less. Bits that are unpacked are 0 and 1, or -1 and 1; counts are smaller."""
+    """True for bytes, and for integers that look like bytes: answers in JSON tell no type. Half of
+    all packed bytes are 128 and more, or a quarter -64 and less. Bits that are unpacked are 0 and
+    1, or -1 and 1; counts are smaller."""
     if kind in ("int8", "uint8"):
         return bool((numbers.abs() > 1).any())
     columns = numbers.shape[1] if numbers.ndim == 2 else 0
@@ -303,7 +322,8 @@ def _may_be_packed(kind: str, numbers: Tensor) -> bool:
 
 
 def _dense(answer: Any) -> Any:
-    """The answer as one tensor or array; sparse ones of torch and scipy, and lists of such rows, are filled in."""
+    """The answer as one tensor or array; sparse ones of torch and scipy, and lists of such rows,
+    are filled in."""
     rows = list(answer) if isinstance(answer, list | tuple) else []
     if rows and all(hasattr(row, "toarray") for row in rows):
         return np.concatenate([np.atleast_2d(row.toarray()) for row in rows])
@@ -317,7 +337,8 @@ def _dense(answer: Any) -> Any:
 
 
 def require_cosines(model: Any, what: str) -> None:
-    """InputError for a model whose vectors are not compared by cosines, where nothing else is measured.
+    """InputError for a model whose vectors are not compared by cosines, where nothing else is
+    measured.
 
     Args:
         model: a Model, or a map of a transformer.
@@ -325,7 +346,8 @@ def require_cosines(model: Any, what: str) -> None:
     """
     if model.similarity != COSINE:
         raise InputError(
-            f"{what} are measured by cosines, and {model.name} compares by the {SIMILARITIES[model.similarity]} "
+            f"{what} are measured by cosines, and {model.name} compares by the "
+            f"{SIMILARITIES[model.similarity]} "
             "(similarity_fn_name); for cosines pass the model with similarity_fn_name='cosine'"
         )
 
@@ -338,7 +360,8 @@ def require_texts(texts: Sequence[str]) -> list[str]:
     odd = [text for text in listed if not isinstance(text, str)]
     if odd or not listed:
         raise InputError(
-            f"`texts` must be a list of strings, at least one; got {repr(odd[0]) if odd else 'none'}"
+            "`texts` must be a list of strings, at least one; got "
+            f"{repr(odd[0]) if odd else 'none'}"
         )
     for at, text in enumerate(listed):
         require_characters(f"text {at}", text)
@@ -350,7 +373,8 @@ def _shown(text: str) -> str:
 
 
 def load_named(place: str, option: str = "encode") -> Any:
-    """The object that "module:name" stands for; the module may lie in the working directory. Runs the module's code.
+    """The object that "module:name" stands for; the module may lie in the working directory. Runs
+    the module's code.
 
     Args:
         place: such as "my_encoder:encode" or "package.module:model.encode".
@@ -387,8 +411,9 @@ def load_named(place: str, option: str = "encode") -> Any:
 def content_digest(*parts: nn.Module) -> str | None:
     """SHA-256 over the weights, configurations and tokenizers of modules, and those inside them.
 
-    None where a module may hold what is none of these: a class or a hook that is not of torch, transformers or
-    sentence-transformers, weights that another runtime holds (ONNX), a method that was replaced.
+    None where a module may hold what is none of these: a class or a hook that is not of torch,
+    transformers or sentence-transformers, weights that another runtime holds (ONNX), a method that
+    was replaced.
     """
     inner = [module for part in parts for module in part.modules()]
     if not all(map(_shows_all, inner)):
@@ -454,7 +479,8 @@ def joined_digest(*parts: Any) -> str:
 
 
 def settings_of(config: Any) -> dict[str, Any]:
-    """A transformers configuration without what decides no number, or stands in the weights' digest already."""
+    """A transformers configuration without what decides no number, or stands in the weights' digest
+    already."""
     return {
         key: value
         for key, value in config.to_dict().items()
@@ -463,7 +489,8 @@ def settings_of(config: Any) -> dict[str, Any]:
 
 
 def tokenizer_settings(tokenizer: Any) -> str:
-    """A tokenizer as text: a fast one without the truncation and padding of its last call, of another its words."""
+    """A tokenizer as text: a fast one without the truncation and padding of its last call, of
+    another its words."""
     inner, side = (
         getattr(tokenizer, "backend_tokenizer", tokenizer),
         getattr(tokenizer, "truncation_side", None),

@@ -20,7 +20,8 @@ from wordsens.text.whole_words import Span
 
 PROBABILITIES = "probabilities"
 SOFTMAX, SIGMOID, REGRESSION = "softmax", "sigmoid", "regression"
-"""What makes a classifier's numbers of its logits: one class of several; every class by itself; no classes at all."""
+"""What makes a classifier's numbers of its logits: one class of several; every class by itself; no
+classes at all."""
 
 NONE = "none"
 """The label of a text that has none of several labels."""
@@ -36,11 +37,12 @@ class Classifier:
         function: from a list of texts to an array (texts, classes).
         name: for tables.
         labels: the classes' names; None: 0, 1, ...
-        kind: SOFTMAX: the label is the class with the largest number; SIGMOID: all classes from 1/2 on; REGRESSION:
-            there are no labels.
+        kind: SOFTMAX: the label is the class with the largest number; SIGMOID: all classes from 1/2
+            on; REGRESSION: there are no labels.
         phi: the map behind it, where there are gradients.
         no_map: why there is none.
-        read_span: from a text to where the part that the model reads starts and stops; None: all of it.
+        read_span: from a text to where the part that the model reads starts and stops; None: all of
+            it.
     """
 
     def __init__(
@@ -63,7 +65,8 @@ class Classifier:
         """A row for each text, in float64.
 
         Raises:
-            InputError: the answer is no such array, or has a single class of several to choose from.
+            InputError: the answer is no such array, or has a single class of several to choose
+                from.
         """
         rows = self._model.encode(texts)
         if rows.shape[1] < 2 and self.kind == SOFTMAX:
@@ -96,7 +99,8 @@ class Classifier:
     def support(
         self, rows: Float[Tensor, "m classes"], observed: Float[Tensor, " classes"]
     ) -> Float[Tensor, " m"]:
-        """The probability that each row leaves the label of `observed`: of several labels the least sure one."""
+        """The probability that each row leaves the label of `observed`: of several labels the least
+        sure one."""
         if self.kind == SOFTMAX:
             return rows[:, int(observed.argmax())]
         return torch.where(observed >= _EDGE, rows, 1 - rows).amin(dim=1)
@@ -104,7 +108,8 @@ class Classifier:
     def margin(
         self, rows: Float[Tensor, "*batch classes"], observed: Float[Tensor, " classes"]
     ) -> Float[Tensor, "*batch"]:
-        """A differentiable number that is negative where the label is another than that of `observed`."""
+        """A differentiable number that is negative where the label is another than that of
+        `observed`."""
         tiny = torch.finfo(torch.float64).tiny
         logs = rows.double().clamp_min(tiny).log()
         if self.kind == SOFTMAX:
@@ -124,14 +129,14 @@ def as_classifier(
 ) -> Classifier:
     """Whatever stands for a classifier, as a Classifier.
 
-    A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a softmax, sigmoids for
-    several labels at once or a single output, the output itself for a regression. Its map, which gives gradients, is
-    used where it has the same numbers.
+    A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a
+    softmax, sigmoids for several labels at once or a single output, the output itself for a
+    regression. Its map, which gives gradients, is used where it has the same numbers.
 
     Args:
-        model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for sequence classification;
-            a TransformerFeatures with output="probabilities"; or a function from a list of texts to an array
-            (texts, classes) of probabilities.
+        model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for
+            sequence classification; a TransformerFeatures with output="probabilities"; or a
+            function from a list of texts to an array (texts, classes) of probabilities.
         labels: the classes' names; None: the model's own, or 0, 1, ...
         device: of a model that is loaded here.
         revision: branch, tag or commit of a name on the hub.
@@ -160,15 +165,20 @@ def as_classifier(
         config = model.stack.model.config
         read = None if model.reader is None else model.reader.read_span
         return Classifier(
-            model.encode, name=model.name, labels=labels or _names(config), kind=_kind(config), phi=model,
+            model.encode,
+            name=model.name,
+            labels=labels or _names(config),
+            kind=_kind(config),
+            phi=model,
             read_span=read,
-        )  # fmt: skip
+        )
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return Classifier(
             model, name=getattr(model, "__name__", type(model).__name__), labels=labels
         )
     raise InputError(
-        f"`model` (a {type(model).__name__}) is no classifier; pass a name, a folder, a pair (model, tokenizer), a "
+        f"`model` (a {type(model).__name__}) is no classifier; pass a name, a folder, a pair "
+        "(model, tokenizer), a "
         "pipeline, or a function from a list of texts to an array (texts, classes)"
     )
 
@@ -198,15 +208,21 @@ def _of_transformer(loaded: LoadedModel, labels: Sequence[str] | None) -> Classi
     if kind == REGRESSION and phi is not None:
         phi = phi.at(output="logits")
     return Classifier(
-        run, name=name, labels=labels or _names(config), kind=kind, phi=phi, no_map=no_map,
+        run,
+        name=name,
+        labels=labels or _names(config),
+        kind=kind,
+        phi=phi,
+        no_map=no_map,
         read_span=lambda text: span_within(text, loaded.tokenizer, context),
-    )  # fmt: skip
+    )
 
 
 def _own_forward(
     loaded: LoadedModel, kind: str, context: int | None
 ) -> Callable[[list[str]], Tensor]:
-    """The numbers of the model's own forward pass, texts of one length in tokens together, so that none is padded."""
+    """The numbers of the model's own forward pass, texts of one length in tokens together, so that
+    none is padded."""
     model, tokenizer = loaded.model.eval(), loaded.tokenizer
     device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
     # Without a padding token a decoder takes one text at a time.
@@ -218,7 +234,8 @@ def _own_forward(
         result = (output if isinstance(output, Tensor) else output[0]) if result is None else result
         if result.ndim != 2:
             raise InputError(
-                f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no texts"
+                f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no "
+                "texts"
             )
         return result.float() if result.dtype != torch.float64 else result
 

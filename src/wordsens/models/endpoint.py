@@ -34,11 +34,13 @@ from wordsens.files import replace_file
 from wordsens.models.black_box import PROBES, STEADY, FunctionModel, require_texts
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
-"""The environment variable that holds the key, unless another is named: no other tool's key is sent by accident."""
+"""The environment variable that holds the key, unless another is named: no other tool's key is sent
+by accident."""
 
 _LOG = logging.getLogger(__name__)
 _PATH = "/embeddings"
-# Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in trouble.
+# Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in
+# trouble.
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 _SHOWN = 200
 
@@ -48,7 +50,8 @@ class EndpointError(WordsensError):
 
 
 class _PassingError(Exception):
-    """A failure after which asking again may help; `wait` is what the server asked for, in seconds."""
+    """A failure after which asking again may help; `wait` is what the server asked for, in
+    seconds."""
 
     def __init__(self, reason: str, wait: float = 0.0):
         super().__init__(reason)
@@ -57,18 +60,22 @@ class _PassingError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A server of embeddings, and the way to ask it. One request holds `model` and the texts, and nothing else.
+    """A server of embeddings, and the way to ask it. One request holds `model` and the texts, and
+    nothing else.
 
     Attributes:
-        url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are not followed.
+        url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are
+            not followed.
         model: the model's name on the server; None to leave it out.
-        key_variable: the environment variable with the key, sent as a bearer token; no key where it is not set.
+        key_variable: the environment variable with the key, sent as a bearer token; no key where it
+            is not set.
         timeout: seconds for one batch of texts, retries and waits included.
         retries: how often a batch is asked for again after a passing failure.
-        backoff: seconds before the first retry, doubled for each further one; a longer Retry-After is obeyed.
+        backoff: seconds before the first retry, doubled for each further one; a longer Retry-After
+            is obeyed.
 
-    It logs that it waits, and for what: at the first wait, the second, the fourth, the eighth and so on, which makes a
-    few lines of a server that limits the rate all along.
+    It logs that it waits, and for what: at the first wait, the second, the fourth, the eighth and
+    so on, which makes a few lines of a server that limits the rate all along.
 
     Raises:
         InputError: a URL, timeout or count that cannot be.
@@ -195,11 +202,13 @@ def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel
 
 
 class ResumableEndpoint(FunctionModel):
-    """An endpoint whose vectors outlive a run that fails: the next run takes them from a file in ~/.cache/wordsens.
+    """An endpoint whose vectors outlive a run that fails: the next run takes them from a file in
+    ~/.cache/wordsens.
 
-    The file holds digests of the texts, not the texts. It is written where a request fails or is interrupted, for every
-    endpoint of the run, and it is gone once it is read. What it holds counts only while the server gives a sentence of
-    ours the same vector as then. Each vector is taken once, since two requests for one text may get two vectors.
+    The file holds digests of the texts, not the texts. It is written where a request fails or is
+    interrupted, for every endpoint of the run, and it is gone once it is read. What it holds counts
+    only while the server gives a sentence of ours the same vector as then. Each vector is taken
+    once, since two requests for one text may get two vectors.
 
     Raises:
         EndpointError: no right answer within the timeout, or another in a second call.
@@ -271,7 +280,8 @@ class ResumableEndpoint(FunctionModel):
         )
 
     def _read(self) -> dict[str, list[Tensor]]:
-        """The vectors of an earlier run by their texts' digests, where the model is still the same."""
+        """The vectors of an earlier run by their texts' digests, where the model is still the
+        same."""
         earlier: dict[str, list[Tensor]] = {}
         try:
             probe, vectors = torch.load(self._file, weights_only=True)
@@ -294,9 +304,11 @@ class ResumableEndpoint(FunctionModel):
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """The result of the work, or TimeoutError: a server that sends a byte now and then does not hold us.
+    """The result of the work, or TimeoutError: a server that sends a byte now and then does not
+    hold us.
 
-    The HTTP library limits each wait for the next byte; work that is late is left behind in its thread.
+    The HTTP library limits each wait for the next byte; work that is late is left behind in its
+    thread.
     """
     outcome: Future[Any] = Future()
 

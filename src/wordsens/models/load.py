@@ -54,22 +54,24 @@ def as_model(
     """Whatever stands for an embedding model, as a Model.
 
     Args:
-        model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers, or a pipeline; a
-            SentenceTransformer or SparseEncoder; a TransformerFeatures with a pool; a function from a list of texts to
-            an array (m, d), which may be sparse, or an object with such an `encode`; an Endpoint. A Model is given back
-            as it is.
-        pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its sentence-transformers files. None:
-            its own where it has one, else what sentence-transformers takes: the last token of causal language models,
-            the mean of others.
-        prompt_name: of a SentenceTransformer: the prompt before every text; "query" and "document" give what its
-            `encode_query` and `encode_document` give; None: what `encode` gives.
+        model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers,
+            or a pipeline; a SentenceTransformer or SparseEncoder; a TransformerFeatures with a
+            pool; a function from a list of texts to an array (m, d), which may be sparse, or an
+            object with such an `encode`; an Endpoint. A Model is given back as it is.
+        pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its
+            sentence-transformers files. None: its own where it has one, else what
+            sentence-transformers takes: the last token of causal language models, the mean of
+            others.
+        prompt_name: of a SentenceTransformer: the prompt before every text; "query" and "document"
+            give what its `encode_query` and `encode_document` give; None: what `encode` gives.
         revision: branch, tag or commit of a name on the hub.
         device: of a model that is loaded here; loaded ones stay where they are.
         batch_size: texts at a time.
         local_files_only: never ask the hub.
 
     Raises:
-        InputError: anything else, a model that cannot be loaded, or a function that changes its mind.
+        InputError: anything else, a model that cannot be loaded, or a function that changes its
+            mind.
         EndpointError: the endpoint does not answer, or not rightly.
 
     >>> as_model("minilm").encode(["The door is open.", "The door is not open."]).shape
@@ -84,7 +86,8 @@ def as_model(
         )
     elif revision is not None:
         raise InputError(
-            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an object"
+            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an "
+            "object"
         )
     elif pool in (None, OWN) and (
         is_sentence_transformer(model) or is_instance(model, "sentence_transformers", _SPARSE)
@@ -94,7 +97,8 @@ def as_model(
         built = _transformer(load_parts(model), pool, batch_size)
     elif pool is not None:
         raise InputError(
-            f"`pool` (={pool!r}) is of a transformer's states; leave it out for a {type(model).__name__}"
+            f"`pool` (={pool!r}) is of a transformer's states; leave it out for a "
+            f"{type(model).__name__}"
         )
     else:
         built = _other(model, batch_size)
@@ -112,13 +116,14 @@ def as_pair_model(
     """Whatever stands for a model that scores pairs, as a PairModel.
 
     Args:
-        model: a CrossEncoder or a MultiVectorEncoder, or the name or folder of one; a function from two lists of m
-            texts to m scores. A PairModel is given back as it is.
+        model: a CrossEncoder or a MultiVectorEncoder, or the name or folder of one; a function from
+            two lists of m texts to m scores. A PairModel is given back as it is.
         revision, device, batch_size, local_files_only: as of `as_model`.
 
     Raises:
         MissingExtraError: a name, and sentence-transformers is not installed.
-        InputError: anything else, or a model that cannot be loaded or gives more than one score a pair.
+        InputError: anything else, or a model that cannot be loaded or gives more than one score a
+            pair.
     """
     require_count("batch_size", batch_size)
     if isinstance(model, PairModel):
@@ -138,14 +143,15 @@ def as_pair_model(
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
         return FunctionPairModel(model, name=_name_of(model), batch_size=batch_size)
     raise InputError(
-        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder or a MultiVectorEncoder, its "
+        f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder or a "
+        "MultiVectorEncoder, its "
         "name or folder, or a function from two lists of texts to a list of scores"
     )
 
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
-    """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the name of one on this
-    machine."""
+    """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the
+    name of one on this machine."""
     if not isinstance(model, str | Path):
         return isinstance(model, PairModel) or any(
             is_instance(model, "sentence_transformers", kind) for kind in (_CROSS, _MULTI_VECTOR)
@@ -157,7 +163,8 @@ def is_pair_model(model: Any, revision: str | None = None) -> bool:
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:
-    """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no pool or prompt."""
+    """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no
+    pool or prompt."""
     if is_pair_model(model, options.get("revision")):
         wrong = next(
             (name for name in ("pool", "prompt_name") if options.get(name) is not None), None
@@ -182,12 +189,14 @@ def _named(
 ) -> Model:
     if "://" in name:
         raise InputError(
-            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the command line "
+            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the "
+            "command line "
             "--endpoint"
         )
     if ":" in name and not named_path("model", name).exists():
         raise InputError(
-            f"`model` (={name!r}) is no name; pass the function itself, on the command line --encode"
+            f"`model` (={name!r}) is no name; pass the function itself, on the command line "
+            "--encode"
         )
     _require_vectors(name, pool, revision)
     access, folder = (
@@ -222,19 +231,22 @@ def _named(
 
 
 def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
-    """InputError for the name of a model of pairs or of a classifier, as far as it is on this machine."""
+    """InputError for the name of a model of pairs or of a classifier, as far as it is on this
+    machine."""
     folder = _folder(name, revision)
     if folder is None or pool is not None:
         return
     if is_pair_model(name, revision):
         raise InputError(
-            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass pool='mean' for the mean "
+            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass "
+            "pool='mean' for the mean "
             "of its hidden states"
         )
     classes = 0 if (folder / _MODULES_FILE).is_file() else _classes(folder)
     if classes > 1:
         raise InputError(
-            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it with flips, or with "
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
+            "with flips, or with "
             "explain --classes; pass pool='mean' for the mean of its hidden states"
         )
 
@@ -283,7 +295,8 @@ def _other(model: Any, batch_size: int) -> Model:
 
 
 def _is_half_a_pair(model: Any) -> bool:
-    """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no vectors."""
+    """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no
+    vectors."""
     return (
         isinstance(model, type)
         or hasattr(model, "get_vocab")
@@ -310,7 +323,8 @@ def _pair_encoder(name: str, revision: str | None, device: str, local_files_only
     kind = _MULTI_VECTOR if folder is not None and encoder_kind(folder) == _MULTI_VECTOR else _CROSS
     if not hasattr(sentence_transformers, kind):
         raise InputError(
-            f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or later"
+            f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or "
+            "later"
         )
     try:
         with quiet_transformers():
@@ -331,7 +345,8 @@ def _pair_encoder(name: str, revision: str | None, device: str, local_files_only
     # Of any other model the library makes a classifier with random weights.
     if not is_pair_model(name, revision):
         raise InputError(
-            f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of texts"
+            f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of "
+            "texts"
         )
     return model
 

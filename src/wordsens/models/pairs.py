@@ -44,7 +44,8 @@ class PairModel(ABC):
         """The score of every pair: float64 on the CPU, finite.
 
         Raises:
-            InputError: the texts are no texts or of two lengths, or the answer is not one number a pair.
+            InputError: the texts are no texts or of two lengths, or the answer is not one number a
+                pair.
         """
 
     def identity(self) -> str:
@@ -52,11 +53,13 @@ class PairModel(ABC):
         return UNKNOWN
 
     def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
-        """Where the part of each text that the model reads starts and stops; all of it where no limit is known."""
+        """Where the part of each text that the model reads starts and stops; all of it where no
+        limit is known."""
         return (0, len(first)), (0, len(second))
 
     def fixed(self, side: str, text: str) -> Model:
-        """The score of a text that moves against one that stays, as a model with vectors of one number.
+        """The score of a text that moves against one that stays, as a model with vectors of one
+        number.
 
         Args:
             side: "first" (a query stays and the document moves) or "second".
@@ -118,8 +121,8 @@ class FunctionPairModel(PairModel):
 
 
 class MultiVectorModel(FunctionPairModel):
-    """A MultiVectorEncoder of sentence-transformers (ColBERT): the first text is the query, the second the document;
-    scores are those of its own `similarity_pairwise`, such as MaxSim.
+    """A MultiVectorEncoder of sentence-transformers (ColBERT): the first text is the query, the
+    second the document; scores are those of its own `similarity_pairwise`, such as MaxSim.
 
     Args:
         model: the object, on its own device.
@@ -227,7 +230,8 @@ class CrossEncoderModel(FunctionPairModel):
         """The map whose feature is the logit of a pair; its `embed_pair` gives what it takes.
 
         Raises:
-            InputError: an architecture that is not known, or logits that are not those of `predict`.
+            InputError: an architecture that is not known, or logits that are not those of
+                `predict`.
         """
         phi = TransformerFeatures.from_pretrained(
             (self._model.model, self._model.tokenizer), output="logits"
@@ -241,7 +245,8 @@ class CrossEncoderModel(FunctionPairModel):
         )
         if abs(ours - theirs) > _TOLERANCE * (1 + abs(theirs)):
             raise InputError(
-                f"where gradients are needed {self.name} cannot be used: its own score is not its logit"
+                f"where gradients are needed {self.name} cannot be used: its own score is not its "
+                "logit"
             )
         return phi
 

@@ -1,4 +1,5 @@
-"""Transformers and SentenceTransformers as models: their own vectors, and their map where they can be run from rows."""
+"""Transformers and SentenceTransformers as models: their own vectors, and their map where they can
+be run from rows."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -39,7 +40,8 @@ _TOLERANCE, _HALF_TOLERANCE = 1e-4, 0.05
 
 
 class SentenceTransformerModel(Model):
-    """A loaded SentenceTransformer: prompts, pooling, truncation and all else are those of its own `encode`.
+    """A loaded SentenceTransformer: prompts, pooling, truncation and all else are those of its own
+    `encode`.
 
     Args:
         model: the object, on its own device.
@@ -146,7 +148,8 @@ class SentenceTransformerModel(Model):
         return prompts.get(name if name in prompts else self._model.default_prompt_name) or ""
 
     def _require_rows(self, texts: Sequence[str]) -> None:
-        """InputError for a text with a token that was added to the tokenizer alone, for which the model has no row."""
+        """InputError for a text with a token that was added to the tokenizer alone, for which the
+        model has no row."""
         reader = reading_module(self._model, self._task)
         limit, model = most_tokens(reader, self._task), getattr(reader, "auto_model", None)
         require_rows_of(
@@ -155,7 +158,8 @@ class SentenceTransformerModel(Model):
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:
-        """The map, when it gives what the object's own `encode` gives; otherwise the reason why there is none."""
+        """The map, when it gives what the object's own `encode` gives; otherwise the reason why
+        there is none."""
         try:
             phi = TransformerFeatures.from_pretrained(self._model, pool="own")
             phi = phi if self._prompt_name is None else phi.prompted(self._prompt_name)
@@ -168,7 +172,8 @@ class SentenceTransformerModel(Model):
         )
         if apart > tolerance:
             return InputError(
-                f"its own encode differs from its modules' results by {apart:.2g} (tolerance {tolerance:g})"
+                f"its own encode differs from its modules' results by {apart:.2g} (tolerance "
+                f"{tolerance:g})"
             )
         return phi
 
@@ -245,7 +250,8 @@ class TransformerModel(Model):
 
 
 class PlainTransformer(Model):
-    """A transformer that cannot be run from rows, or has no gradient: its pooled last hidden states, and no map.
+    """A transformer that cannot be run from rows, or has no gradient: its pooled last hidden
+    states, and no map.
 
     Args:
         loaded: the model and its tokenizer; texts longer than the context are cut.

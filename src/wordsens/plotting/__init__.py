@@ -1,6 +1,7 @@
 """Figures of records and results, drawn with matplotlib; no input or output.
 
-Each function takes what was measured and gives a matplotlib Figure, in our style or in `style=`, a file of your own.
+Each function takes what was measured and gives a matplotlib Figure, in our style or in `style=`, a
+file of your own.
 """
 
 import lazy_loader

@@ -25,9 +25,11 @@ _DIFFERENCE = LinearSegmentedColormap.from_list(
 
 @styled
 def attention(pair: AttentionPair, *, style: StyleFile = None) -> Figure:
-    """Figure 1 of the paper: a heat map for each text on one scale, and the second less the first; a page wide.
+    """Figure 1 of the paper: a heat map for each text on one scale, and the second less the first;
+    a page wide.
 
-    Row j, column i: how much token j takes from token i. The difference is left out for texts of different length.
+    Row j, column i: how much token j takes from token i. The difference is left out for texts of
+    different length.
 
     Args:
         pair: of `attention_pair`.
@@ -71,7 +73,8 @@ def attention(pair: AttentionPair, *, style: StyleFile = None) -> Figure:
 
 @styled
 def prompts(pair: PromptPair, *, style: StyleFile = None) -> Figure:
-    """The probability of each answer behind the first and the second prompt, and the change; a column wide.
+    """The probability of each answer behind the first and the second prompt, and the change; a
+    column wide.
 
     `style` is a .mplstyle file in place of ours, or a name that matplotlib knows.
     """
@@ -123,5 +126,6 @@ def _label(panel: Axes, tokens: tuple[str, ...], changed: tuple[int, ...]) -> No
 
 
 def _plain(token: str) -> str:
-    """The token as it is: a dollar sign starts no formula. GPT-2's and Llama's marks for a blank are left out."""
+    """The token as it is: a dollar sign starts no formula. GPT-2's and Llama's marks for a blank
+    are left out."""
     return token.lstrip("Ġ▁").replace("$", r"\$") or "␣"

@@ -1,4 +1,5 @@
-"""Records as figures: what their experiment draws; any column against any other; panels of means with bars."""
+"""Records as figures: what their experiment draws; any column against any other; panels of means
+with bars."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,8 @@ _AXES = 3
 
 
 def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
-    """The figures of the experiment whose records these are, by the names of the files that `wordsens paper` writes.
+    """The figures of the experiment whose records these are, by the names of the files that
+    `wordsens paper` writes.
 
     Args:
         records: a DataFrame of `read_records`, or records; failed ones are left out.
@@ -82,7 +84,8 @@ def save_figures(records: Sequence[Record], folder: Path, style: StyleFile) -> l
 
 
 def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figures:
-    """A figure for each axis of a sweep that has several values, all of them numbers; for at most three."""
+    """A figure for each axis of a sweep that has several values, all of them numbers; for at most
+    three."""
     axes = [
         name
         for name, values in varying_columns(records, besides=besides).items()
@@ -100,7 +103,8 @@ _ASIDE_POINTS = 8.0
 
 @dataclass
 class Panel:
-    """One pair of axes: series of points by their name, dotted guides, shaded bands, limits and the label of y."""
+    """One pair of axes: series of points by their name, dotted guides, shaded bands, limits and the
+    label of y."""
 
     title: str
     curves: dict[str, Points]
@@ -121,7 +125,8 @@ def grid(
     share_y: bool = True,
     caption: str = BARS,
 ) -> StyledFigure | None:
-    """Panels of means with bars, one legend below; curves named in `scattered` have no line. None without panels."""
+    """Panels of means with bars, one legend below; curves named in `scattered` have no line. None
+    without panels."""
     drawn = [one for one in drawn if any(one.curves.values())]
     if not drawn:
         return None
@@ -229,14 +234,16 @@ def along(
     logarithmic: bool = True,
     style: StyleFile = None,
 ) -> Figure:
-    """The mean of y against x, a curve for each series; bars are two standard errors over the records.
+    """The mean of y against x, a curve for each series; bars are two standard errors over the
+    records.
 
     Args:
         records: a DataFrame of `read_records`, or records; failed ones are left out.
         x, y: columns.
-        by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
-        logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn then, and their
-            exponents stand in the legend, with 95 % intervals.
+        by: the columns that tell series apart; None for every key of the specs that would else be
+            averaged over.
+        logarithmic: both axes, where x and y are positive numbers; the fitted power laws are drawn
+            then, and their exponents stand in the legend, with 95 % intervals.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
@@ -246,7 +253,8 @@ def along(
     series = series_along(done, x, y, by)
     if len(series) > MOST_SERIES:
         raise InputError(
-            f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; choose some with "
+            f"`by` makes {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
+            "choose some with "
             "KEY=VALUE, and draw several figures"
         )
     places = list(dict.fromkeys(point.x for one in series for point in one.points))

@@ -47,14 +47,20 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
     Raises:
         InputError: its table has no number to rank by.
     """
-    own: dict[type, Any] = {AttentionPair: attention, PromptPair: prompts, OneWordFrontier: frontier,
-                            Calibration: budgets, Check: cosines}  # fmt: skip
+    own: dict[type, Any] = {
+        AttentionPair: attention,
+        PromptPair: prompts,
+        OneWordFrontier: frontier,
+        Calibration: budgets,
+        Check: cosines,
+    }
     if type(result) in own:
         return own[type(result)](result, style=style)
     table = result.result_table()
     if table.ranked is None:
         raise InputError(
-            f"a {type(result).__name__} is a table without a number to draw; use show() or to_pandas()"
+            f"a {type(result).__name__} is a table without a number to draw; use show() or "
+            "to_pandas()"
         )
     names: Any = table.columns[table.names or next(iter(table.columns))]
     upper = None if table.upper is None else table.columns[table.upper]
@@ -70,7 +76,8 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
 
 @styled
 def cosines(result: Check, *, style: StyleFile = None) -> Figure:
-    """The cosines of opposites and of near-duplicates of the same meaning, as shares of each, with the threshold."""
+    """The cosines of opposites and of near-duplicates of the same meaning, as shares of each, with
+    the threshold."""
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
     measured = result.measured
@@ -110,7 +117,8 @@ def cosines(result: Check, *, style: StyleFile = None) -> Figure:
 
 @styled
 def budgets(result: Calibration, *, style: StyleFile = None) -> Figure:
-    """The share of near-duplicates that is kept under every limit of false hits, with and without the guard."""
+    """The share of near-duplicates that is kept under every limit of false hits, with and without
+    the guard."""
     figure = StyledFigure(figsize=(COLUMN_INCHES * 1.3, 2.2), layout="constrained")
     axes = figure.subplots()
     limits = np.geomspace(min(result.budget, 0.002), max(result.budget, 0.5), 200)
@@ -131,7 +139,11 @@ def budgets(result: Calibration, *, style: StyleFile = None) -> Figure:
     axes.set_ylabel("share of near-duplicates kept")
     axes.set_ylim(0, 1)
     legend_below(figure, [axes])
-    figure.caption = "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: 95 % intervals."
+    figure.caption = (
+        "Each budget at its smallest threshold; 0 where no threshold keeps it. "
+        "Bands: "
+        "95 % intervals."
+    )
     return figure
 
 
@@ -145,7 +157,8 @@ def words(
     title: str = "",
     style: StyleFile = None,
 ) -> Figure:
-    """A bar a word, from zero, the largest in another colour; lines reach up to the upper bounds, where there are some.
+    """A bar a word, from zero, the largest in another colour; lines reach up to the upper bounds,
+    where there are some.
 
     Args:
         names: of the words.
@@ -157,7 +170,8 @@ def words(
     """
     if not names or len(names) != len(values):
         raise InputError(
-            f"`values` has {len(values)} entries for {len(names)} names; give one a name, at least one"
+            f"`values` has {len(values)} entries for {len(names)} names; give one a name, at least "
+            "one"
         )
     few = len(names) <= _MOST_NAMES // 3
     width = COLUMN_INCHES if few else PAGE_INCHES

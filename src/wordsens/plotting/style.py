@@ -1,5 +1,5 @@
-"""One style for all figures: the style file, colours, widths that a paper prints, logarithmic axes, legends, and SVG
-that a page can colour."""
+"""One style for all figures: the style file, colours, widths that a paper prints, logarithmic axes,
+legends, and SVG that a page can colour."""
 
 import functools
 import io
@@ -41,7 +41,8 @@ StyleFile = str | Path | None
 
 Drawing = TypeVar("Drawing", bound=Callable[..., Figure])
 
-# Okabe and Ito's colours, distinguishable for colour-blind readers; each has a marker for print in black.
+# Okabe and Ito's colours, distinguishable for colour-blind readers; each has a marker for print in
+# black.
 STYLES = (
     ("#0072B2", "o"),
     ("#D55E00", "s"),
@@ -62,7 +63,8 @@ Style = tuple[str, str, bool]
 
 
 class StyledFigure(Figure):
-    """A figure that is written in the style it was drawn in: fonts are embedded when a file is written.
+    """A figure that is written in the style it was drawn in: fonts are embedded when a file is
+    written.
 
     Attributes:
         style: the style file.
@@ -91,7 +93,8 @@ class StyledFigure(Figure):
 
 @contextmanager
 def in_style(style: StyleFile) -> Iterator[None]:
-    """Inside, matplotlib's settings are its defaults with this style over them, whatever the user's own are.
+    """Inside, matplotlib's settings are its defaults with this style over them, whatever the user's
+    own are.
 
     Raises:
         InputError: there is no such style.
@@ -101,14 +104,16 @@ def in_style(style: StyleFile) -> Iterator[None]:
             stack.enter_context(styles.context(str(style or OURS), after_reset=True))
         except OSError as error:
             raise InputError(
-                f"`style` (={str(style)!r}) is neither a file nor a style of matplotlib; give a .mplstyle file, or one "
+                f"`style` (={str(style)!r}) is neither a file nor a style of matplotlib; give a "
+                ".mplstyle file, or one "
                 "of matplotlib.style.available"
             ) from error
         yield
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Makes a function draw in the style that its keyword `style` names, in which its figure is written too."""
+    """Makes a function draw in the style that its keyword `style` names, in which its figure is
+    written too."""
 
     @functools.wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Figure:
@@ -122,9 +127,11 @@ def styled(draw: Drawing) -> Drawing:
 
 
 def series_styles(keys: Sequence[tuple[Hashable, str | None]]) -> list[Style]:
-    """A style for each series, given as (key, map of its records or None); no two are alike up to MOST_SERIES.
+    """A style for each series, given as (key, map of its records or None); no two are alike up to
+    MOST_SERIES.
 
-    The first series of a map of the registry has the map's own colour; the others take those that are left.
+    The first series of a map of the registry has the map's own colour; the others take those that
+    are left.
 
     >>> series_styles([("a", "drf2"), ("b", "rf"), ("c", "drf4")])[:2]
     [('#D55E00', 's', False), ('#0072B2', 'o', False)]
@@ -148,7 +155,8 @@ def styles_of(names: Iterable[str] | Mapping[str, str | None]) -> dict[str, Styl
 
 
 def bar_ends(value: Estimate, *, positive: bool = False) -> tuple[float, float]:
-    """Both ends of a bar of two standard errors; on a logarithmic axis the lower one stays above 0."""
+    """Both ends of a bar of two standard errors; on a logarithmic axis the lower one stays above
+    0."""
     low, high = value.mean - 2 * value.error, value.mean + 2 * value.error
     return (max(low, value.mean / 3) if positive else low), high
 
@@ -172,8 +180,9 @@ def marks(
     notes: Sequence[str] = (),
     aside: float = 0.0,
 ) -> Any:
-    """Draw means with bars of two standard errors, none where no mean has an error; `notes`, one a point, are told of
-    the marks in a page; `aside` points to the right, so that series hide no bars of each other."""
+    """Draw means with bars of two standard errors, none where no mean has an error; `notes`, one a
+    point, are told of the marks in a page; `aside` points to the right, so that series hide no bars
+    of each other."""
     colour, marker, hollow = style
     places, means = [x for x, _ in points], [value.mean for _, value in points]
     ends = [bar_ends(value, positive=positive) for _, value in points]
@@ -225,7 +234,8 @@ def guide(axes: Axes, points: Sequence[tuple[float, float]], label: str) -> None
 def log_axes(
     axes: Axes, places: Sequence[float] = (), limits: tuple[float, float] | None = None
 ) -> None:
-    """Make both axes logarithmic, or only that of x without limits, with plain numbers where they do not touch.
+    """Make both axes logarithmic, or only that of x without limits, with plain numbers where they
+    do not touch.
 
     Args:
         places: of the marks: ticks of x.
@@ -248,8 +258,8 @@ def log_axes(
 
 
 def _plain_size(value: float) -> bool:
-    """True of a whole number that a person would write at an axis: of one or two digits before its zeros, or a small
-    number doubled again and again.
+    """True of a whole number that a person would write at an axis: of one or two digits before its
+    zeros, or a small number doubled again and again.
 
     >>> [size for size in (16, 39, 151, 250, 301, 384, 81920) if _plain_size(size)]
     [16, 39, 250, 384, 81920]
@@ -267,7 +277,8 @@ def _ticks(axis: Axis, places: Sequence[float]) -> None:
 
 
 def round_values(low: float, high: float, *, most: int = 5) -> list[float]:
-    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade, fewer, or even steps.
+    """Between 3 and `most` round numbers for the ticks of a logarithmic axis: 1-2-5 a decade,
+    fewer, or even steps.
 
     >>> round_values(8, 250), round_values(0.7, 400), round_values(42, 130)
     ([10.0, 20.0, 50.0, 100.0, 200.0], [1.0, 10.0, 100.0], [60.0, 80.0, 100.0, 120.0])
@@ -307,7 +318,8 @@ def spaced(sizes: Sequence[Any], *, least: float = 0.085) -> list[Any]:
 def panels(
     titles: Sequence[str], *, entries: int = 3, share_y: bool = True
 ) -> tuple[Any, list[Axes]]:
-    """A figure and its axes under these titles, at most three abreast; `entries` of a legend have room below."""
+    """A figure and its axes under these titles, at most three abreast; `entries` of a legend have
+    room below."""
     abreast = 2 if len(titles) == 4 else min(3, len(titles))
     rows = -(-len(titles) // abreast)
     width = COLUMN_INCHES if abreast == 1 else PAGE_INCHES
@@ -346,16 +358,17 @@ _PAGE_COLOURS = {
     "#e3e3e3": "var(--line)",
     "#ffffff": "var(--paper)",
 }
-"""Colours of figures, and the variables of a page that stand for them, which a dark page has its own of."""
+"""Colours of figures, and the variables of a page that stand for them, which a dark page has its
+own of."""
 
 _COLOUR = re.compile(f'"({"|".join(_PAGE_COLOURS)})"', re.IGNORECASE)
 _FONT = re.compile(r"^(?:(bold|[1-9]00) )?([\d.]+)px .*$")
 
 
 def svg(figure: Figure, *, prefix: str = "figure") -> str:
-    """The figure as `savefig` writes it as SVG, for the inside of a page: text as text, colours by the page's CSS
-    variables, a title on every mark, ids that begin with `prefix`, and no style attributes, which a strict policy
-    forbids."""
+    """The figure as `savefig` writes it as SVG, for the inside of a page: text as text, colours by
+    the page's CSS variables, a title on every mark, ids that begin with `prefix`, and no style
+    attributes, which a strict policy forbids."""
     file = io.StringIO()
     figure.savefig(
         file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}

@@ -1,4 +1,5 @@
-"""What a report says of records: of texts that were given, of studies and audits, of runs side by side."""
+"""What a report says of records: of texts that were given, of studies and audits, of runs side by
+side."""
 
 import json
 import math
@@ -43,7 +44,10 @@ def run_findings(run: Run) -> list[Finding]:
     if run.failed:
         first = run.failed[0].error or "no reason given"
         count, total = len(run.failed), len(run.records)
-        sentence = f"{count:,} of {total:,} measurements failed, and no number here stands for them. The first: {first}"
+        sentence = (
+            f"{count:,} of {total:,} measurements failed, and no number here stands for "
+            f"them. The first: {first}"
+        )
         number = f"{count:,} of {total:,}"
         findings.append(
             Finding(number, sentence, "Counted; every one is listed in the tables.", ())
@@ -72,7 +76,10 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
         ]
     if summary is None:
         values = [record.value for record in part.done]
-        sentence = f"{len(values):,} cells were measured; their values lie from {min(values):.3g} to {max(values):.3g}."
+        sentence = (
+            f"{len(values):,} cells were measured; their values lie from {min(values):.3g} "
+            f"to {max(values):.3g}."
+        )
         return [Finding(f"{len(values):,} cells", sentence, "Counted.", ())]
     given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
     (first, rest) = given_findings(given) if given else ((), ())
@@ -80,7 +87,8 @@ def _of_part(part: Part, folder: Path) -> list[Finding]:
 
 
 def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Finding]]:
-    """Texts that a user gave: attention beside a fully connected layer; and each map, the most sensitive first."""
+    """Texts that a user gave: attention beside a fully connected layer; and each map, the most
+    sensitive first."""
     groups = sorted(
         grouped(records, "map").values(),
         key=lambda group: -median(one.value or 0.0 for one in group),
@@ -89,7 +97,8 @@ def given_findings(records: Sequence[Record]) -> tuple[list[Finding], list[Findi
 
 
 def _contrast(records: Sequence[Record]) -> list[Finding]:
-    """Attention beside a fully connected layer, text by text; none where a text lacks either, or they differ in d."""
+    """Attention beside a fully connected layer, text by text; none where a text lacks either, or
+    they differ in d."""
     texts = grouped(records, lambda record: record.columns.get("text_content")).values()
     beside = contrast([[(one.map, one.value or 0.0) for one in group] for group in texts])
     if beside is None or len({record.d for record in records}) > 1:
@@ -115,7 +124,8 @@ def word_of(record: Record) -> str:
 
 
 def _of_map(records: Sequence[Record]) -> Finding:
-    """One map: on a text the word that moves it most; over several the median, and the most sensitive text."""
+    """One map: on a text the word that moves it most; over several the median, and the most
+    sensitive text."""
     ordered = sorted(records, key=lambda record: record.value or 0.0)
     least, most = ordered[0], ordered[-1]
     number = f"{times(median(record.value or 0.0 for record in records))} times"
@@ -127,15 +137,25 @@ def _of_map(records: Sequence[Record]) -> Finding:
         sentence = f"O{moves}: “{word_of(most)}”."
         known = f"At least this; {most.words} of {most.n} words searched"
     else:
-        sentence = f"In the median of {len(records)} texts o{moves}; most of all “{word_of(most)}” in {most.source}, "
+        sentence = (
+            f"In the median of {len(records)} texts o{moves}; most of all "
+            f"“{word_of(most)}” "
+            f"in {most.source}, "
+        )
         sentence += f"by {times(most.value or 0.0)}."
-        known = f"Each true number is at least this; {times(least.value or 0.0)} in the least sensitive text"
+        known = (
+            f"Each true number is at least this; {times(least.value or 0.0)} in the least "
+            "sensitive text"
+        )
     uppers = [record.upper for record in records if record.upper is not None]
     if len(uppers) == len(records):
         sure = (
             "certified" if all(record.rigor == CERTIFIED for record in records) else str(most.rigor)
         )
-        known += f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} {times(median(uppers))} ({sure})"
+        known += (
+            f"; {'median of the upper bounds' if len(uppers) > 1 else 'upper bound'} "
+            f"{times(median(uppers))} ({sure})"
+        )
         surety += [SURE] if sure == "certified" else []
     if len(records) == 1 and most.predicted is not None:
         known += f"; predicted for {most.predicted_of}: {times(most.predicted)}"
@@ -167,7 +187,8 @@ def _trend(records: Sequence[Record]) -> Trend | None:
 
 
 def comparison(runs: Sequence[Run], most: int = 8) -> list[Finding]:
-    """For each series that two runs or more have: how they differ at the longest length they share, if they do."""
+    """For each series that two runs or more have: how they differ at the longest length they share,
+    if they do."""
     series = {run.name: _series(run) for run in runs}
     findings = []
     for key in dict.fromkeys(key for group in series.values() for key in group):
@@ -213,7 +234,8 @@ def _difference(first: str, one: Series, second: str, other: Series) -> Finding 
         number = f"{abs(gap):.2g} ± {error:.2g}"
         verdict = f"{second} is {'higher' if gap > 0 else 'lower'} by {number}"
     sentence = (
-        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is {times(a.mean)} in {first}, {times(b.mean)} "
+        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is {times(a.mean)} in "
+        f"{first}, {times(b.mean)} "
         f"in {second}; {verdict}."
     )
     known = (

@@ -27,7 +27,8 @@ class Part:
 
     @cached_property
     def summary(self) -> Summary | None:
-        """What they say together; None without a summary. InputError where they do not go together."""
+        """What they say together; None without a summary. InputError where they do not go
+        together."""
         summarize = experiment_named(self.name).summarize
         return None if summarize is None or not self.done else summarize(self.done)
 
@@ -91,7 +92,8 @@ def _load(path: Path, name: str) -> Run:
         )
     if not (path / FILE).is_file() and path.parent != path and (path.parent / FILE).is_file():
         raise InputError(
-            f"`folders` has {str(path)!r}, which holds no results; did you mean {str(path.parent)!r}?"
+            f"`folders` has {str(path)!r}, which holds no results; did you mean "
+            f"{str(path.parent)!r}?"
         )
     with Store(path, read_only=True) as store:
         records, commands = store.records(), tuple(store.commands())
@@ -102,7 +104,8 @@ def _load(path: Path, name: str) -> Run:
         }
     if not records:
         raise InputError(
-            f"`folders` has {str(path)!r}, which holds no results yet; give the --out of a finished run"
+            f"`folders` has {str(path)!r}, which holds no results yet; give the --out of a "
+            "finished run"
         )
     parts = tuple(
         Part(one, tuple(record for record in records if record.experiment == one)) for one in names
@@ -118,7 +121,8 @@ def _load(path: Path, name: str) -> Run:
 
 
 def readable(path: str | Path) -> str:
-    """The path as text: a name that is not UTF-8 has halves of surrogate pairs, which no page can hold.
+    """The path as text: a name that is not UTF-8 has halves of surrogate pairs, which no page can
+    hold.
 
     >>> readable("caf\\udce9")
     'caf?'

@@ -1,4 +1,5 @@
-"""How the numbers were made: the command, the specs, versions, seeds and machines of each run; and how to cite."""
+"""How the numbers were made: the command, the specs, versions, seeds and machines of each run; and
+how to cite."""
 
 import json
 import shlex
@@ -14,10 +15,17 @@ LISTED = 12
 """So many different values of one thing are named."""
 
 _COLUMNS = {
-    "wordsens": "wordsens_version", "commit": "commit", "hash of the code": "code", "seeds": "seed",
-    "computed in": "dtype", "on": "device", "machine": "machine", "threads": "threads", "models": "model",
+    "wordsens": "wordsens_version",
+    "commit": "commit",
+    "hash of the code": "code",
+    "seeds": "seed",
+    "computed in": "dtype",
+    "on": "device",
+    "machine": "machine",
+    "threads": "threads",
+    "models": "model",
     "encoders": "encoder",
-}  # fmt: skip
+}
 """What is said of a run, and the column that says it."""
 
 BIBTEX = f"""@inproceedings{{bombari2024word,
@@ -32,7 +40,7 @@ BIBTEX = f"""@inproceedings{{bombari2024word,
   author  = {{{{The wordsens authors}}}},
   version = {{{__version__}}}
 }}
-"""
+"""  # noqa: E501
 
 
 def provenance_section(runs: Sequence[Run]) -> Section:
@@ -71,7 +79,8 @@ def _origin(run: Run, name: str) -> list[Any]:
         ("started", " to ".join(dict.fromkeys((began[0], began[-1])))),
         (
             "computed for",
-            f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's time",
+            f"{sum(record.seconds for record in run.records) / 60:.1f} minutes of one process's "
+            "time",
         ),
         *(("passed over", line) for line in run.unread),
     ]

@@ -1,4 +1,5 @@
-"""Tables of a report: what each experiment's records say, failures; and the records as downloads."""
+"""Tables of a report: what each experiment's records say, failures; and the records as
+downloads."""
 
 import csv
 import io
@@ -57,7 +58,8 @@ def table_section(runs: Sequence[Run]) -> list[Section]:
 
 
 def _summary(part: Part, of: str) -> Iterator[Table]:
-    """The tables of an experiment that has a summary; none of records that differ in more than it tells."""
+    """The tables of an experiment that has a summary; none of records that differ in more than it
+    tells."""
     try:
         summary = part.summary
     except InputError:

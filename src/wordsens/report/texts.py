@@ -56,8 +56,8 @@ class ShownWord:
 
 @dataclass(frozen=True)
 class ShownText:
-    """A text under one map: its title, where it came from, in reading order its words that were measured and what
-    stands between them, and what is not shown."""
+    """A text under one map: its title, where it came from, in reading order its words that were
+    measured and what stands between them, and what is not shown."""
 
     title: str
     source: str
@@ -71,17 +71,19 @@ class ShownText:
 
     @property
     def absolute(self) -> bool:
-        """True where its words were moved as vectors, so that the scale of S is theirs; else they were taken out."""
+        """True where its words were moved as vectors, so that the scale of S is theirs; else they
+        were taken out."""
         return any(word.attained is not None for word in self.words)
 
     def share(self, value: float, top: float) -> float:
-        """How strong the colour of a value is: on the scale of S, or from 0 to the largest removal on the page."""
+        """How strong the colour of a value is: on the scale of S, or from 0 to the largest removal
+        on the page."""
         return colour_share(value) if self.absolute else min(1.0, value / (top or 1.0))
 
 
 def text_sections(runs: Sequence[Run]) -> list[Section]:
-    """The texts of every run whose records hold words: given ones first, the most sensitive of them always; a text
-    under all its maps, attention first.
+    """The texts of every run whose records hold words: given ones first, the most sensitive of them
+    always; a text under all its maps, attention first.
 
     A text of which few words were searched is left out where another was searched whole.
     """
@@ -144,8 +146,8 @@ def _whole(record: Any) -> bool:
 
 
 def _order(record: Any) -> tuple[Any, ...]:
-    """Given texts before those of experiments, real before made-up ones; some fifty words; in the order of their names
-    (text 2 before text 10), under all maps, attention first."""
+    """Given texts before those of experiments, real before made-up ones; some fifty words; in the
+    order of their names (text 2 before text 10), under all maps, attention first."""
     try:
         family = map_entry(base_name(record.map)).family
     except InputError:
@@ -176,7 +178,8 @@ def _cut(text: ShownText, most: int) -> ShownText:
 
 
 def _words(text: ShownText, top: float, *, legend: bool) -> Words:
-    """The text with its words in colour; from right to left where its first letter with a direction is so."""
+    """The text with its words in colour; from right to left where its first letter with a direction
+    is so."""
     pieces = tuple(
         piece
         if isinstance(piece, str)
@@ -241,7 +244,8 @@ def _table(text: ShownText, top: float) -> Table:
 
 
 def _audited(record: Any) -> ShownText:
-    """The measured words; what was not measured between them is an ellipsis: an audit's record has no other words."""
+    """The measured words; what was not measured between them is an ellipsis: an audit's record has
+    no other words."""
     audited = audited_text(record)
     pieces: list[ShownWord | str] = []
     before = -1  # a text begins where it begins, without a blank
@@ -262,7 +266,8 @@ def _audited(record: Any) -> ShownText:
 
 
 def _measured(record: Any) -> ShownText:
-    """The words of a sensitivity record: of the text itself where the record has it, else its words or tokens."""
+    """The words of a sensitivity record: of the text itself where the record has it, else its words
+    or tokens."""
     places = {
         row: place for place, row in enumerate(record.searched or range(len(record.per_word)))
     }
@@ -271,7 +276,8 @@ def _measured(record: Any) -> ShownText:
     moved = json.loads(record.moved) if record.moved else ()
 
     def word(text: str, rows: Sequence[int]) -> ShownWord | str:
-        """A word of these rows: the row that moves the output most speaks for it; its text where none was searched."""
+        """A word of these rows: the row that moves the output most speaks for it; its text where
+        none was searched."""
         searched = [places[row] for row in rows if row in places]
         if not searched:
             return text
@@ -293,7 +299,8 @@ def _measured(record: Any) -> ShownText:
 
 
 def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[ShownWord | str]:
-    """The text as it was written; its words with blanks between; or its tokens, with none before one that goes on."""
+    """The text as it was written; its words with blanks between; or its tokens, with none before
+    one that goes on."""
     if record.whole_words is None:
         for row, token in enumerate(tokens):
             yield " " if row and not token.startswith("##") else ""
@@ -317,7 +324,8 @@ def _pieces(record: Any, tokens: Sequence[str], word: Any) -> Iterator[ShownWord
 def _moves(
     tokens: Sequence[str], row: float, change: float, before: float | None, after: float | None
 ) -> str:
-    """A row of the features that a witness moves: its token, its change, its attention to the word before and after."""
+    """A row of the features that a witness moves: its token, its change, its attention to the word
+    before and after."""
     attention = (
         "" if before is None or after is None else f" (attention {times(before)} → {times(after)})"
     )

@@ -23,7 +23,8 @@ from wordsens.version import __version__
 
 
 def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
-    """Everything that the report of these runs says: findings, figures, texts, tables, how the numbers were made."""
+    """Everything that the report of these runs says: findings, figures, texts, tables, how the
+    numbers were made."""
     findings = [(run.name, run_findings(run)) for run in runs]
     if len(runs) > 1 and (compared := comparison(runs)):
         findings.insert(0, ("Side by side", compared))
@@ -62,7 +63,8 @@ def heading(runs: Sequence[Run]) -> str:
 
 
 def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:
-    """The figures of every run, that with all maps first; those of one kind stand next to each other."""
+    """The figures of every run, that with all maps first; those of one kind stand next to each
+    other."""
     drawn = [
         (file, run.name, figure)
         for run in runs
@@ -77,7 +79,8 @@ def _pictures(runs: Sequence[Run]) -> Iterator[Picture]:
 
 
 def _figures(part: Part) -> dict[str, Any]:
-    """The figures of one experiment's records; of S also along the axes of a sweep. None where they allow none."""
+    """The figures of one experiment's records; of S also along the axes of a sweep. None where they
+    allow none."""
     if part.name != "sensitivity":
         return _allowed(of_experiment, part.done)
     records = [record for record in part.done if record.text != GIVEN]
@@ -101,11 +104,14 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     """Write one report of the records in these folders, and give its path.
 
     Args:
-        folders: what was `--out` of `wordsens measure`, `paper`, `audit` or `sweep`; one, or several side by side.
-        path: of the file; its ending is the format: .html, one page that needs no network; .md, findings and tables.
+        folders: what was `--out` of `wordsens measure`, `paper`, `audit` or `sweep`; one, or
+            several side by side.
+        path: of the file; its ending is the format: .html, one page that needs no network; .md,
+            findings and tables.
 
     Raises:
-        InputError: a folder is none, or holds no records that can be read; the path has another ending or lies nowhere.
+        InputError: a folder is none, or holds no records that can be read; the path has another
+            ending or lies nowhere.
         StoreError: the file cannot be written.
         MissingExtraError: jinja2 or matplotlib is not installed.
     """

@@ -1,1 +1,2 @@
-"""The search. Read `objective`, `plan` and `maximize` first, then `ascent` with `climb`, or `krylov`."""
+"""The search. Read `objective`, `plan` and `maximize` first, then `ascent` with `climb`, or
+`krylov`."""

@@ -1,12 +1,14 @@
-"""Multistart ascent: every word climbs from many starts, its best points are crossed, and the best few are finished.
+"""Multistart ascent: every word climbs from many starts, its best points are crossed, and the best
+few are finished.
 
 An ascent takes steps of falling length along the average of past gradients' directions,
 
     m <- .8 m + g / ‖g‖,    x <- P(x + eta (1 - t / T) m / ‖m‖),    t = 0, ..., T - 1,
 
-P the projection into the ball, x = Delta / radius, and keeps the highest point it met: steps that need not gain pass
-over small hills and kinks. What moves one word far moves most words of a text far, so a mixture of two good points, the
-second of this or another word, is a better start than a random one.
+P the projection into the ball, x = Delta / radius, and keeps the highest point it met: steps that
+need not gain pass over small hills and kinks. What moves one word far moves most words of a text
+far, so a mixture of two good points, the second of this or another word, is a better start than a
+random one.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,18 +36,19 @@ _CHILD_STEP, _FINISH_STEP = 0.3, 0.1
 """eta of a child, and of a finalist of a kinked objective."""
 
 _LAST_KINKED, _KINKED_TOLERANCE = 30, 1e-5
-"""Steps of a kinked objective in its own precision at most, and the relative gain that counts there: from kink to kink
-an ascent gains a little for ever."""
+"""Steps of a kinked objective in its own precision at most, and the relative gain that counts
+there: from kink to kink an ascent gains a little for ever."""
 
 _INNER = 4
 """One of so many random starts lies inside the ball: a maximum may."""
 
 _ALIKE = 0.98
-"""Two points of a word whose cosine exceeds this are taken for one hill: the second ranks after all others."""
+"""Two points of a word whose cosine exceeds this are taken for one hill: the second ranks after all
+others."""
 
 _TINY = 1e-3
-"""Radii below this share of the typical length are explored in the objective's own precision: in float32 changes
-cancel."""
+"""Radii below this share of the typical length are explored in the objective's own precision: in
+float32 changes cancel."""
 
 _COPIES = 8
 """About how many numbers an ascent holds for each coordinate of each point."""
@@ -54,8 +57,8 @@ _CACHED_NUMBERS = 1 << 19
 """Of the points that climb together on a CPU, where they are several texts'."""
 
 _LOOK_EVERY, _FEW = 5, 0.9
-"""After so many steps the host looks which ascents gain no more, and drops them where no more than this share goes on:
-a look waits for the device."""
+"""After so many steps the host looks which ascents gain no more, and drops them where no more than
+this share goes on: a look waits for the device."""
 
 
 class Points(NamedTuple):
@@ -97,9 +100,9 @@ def ascend(
 ) -> SearchResult:
     """Maximise the objective over the ball of each word, or the `blocks` balls of each group.
 
-    All words climb together, those of one text in groups that fit the objective's memory budget; crossing stays within
-    a group. An objective of several texts has as many words of each, and a generator for each; its texts are few enough
-    for the budget (`texts_at_once`).
+    All words climb together, those of one text in groups that fit the objective's memory budget;
+    crossing stays within a group. An objective of several texts has as many words of each, and a
+    generator for each; its texts are few enough for the budget (`texts_at_once`).
     """
     size = (
         len(words)
@@ -124,8 +127,8 @@ def ascend(
 
 
 def texts_at_once(objective: Objective, words: int, stages: Stages) -> int:
-    """How many texts of so many words, one of which has this objective, are searched together: as many as fit the
-    memory budget, and on a CPU its cache, past which a batch gains nothing."""
+    """How many texts of so many words, one of which has this objective, are searched together: as
+    many as fit the memory budget, and on a CPU its cache, past which a batch gains nothing."""
     pairs = words * max(stages.starts, stages.population + stages.children)
     if objective.device.type == "cpu":
         return max(1, _CACHED_NUMBERS // (pairs * objective.coordinates))
@@ -211,7 +214,8 @@ class _Ascent:
         )
 
     def _starts(self) -> Float[Tensor, "w starts blocks size"]:
-        """The objective's own starts, the highest where they are many, and random ones for at least a quarter."""
+        """The objective's own starts, the highest where they are many, and random ones for at least
+        a quarter."""
         count, informed = self.stages.starts, self.coarse.starts(self.words, self.radius)
         informed = into_ball(
             informed.flatten(start_dim=2).transpose(0, 1).unflatten(2, (self.blocks, -1))
@@ -235,7 +239,8 @@ class _Ascent:
         first: float,
         halvings: tuple[int, ...] = (),
     ) -> Points:
-        """The highest point that an ascent from each one meets; after `halvings` steps the lower half ends."""
+        """The highest point that an ascent from each one meets; after `halvings` steps the lower
+        half ends."""
         memory, best = torch.zeros_like(x), Points(x, x.new_full(x.shape[:2], -torch.inf))
         for step in range(steps + 1):
             if step in halvings and x.shape[1] > 1:
@@ -254,7 +259,8 @@ class _Ascent:
         return best
 
     def _crossed(self, points: Points, generations: int, children: int) -> Points:
-        """The points, and what ascents from mixtures of the best of them meet, generation after generation."""
+        """The points, and what ascents from mixtures of the best of them meet, generation after
+        generation."""
         for _ in range(generations):
             points = points.fittest(self.stages.population)
             points = points.joined(
@@ -265,7 +271,8 @@ class _Ascent:
         return points
 
     def _children(self, parents: Float[Tensor, "w ranks blocks size"], count: int) -> Tensor:
-        """Mixtures of two points, the second in half of them another word's, and of their lengths."""
+        """Mixtures of two points, the second in half of them another word's, and of their
+        lengths."""
         w, ranks = parents.shape[:2]
         per_text = w // self.objective.texts
 
@@ -300,7 +307,8 @@ class _Ascent:
         )
 
     def _finished(self, points: Points) -> Climb:
-        """Every word's best ascent after the last steps, the end of them in the objective's own precision."""
+        """Every word's best ascent after the last steps, the end of them in the objective's own
+        precision."""
         stages, kinked = self.stages, self.objective.kinked
         if kinked:
             points = points.joined(self._climb(points.x, stages.finish, _FINISH_STEP))
@@ -322,7 +330,8 @@ class _Ascent:
         )
 
     def _polish(self, climb: Climb, stages: Stages) -> None:
-        """Climb until no ascent gains or the steps run out; those that gain no more drop out of the batch in time."""
+        """Climb until no ascent gains or the steps run out; those that gain no more drop out of the
+        batch in time."""
         texts, rule_of = climb.objective.texts, Momentum if self.objective.kinked else QuasiNewton
         running, part = torch.arange(len(climb), device=climb.idle.device), climb
         rule = rule_of(part, first=_FINISH_STEP)

@@ -1,4 +1,5 @@
-"""Many independent ascents at once, the two rules that tell each where to step, and the check of where they end."""
+"""Many independent ascents at once, the two rules that tell each where to step, and the check of
+where they end."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -20,7 +21,8 @@ def evaluated(
     words: Int[Tensor, " b"],
     radius: Float[Tensor, " b"],
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-    """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a number."""
+    """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a
+    number."""
     scale = radius.to(x.dtype).unsqueeze(1)
     squared, gradient = objective.value_and_gradient(
         (x * scale).unflatten(1, objective.shape), words
@@ -32,10 +34,12 @@ def evaluated(
 
 
 class Climb:
-    """b ascents of an objective, in the coordinates x = Delta / radius. Steps change all tensors in place.
+    """b ascents of an objective, in the coordinates x = Delta / radius. Steps change all tensors in
+    place.
 
-    A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for one word, or for
-    several words in a joint ball; several blocks for several words with a ball each.
+    A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for
+    one word, or for several words in a joint ball; several blocks for several words with a ball
+    each.
 
     Attributes:
         words, radius: (b,), the word (or group) of each ascent, and the radius of its balls.
@@ -43,8 +47,10 @@ class Climb:
         x: (b, size), the best point so far; every block has norm at most 1.
         squared: (b,), the objective there.
         slope: (b, size), its gradient in x.
-        projected_gradient: (b, size), the gradient as far as the balls let it be followed: zero at a stationary point.
-        idle: (b,), how many steps in a row gained less than the tolerance; from PATIENCE on an ascent stands still.
+        projected_gradient: (b, size), the gradient as far as the balls let it be followed: zero at
+            a stationary point.
+        idle: (b,), how many steps in a row gained less than the tolerance; from PATIENCE on an
+            ascent stands still.
         steps: (b,), how many steps it took.
     """
 
@@ -72,7 +78,8 @@ class Climb:
         return evaluated(self.objective, x, self.words, self.radius)
 
     def into_ball(self, x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        """The nearest points whose blocks lie in the unit ball, a few units of the last place inside it."""
+        """The nearest points whose blocks lie in the unit ball, a few units of the last place
+        inside it."""
         blocks = x.unflatten(1, (self.blocks, -1))
         norm = torch.linalg.vector_norm(blocks, dim=-1, keepdim=True)
         limit = 1 - 4 * torch.finfo(x.dtype).eps
@@ -92,10 +99,12 @@ class Climb:
         return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
     def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        """The direction made tangent to each sphere against which the slope presses; `feasible` elsewhere.
+        """The direction made tangent to each sphere against which the slope presses; `feasible`
+        elsewhere.
 
-        There a step's inward part would lose in the first order what its tangent part gains in the second. An objective
-        with kinks is left its inward steps: its gradient says less about what lies ahead.
+        There a step's inward part would lose in the first order what its tangent part gains in the
+        second. An objective with kinks is left its inward steps: its gradient says less about what
+        lies ahead.
         """
         if self.objective.inward:
             return self.feasible(direction, self.x)
@@ -110,7 +119,8 @@ class Climb:
         return self.feasible(torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1), self.x)
 
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
-        """Try the points; go to those that gain, but for ascents that stand still. Returns which went."""
+        """Try the points; go to those that gain, but for ascents that stand still. Returns which
+        went."""
         trial, going = self.into_ball(trial), self.idle < PATIENCE
         squared, slope = self.evaluate(trial)
         better = (squared > self.squared) & going
@@ -168,10 +178,11 @@ class Rule(ABC):
 
 
 class Momentum(Rule):
-    """Steps of adapted length along an average of the past gradients' directions. Takes kinks of phi in its stride.
+    """Steps of adapted length along an average of the past gradients' directions. Takes kinks of
+    phi in its stride.
 
-    m <- 0.7 m + g/‖g‖, x <- x + eta m/‖m‖, m without its outward part on the sphere. A step that gains lengthens
-    eta by 30 %; one that loses is taken back, halves eta and clears m.
+    m <- 0.7 m + g/‖g‖, x <- x + eta m/‖m‖, m without its outward part on the sphere. A step that
+    gains lengthens eta by 30 %; one that loses is taken back, halves eta and clears m.
     """
 
     KEEP, GROW, SHRINK, LONGEST = 0.7, 1.3, 0.5, 4.0
@@ -192,25 +203,28 @@ class Momentum(Rule):
 
 
 class QuasiNewton(Rule):
-    """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for smooth phi.
+    """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for
+    smooth phi.
 
-    The two-loop recursion over the last pairs of a step and the change of the feasible gradient. A trial that loses is
-    taken back, its ascent forgets its pairs, and the next step, along the gradient, is a quarter as long. Steps are at
-    most half a radius.
+    The two-loop recursion over the last pairs of a step and the change of the feasible gradient. A
+    trial that loses is taken back, its ascent forgets its pairs, and the next step, along the
+    gradient, is a quarter as long. Steps are at most half a radius.
     """
 
     MEMORY = 5
     LONGEST = 0.5
 
     def __init__(self, climb: Climb, *, first: float = 0.4):
-        # Of the last steps, in a ring: the step, what the gradient lost, and 1 over their product; 0 of no step.
+        # Of the last steps, in a ring: the step, what the gradient lost, and 1 over their product;
+        # 0 of no step.
         self._moved = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
         self._bent = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
         self._inverse = [torch.zeros_like(climb.squared) for _ in range(self.MEMORY)]
         self._next = 0
         self._scale = torch.ones_like(climb.squared)
         length = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
-        # Step per gradient where no pair is known: the last pair's, at first what makes a step of length `first`.
+        # Step per gradient where no pair is known: the last pair's, at first what makes a step of
+        # length `first`.
         self._gamma = first / torch.where(length > 0, length, torch.ones_like(length))
 
     def step(self, climb: Climb, tolerance: float) -> None:
@@ -261,11 +275,12 @@ class QuasiNewton(Rule):
 
 
 STEEPNESS = 0.01
-"""A point is stationary where the squared change f rises along its feasible gradient g by less than this times 2 f a
-radius."""
+"""A point is stationary where the squared change f rises along its feasible gradient g by less than
+this times 2 f a radius."""
 
 TRIALS = (1e-2, 1e-3)
-"""The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to one side of it."""
+"""The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to
+one side of it."""
 
 _DRAWS, _AT_ONCE = 2000, 50
 """Points that are tried for a word at which the gradient vanishes, and how many a round."""
@@ -274,12 +289,14 @@ _DRAWS, _AT_ONCE = 2000, 50
 def verify_stationary(
     climb: Climb, ball: Ball, result: SearchResult, *, generator: torch.Generator
 ) -> SearchResult:
-    """The result with `converged` only where the climb's point is stationary, and sampled where its gradient is zero.
+    """The result with `converged` only where the climb's point is stationary, and sampled where its
+    gradient is zero.
 
-    Stationary in the first order and in the map's own precision: |g| <= STEEPNESS * 2 f in the coordinates
-    Delta / radius, g the gradient of f as far as the ball lets it be followed; or, at a kink, no gain above that rate
-    after short steps along g. Where the gradient is exactly zero, as everywhere for a piecewise constant phi, random
-    points and mixtures with the best of them are tried instead, and nothing is called converged.
+    Stationary in the first order and in the map's own precision: |g| <= STEEPNESS * 2 f in the
+    coordinates Delta / radius, g the gradient of f as far as the ball lets it be followed; or, at a
+    kink, no gain above that rate after short steps along g. Where the gradient is exactly zero, as
+    everywhere for a piecewise constant phi, random points and mixtures with the best of them are
+    tried instead, and nothing is called converged.
 
     Args:
         climb: of each word of one text its best ascent.
@@ -316,10 +333,11 @@ def _sampled(
     ball: Ball,
     generator: torch.Generator,
 ) -> SearchResult:
-    """The result with the members' points, where these ascents stand, replaced by better ones that sampling finds.
+    """The result with the members' points, where these ascents stand, replaced by better ones that
+    sampling finds.
 
-    Half of the points are uniform on the sphere; the others are the best so far, moved by a random fraction of a
-    radius, which climbs the steps of a piecewise constant map.
+    Half of the points are uniform on the sphere; the others are the best so far, moved by a random
+    fraction of a radius, which climbs the steps of a piecewise constant map.
     """
     best, squared, scale = climb.x, climb.squared, climb.radius.to(climb.x.dtype).unsqueeze(1)
     for _ in range(_DRAWS // _AT_ONCE):

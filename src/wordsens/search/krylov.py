@@ -1,11 +1,13 @@
 """Conjugate gradients on the sphere, with exact line searches along great circles.
 
-The search for one layer: few products with the layer's matrix, many free trials in the space that they span.
+The search for one layer: few products with the layer's matrix, many free trials in the space that
+they span.
 
-The squared change has many local maxima, each near a mixture of the leading singular vectors of the active half of V_i,
-whose singular values crowd together when the text is long. So (1) Lanczos steps on the linearised change, t products
-with V_i and t with its transpose, give a space that holds those vectors; (2) in that space, where every product is a
-combination of known ones, many starts climb for free; (3) the best climb on with true products.
+The squared change has many local maxima, each near a mixture of the leading singular vectors of the
+active half of V_i, whose singular values crowd together when the text is long. So (1) Lanczos steps
+on the linearised change, t products with V_i and t with its transpose, give a space that holds
+those vectors; (2) in that space, where every product is a combination of known ones, many starts
+climb for free; (3) the best climb on with true products.
 """
 
 from collections.abc import Callable
@@ -44,7 +46,8 @@ _LOOK_EVERY = 5
 """Steps that a device other than the CPU is given before it is waited for."""
 
 _FEW = 0.75
-"""Words whose climbs have ended are left out once no more than this share goes on: that copies what is known of it."""
+"""Words whose climbs have ended are left out once no more than this share goes on: that copies what
+is known of it."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,11 @@ class CircleLimits:
     """When a climb ends, and how it looks for a step.
 
     Attributes:
-        steps: at most; a few in a row with a relative gain in the square below `tolerance` end it earlier.
+        steps: at most; a few in a row with a relative gain in the square below `tolerance` end it
+            earlier.
         turns: how many angles a line search tries.
-        look_every: after how many steps the host asks which climbs have ended; no value depends on it.
+        look_every: after how many steps the host asks which climbs have ended; no value depends on
+            it.
     """
 
     steps: int
@@ -70,7 +75,8 @@ class Circles(NamedTuple):
         point, entered: the unit vectors a reached, and A a.
         squared: the objective there.
         gradient, direction, image: of the last step, and A times the direction.
-        idle: how many steps in a row gained less than the tolerance; from _CIRCLE_PATIENCE on a climb stands still.
+        idle: how many steps in a row gained less than the tolerance; from _CIRCLE_PATIENCE on a
+            climb stands still.
         steps: how many steps it took until then.
     """
 
@@ -97,14 +103,16 @@ def climb_great_circles(
     *,
     tick: Callable[[int], None] = lambda taken: None,
 ) -> Circles:
-    """Maximise ‖psi(A a)‖² over unit vectors a, from r points of each word: a product with A and A^T each a step.
+    """Maximise ‖psi(A a)‖² over unit vectors a, from r points of each word: a product with A and
+    A^T each a step.
 
-    Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A p_before, so only the
-    gradient g is multiplied; the line search needs no product at all. The value never falls. Words whose climbs have
-    all ended are left out of the batch.
+    Polak-Ribiere directions. A direction p = g + beta p_before enters as A p = A g + beta A
+    p_before, so only the gradient g is multiplied; the line search needs no product at all. The
+    value never falls. Words whose climbs have all ended are left out of the batch.
 
     Args:
-        point, entered: where to start, unit vectors (a zero vector stays where it is), and A of them.
+        point, entered: where to start, unit vectors (a zero vector stays where it is), and A of
+            them.
         tick: called after every step with how many were taken.
     """
     squared = objective.along(entered, entered, torch.zeros_like(point[..., 0]))[0]
@@ -138,7 +146,8 @@ def _put(everyone: Circles, words: Int[Tensor, " v"], circles: Circles) -> None:
 def _step(
     objective: LinearEntryObjective, entry: LinearEntry, circles: Circles, limits: CircleLimits
 ) -> Circles:
-    """Every climb a step on, but for those that have ended. The vectors that enter are long: updated in place."""
+    """Every climb a step on, but for those that have ended. The vectors that enter are long:
+    updated in place."""
     point, entered, squared, previous, direction, image, idle, steps = circles
     gradient = entry.transposed(objective.slope(entered))
     gradient = gradient - _dot(gradient, point) * point
@@ -150,7 +159,8 @@ def _step(
     )
     beta = beta.clamp(min=0)
     downhill = _dot(gradient, gradient + beta * direction) <= 0
-    # A gradient whose square underflows has no direction to go on in: its quotients are infinite or NaN.
+    # A gradient whose square underflows has no direction to go on in: its quotients are infinite or
+    # NaN.
     beta = beta.masked_fill(downhill | ~(beta < _MAX_BETA), 0.0)
     terms = _length(gradient) + beta * _length(direction)
     direction, image = gradient + beta * direction, image.mul_(beta).add_(entering)
@@ -186,13 +196,15 @@ def _best_angle(
     stays: Bool[Tensor, "w r"],
     limits: CircleLimits,
 ) -> tuple[Float[Tensor, "w r"], Float[Tensor, "w r"]]:
-    """The angle with the largest value among those tried, 0 included, and that value; 0 on circles that stay.
+    """The angle with the largest value among those tried, 0 included, and that value; 0 on circles
+    that stay.
 
-    For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and f''(0)/2 = -2 beta,
-    largest at t = atan2(gamma, beta) / 2. For others the same correction is repeated from the angle reached until f'
-    has changed sign, and then false position closes in on its root. Kinks of act bend f more than f'' knows. A circle
-    is settled where a Newton step would gain less than a tenth of the tolerance, about f'^2 / (2 |f''|): no later angle
-    counts on it. The objective's far angles are tried last.
+    For a psi that is linear, f(t) = alpha + beta cos 2t + gamma sin 2t with f'(0)/2 = gamma and
+    f''(0)/2 = -2 beta, largest at t = atan2(gamma, beta) / 2. For others the same correction is
+    repeated from the angle reached until f' has changed sign, and then false position closes in on
+    its root. Kinks of act bend f more than f'' knows. A circle is settled where a Newton step would
+    gain less than a tenth of the tolerance, about f'^2 / (2 |f''|): no later angle counts on it.
+    The objective's far angles are tried last.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
@@ -246,11 +258,12 @@ def krylov_search(
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is monotone.
+    """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is
+    monotone.
 
-    Of the stages, `starts` is the number of free starts, `steps` of their steps, `finalists` of those that go on,
-    `finish` of their steps at most, and `tolerance` their end. Cost a word: LANCZOS_STEPS + finalists * finish products
-    with A_i, and as many with A_i^T.
+    Of the stages, `starts` is the number of free starts, `steps` of their steps, `finalists` of
+    those that go on, `finish` of their steps at most, and `tolerance` their end. Cost a word:
+    LANCZOS_STEPS + finalists * finish products with A_i, and as many with A_i^T.
     """
     steps = LANCZOS_STEPS + stages.finalists * stages.finish
     numbers = 3 * steps + _TEMPORARIES * stages.starts + objective.coordinates
@@ -290,13 +303,15 @@ class _SphereSearch:
             stages,
             generator,
         )
-        # The witness is rounded once more when it is scaled: a few units of the last place inside the ball.
+        # The witness is rounded once more when it is scaled: a few units of the last place inside
+        # the ball.
         self._radius = Ball(radius)
         self._entry = objective.entry(words, radius)
         self._look_every = 1 if objective.device.type == "cpu" else _LOOK_EVERY
 
     def run(self, tick: Callable[[int], None]) -> SearchResult:
-        """Lanczos steps, free climbs in the space that they span, and true climbs of the best of those."""
+        """Lanczos steps, free climbs in the space that they span, and true climbs of the best of
+        those."""
         basis, rotation, entered = self._subspace(tick)
         point, start = self._free_climb(basis, rotation, entered)
         limits = CircleLimits(
@@ -327,7 +342,8 @@ class _SphereSearch:
     def _subspace(
         self, tick: Callable[[int], None]
     ) -> tuple[Float[Tensor, "w t d"], Float[Tensor, "w t t"], Float[Tensor, "w t k"]]:
-        """The Krylov basis of the linearised change, its Ritz vectors, and what enters the layer from the basis."""
+        """The Krylov basis of the linearised change, its Ritz vectors, and what enters the layer
+        from the basis."""
         products: list[Tensor] = []
 
         def linearized(point: Tensor) -> Tensor:
@@ -348,7 +364,8 @@ class _SphereSearch:
         rotation: Float[Tensor, "w t t"],
         entered: Float[Tensor, "w t k"],
     ) -> tuple[Float[Tensor, "w finalists d"], Float[Tensor, "w finalists k"]]:
-        """The finalists of climbs within the basis, where products are combinations of known ones, and what enters."""
+        """The finalists of climbs within the basis, where products are combinations of known ones,
+        and what enters."""
         coordinates = self._free_starts(rotation, entered)
         free = climb_great_circles(
             self._objective,
@@ -363,7 +380,8 @@ class _SphereSearch:
     def _stationary(
         self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]
     ) -> Bool[Tensor, " w"]:
-        """True where the squared change rises along its gradient by no more than `verify_stationary` allows."""
+        """True where the squared change rises along its gradient by no more than
+        `verify_stationary` allows."""
         gradient = self._entry.transposed(self._objective.slope(entered).unsqueeze(1)).squeeze(1)
         flat = (gradient == 0).all(dim=1)
         gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
@@ -381,7 +399,8 @@ class _SphereSearch:
     def _finalists(
         self, squared: Float[Tensor, "w starts"], points: Float[Tensor, "w starts t"]
     ) -> Int[Tensor, "w finalists"]:
-        """The best free starts of each word, each as far from the better ones as another hill would be."""
+        """The best free starts of each word, each as far from the better ones as another hill would
+        be."""
         chosen, left = [], squared.clone()
         for _ in range(min(self._stages.finalists, squared.shape[1])):
             best = left.argmax(dim=1, keepdim=True)
@@ -394,8 +413,9 @@ class _SphereSearch:
     def _free_starts(
         self, rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
     ) -> Float[Tensor, "w starts t"]:
-        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour these, and, half
-        of the rest, what comes nearest to random patterns of signs of the units.
+        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that
+        favour these, and, half of the rest, what comes nearest to random patterns of signs of the
+        units.
         """
         w, t, _ = rotation.shape
         draw = partial(

@@ -24,10 +24,12 @@ def maximize(
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The best Delta of each word (w,), in its ball, or in the `blocks` balls of a group, one for each equal part.
+    """The best Delta of each word (w,), in its ball, or in the `blocks` balls of a group, one for
+    each equal part.
 
-    Lower bounds of the maxima; map the perturbations again before you trust the values. Cost: see `Stages`.
-    `generator` draws the random starts; `progress` is called with (steps done, steps at most).
+    Lower bounds of the maxima; map the perturbations again before you trust the values. Cost: see
+    `Stages`. `generator` draws the random starts; `progress` is called with (steps done, steps at
+    most).
     """
     return _searched(objective, words, ball, plan, blocks, [generator], progress)
 
@@ -41,9 +43,11 @@ def maximize_each(
     generators: Sequence[torch.Generator],
     progress: Progress | None = None,
 ) -> list[SearchResult]:
-    """`maximize` of each objective; those that are alike as one problem, so many at once as fit (`texts_at_once`).
+    """`maximize` of each objective; those that are alike as one problem, so many at once as fit
+    (`texts_at_once`).
 
-    A result is the same, to rounding, as alone; `progress` is called with thousandths of an objective.
+    A result is the same, to rounding, as alone; `progress` is called with thousandths of an
+    objective.
     """
     results: dict[int, SearchResult] = {}
     while len(results) < len(objectives):
@@ -52,9 +56,10 @@ def maximize_each(
             objectives[first], len(words[first]), plan.runs(objectives[first].stages)[-1]
         )
         same = [
-            place for place in others[: max(0, most - 1)]
+            place
+            for place in others[: max(0, most - 1)]
             if len(words[place]) == len(words[first]) and objectives[first].alike(objectives[place])
-        ]  # fmt: skip
+        ]
         chosen = [first, *same] if most > 1 else [first]
         finished = len(results)
 

@@ -1,8 +1,10 @@
-"""What a search climbs: a function of points in balls, with its gradient, for a batch of words; and the balls.
+"""What a search climbs: a function of points in balls, with its gradient, for a batch of words; and
+the balls.
 
-Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi acting on each
-entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i a + sin t A_i b: once A_i a and
-A_i b are known, the whole circle is known without another product. `search.krylov` builds on this.
+Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi
+acting on each entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i
+a + sin t A_i b: once A_i a and A_i b are known, the whole circle is known without another product.
+`search.krylov` builds on this.
 """
 
 import math
@@ -30,20 +32,23 @@ Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
 class Objective(ABC):
     """A function of pairs (word, Delta), at least 0, to be made as large as the word's ball allows.
 
-    A word is a number that the search passes on: of a row of a text, of a group of rows, or of whatever else has a ball
-    of its own.
+    A word is a number that the search passes on: of a row of a text, of a group of rows, or of
+    whatever else has a ball of its own.
 
     Attributes:
         shape: of one Delta: (d,) for one word, (g, d) for g words that move together.
         dtype, device: of every Delta and value.
-        typical_length: beside which a radius is called small: the median length of a row, where rows are moved.
+        typical_length: beside which a radius is called small: the median length of a row, where
+            rows are moved.
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
         stages: of a normal search of this objective.
-        kinked: whether the gradient jumps: a search is then finished by steps of falling length, not by quasi-Newton
-            steps.
-        inward: whether a step off the sphere into the ball may pay where the gradient points outward.
-        alone: the objectives of the texts, of one shape, for which this one stands; itself by default. Word i of text t
-            is number t `stride` + i, and the pairs of an evaluation come text by text, as many of each.
+        kinked: whether the gradient jumps: a search is then finished by steps of falling length,
+            not by quasi-Newton steps.
+        inward: whether a step off the sphere into the ball may pay where the gradient points
+            outward.
+        alone: the objectives of the texts, of one shape, for which this one stands; itself by
+            default. Word i of text t is number t `stride` + i, and the pairs of an evaluation come
+            text by text, as many of each.
     """
 
     stages: Stages = Stages()
@@ -74,11 +79,13 @@ class Objective(ABC):
         """The values of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "Objective":
-        """The same up to a factor, in float32, to explore; itself where that would lose too much."""
+        """The same up to a factor, in float32, to explore; itself where that would lose too
+        much."""
         return self
 
     def narrowed(self) -> "tuple[Objective, Float[Tensor, 'k d']] | None":
-        """The same function of the coordinates in an orthonormal basis, and the basis; None by default.
+        """The same function of the coordinates in an orthonormal basis, and the basis; None by
+        default.
 
         Only where the part of a Delta outside the basis changes nothing.
         """
@@ -87,7 +94,8 @@ class Objective(ABC):
     def starts(
         self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> Float[Tensor, "count w *shape"]:
-        """Points to start from, in units of each word's radius; those that are higher are taken. None by default."""
+        """Points to start from, in units of each word's radius; those that are higher are taken.
+        None by default."""
         return torch.empty(0, len(words), *self.shape, dtype=self.dtype, device=self.device)
 
     def value(
@@ -169,7 +177,8 @@ def in_chunks(
 
 @dataclass(frozen=True)
 class LinearEntry:
-    """Products of r vectors of each of w words with its matrix and with the transpose; and the same of fewer words."""
+    """Products of r vectors of each of w words with its matrix and with the transpose; and the same
+    of fewer words."""
 
     forward: Callable[[Float[Tensor, "w r m"]], Float[Tensor, "w r k"]]
     transposed: Callable[[Float[Tensor, "w r k"]], Float[Tensor, "w r m"]]
@@ -190,8 +199,9 @@ class LinearEntryObjective(Objective):
 
     Attributes:
         also_ascend: whether the general ascent is run besides, by `ascent_stages`.
-        far_angles: angles that every line search tries besides its own, where psi saturates: the squared change is then
-            nearly constant between many steep places, and the next hill is beyond the reach of a Newton step.
+        far_angles: angles that every line search tries besides its own, where psi saturates: the
+            squared change is then nearly constant between many steep places, and the next hill is
+            beyond the reach of a Newton step.
     """
 
     far_angles: tuple[float, ...] = ()
@@ -205,11 +215,13 @@ class LinearEntryObjective(Objective):
 
     @abstractmethod
     def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
-        """Of Delta / radius: products with radius A_i. It may hold a copy of these, `coordinates` by `width` a word."""
+        """Of Delta / radius: products with radius A_i. It may hold a copy of these, `coordinates`
+        by `width` a word."""
 
     @abstractmethod
     def linearized(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
-        """psi'(0)² times A_i Delta: what A_i^T takes to half the gradient of the squared change as Delta goes to 0."""
+        """psi'(0)² times A_i Delta: what A_i^T takes to half the gradient of the squared change as
+        Delta goes to 0."""
 
     @abstractmethod
     def slope(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
@@ -222,11 +234,13 @@ class LinearEntryObjective(Objective):
         across: Float[Tensor, "*b width"],
         angle: Float[Tensor, "*b"],
     ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
-        """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without its term in psi''."""
+        """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without
+        its term in psi''."""
 
     @abstractmethod
     def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Told when the search on these words is over: all that is not needed for the witnesses may be forgotten."""
+        """Told when the search on these words is over: all that is not needed for the witnesses may
+        be forgotten."""
 
 
 Progress = Callable[[int, int], None]
@@ -239,11 +253,12 @@ class SearchResult:
 
     Attributes:
         perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
-        squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for word sensitivity;
-            recompute it before you trust it.
-        spent: (w,), how many Deltas of each word were evaluated, but for ascents that stood still beside others.
-        converged: (w,), whether the winner stopped gaining, before its steps ran out, at a stationary point: see
-            `search.climb.verify_stationary`.
+        squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for
+            word sensitivity; recompute it before you trust it.
+        spent: (w,), how many Deltas of each word were evaluated, but for ascents that stood still
+            beside others.
+        converged: (w,), whether the winner stopped gaining, before its steps ran out, at a
+            stationary point: see `search.climb.verify_stationary`.
     """
 
     perturbations: Float[Tensor, "w ..."]
@@ -289,8 +304,8 @@ class SearchResult:
 class Ball(Result):
     """Euclidean balls around the origin, one for each of w words.
 
-    Projected vectors end inside the ball after rounding: the target radius is a few units of the last place
-    smaller, so that ‖Delta‖₂ <= radius holds when the norm is recomputed in float64.
+    Projected vectors end inside the ball after rounding: the target radius is a few units of the
+    last place smaller, so that ‖Delta‖₂ <= radius holds when the norm is recomputed in float64.
     """
 
     radius: Float[Tensor, " w"]
@@ -303,8 +318,10 @@ class Ball(Result):
             )
 
     def project(self, perturbations: Float[Tensor, "*starts w d"]) -> Float[Tensor, "*starts w d"]:
-        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay; idempotent."""
-        # Nearer to the sphere than the target is: what was projected is not projected again for its rounding.
+        """The nearest points of the balls: vectors outside are scaled to the sphere, others stay;
+        idempotent."""
+        # Nearer to the sphere than the target is: what was projected is not projected again for its
+        # rounding.
         outside = _lengths(perturbations) > self.radius.double() * (
             1 - torch.finfo(perturbations.dtype).eps
         )
@@ -315,7 +332,8 @@ class Ball(Result):
     def linear_maximizer(
         self, direction: Float[Tensor, "*starts w d"]
     ) -> Float[Tensor, "*starts w d"]:
-        """The Delta in the ball with the largest inner product with `direction`: radius * direction / ‖direction‖.
+        """The Delta in the ball with the largest inner product with `direction`: radius * direction
+        / ‖direction‖.
 
         A zero direction gives a zero Delta.
         """
@@ -344,7 +362,8 @@ class Ball(Result):
     def contains(
         self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12
     ) -> bool:
-        """True where every perturbation has norm at most radius * (1 + relative_slack), computed in float64."""
+        """True where every perturbation has norm at most radius * (1 + relative_slack), computed in
+        float64."""
         return bool((_lengths(perturbations) <= self.radius.double() * (1 + relative_slack)).all())
 
 
@@ -362,6 +381,7 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 def into_ball(points: Tensor) -> Tensor:
-    """The nearest points of the unit ball; NaN becomes 0. `Ball.project` and `Climb.into_ball` allow for rounding."""
+    """The nearest points of the unit ball; NaN becomes 0. `Ball.project` and `Climb.into_ball`
+    allow for rounding."""
     length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
     return torch.nan_to_num(torch.where(length > 1, points / length, points))

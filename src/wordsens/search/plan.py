@@ -12,10 +12,11 @@ EFFORTS = ("quick", "normal", "thorough")
 class Stages:
     """The stages of a search with every number filled in; an objective has those that suit it.
 
-    (1) `starts` points of every word climb `steps`; after each of `halvings` steps the lower half is dropped. (2) In
-    each of `generations`, `children` mixtures of the best `population` points climb `child_steps`. (3) The `leaders`,
-    words with the largest values, are given `leader_generations` of `leader_children` more: S is their maximum.
-    (4) The best `finalists` are finished in `finish` steps at most, until steps gain less than `tolerance`.
+    (1) `starts` points of every word climb `steps`; after each of `halvings` steps the lower half
+    is dropped. (2) In each of `generations`, `children` mixtures of the best `population` points
+    climb `child_steps`. (3) The `leaders`, words with the largest values, are given
+    `leader_generations` of `leader_children` more: S is their maximum. (4) The best `finalists` are
+    finished in `finish` steps at most, until steps gain less than `tolerance`.
 
     Evaluations a word, of the value and its gradient, without halvings and leaders, are at most
 
@@ -25,7 +26,8 @@ class Stages:
 
     A start's first step has length `first_step`, in radii.
 
-    A search on great circles (`search.krylov`) reads `starts`, `steps`, `finalists`, `finish` and `tolerance`.
+    A search on great circles (`search.krylov`) reads `starts`, `steps`, `finalists`, `finish` and
+    `tolerance`.
     """
 
     starts: int = 16
@@ -44,7 +46,8 @@ class Stages:
     tolerance: float = 1e-10
 
     def evaluations(self) -> int:
-        """The most evaluations a word, without halvings, leaders and starts that the map names beyond `starts`."""
+        """The most evaluations a word, without halvings, leaders and starts that the map names
+        beyond `starts`."""
         children = self.generations * self.children * (self.child_steps + 1)
         return self.starts * (self.steps + 1) + children + (self.finalists + 2) * self.finish
 
@@ -85,15 +88,18 @@ class Stages:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The spending of a search: an effort, and its two main numbers where the map's own are not wanted.
+    """The spending of a search: an effort, and its two main numbers where the map's own are not
+    wanted.
 
     Every map has numbers of its own for the size of the text; "normal" uses them.
 
     Attributes:
-        effort: "quick" (a tenth to a quarter of normal's evaluations), "normal", or "thorough" (a normal search, then a
-            wider one; the better result of each word: never less than normal, about six times the evaluations).
+        effort: "quick" (a tenth to a quarter of normal's evaluations), "normal", or "thorough" (a
+            normal search, then a wider one; the better result of each word: never less than normal,
+            about six times the evaluations).
         starts: starting points of every word: the map's own first, random points after them.
-        steps: steps of every start, and the most of the finish; children take no more than these either.
+        steps: steps of every start, and the most of the finish; children take no more than these
+            either.
 
     Raises:
         InputError: an unknown effort, or a number that is not a whole number of at least 1.

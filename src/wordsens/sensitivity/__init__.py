@@ -1,1 +1,2 @@
-"""Word sensitivity: of one word, several, whole words, several texts; swaps, removals, the small-radius limit."""
+"""Word sensitivity: of one word, several, whole words, several texts; swaps, removals, the
+small-radius limit."""

@@ -1,4 +1,5 @@
-"""The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one word."""
+"""The small-radius limit of word sensitivity: the largest singular value of the Jacobian in one
+word."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -37,12 +38,15 @@ Product = Callable[[Float[Tensor, "b d"]], Float[Tensor, "b d"]]
 def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
     """y -> J^T J y, row by row: J^T v is a gradient, and J y the gradient in v of (J^T v) . y.
 
-    The fused kernels of scaled dot product attention cannot be differentiated twice: it runs by plain products here.
+    The fused kernels of scaled dot product attention cannot be differentiated twice: it runs by
+    plain products here.
 
-    `features` gives b rows of features for b perturbations, each of its own; `name` is the map's, for errors.
+    `features` gives b rows of features for b perturbations, each of its own; `name` is the map's,
+    for errors.
 
     Raises:
-        InputError: from the product, where the features change and carry no gradient, or one that has none itself.
+        InputError: from the product, where the features change and carry no gradient, or one that
+            has none itself.
     """
 
     def product(vectors: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
@@ -62,7 +66,8 @@ def normal_product(features: Callable[[Tensor], Tensor], name: str) -> Product:
                 (pushed,) = torch.autograd.grad(pulled, probe, vectors)
             except RuntimeError as error:
                 raise InputError(
-                    f"the Jacobian of {name} needs derivatives of its gradient ({first_line(error)}); write it with "
+                    f"the Jacobian of {name} needs derivatives of its gradient "
+                    f"({first_line(error)}); write it with "
                     "operations that torch differentiates twice"
                 ) from error
             (normal,) = torch.autograd.grad(here, delta, pushed)
@@ -84,8 +89,9 @@ class JacobianSensitivity(SensitivityResult):
         value: the largest of `per_word`.
         words: (w,), the words.
         per_word: (w,), the limit of S_i(radius) / radius.
-        perturbations: (w, d), unit vectors v: Delta = radius v changes phi by per_word * radius, up to terms in
-            radius², and so does -v; the sign is such that the coordinate of largest size is positive.
+        perturbations: (w, d), unit vectors v: Delta = radius v changes phi by per_word * radius, up
+            to terms in radius², and so does -v; the sign is such that the coordinate of largest
+            size is positive.
     """
 
     words: Int[Tensor, " w"]
@@ -104,11 +110,13 @@ def jacobian_sensitivity(
     words: Iterable[int] | Tensor | SupportsIndex | None = None,
     seed: Seed = 0,
 ) -> JacobianSensitivity:
-    """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over ‖phi(X)‖.
+    """lim of S_i(radius) / radius as radius -> 0: the largest singular value of d phi / d x_i, over
+    ‖phi(X)‖.
 
-    S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word i (ours). Converged
-    by restarted Lanczos on J^T J: structured for attention, all words at once; by autograd, one word at a time, for
-    other maps. Where phi has kinks, autograd's derivative is taken.
+    S_i(radius) is the sup over ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖, for word
+    i (ours). Converged by restarted Lanczos on J^T J: structured for attention, all words at once;
+    by autograd, one word at a time, for other maps. Where phi has kinks, autograd's derivative is
+    taken.
 
     Args:
         phi: a feature map, or any differentiable function of (n, d).
@@ -117,8 +125,8 @@ def jacobian_sensitivity(
         seed: of Lanczos's starting vectors.
 
     Raises:
-        InputError: a bad text or word; a map whose features carry no gradient; singular values too close to tell apart
-            in the steps that are allowed.
+        InputError: a bad text or word; a map whose features carry no gradient; singular values too
+            close to tell apart in the steps that are allowed.
         ZeroFeaturesError: phi(X) = 0.
 
     >>> phi = lambda X: 3 * X
@@ -127,7 +135,7 @@ def jacobian_sensitivity(
     >>> phi = lambda X: X * torch.tensor([1.0, 5.0], dtype=torch.float64)
     >>> jacobian_sensitivity(phi, torch.ones(2, 2, dtype=torch.float64), 0).perturbations.round().abs()
     tensor([[0., 1.]], dtype=torch.float64)
-    """
+    """  # noqa: E501
     started = time.perf_counter()
     phi, text = as_feature_map(phi), as_text(X)
     rows = phi.accept(text.rows)
@@ -164,7 +172,8 @@ def jacobian_sensitivity(
 def _attention_product(
     phi: FeatureMap, rows: Float[Tensor, "n d"], words: Int[Tensor, " w"]
 ) -> Product | None:
-    """J^T J of all words at once, for exactly these classes, since a subclass may change phi; None for other maps."""
+    """J^T J of all words at once, for exactly these classes, since a subclass may change phi; None
+    for other maps."""
     if not isinstance(phi, AttentionLayer) or type(phi) not in (
         RandomAttentionFeatures,
         AttentionFeatures,
@@ -179,9 +188,11 @@ def _attention_product(
 def _largest(
     product: Product, start: Float[Tensor, "b d"]
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"]]:
-    """The largest eigenvalue and its eigenvector of each positive semidefinite operator, by restarted Lanczos.
+    """The largest eigenvalue and its eigenvector of each positive semidefinite operator, by
+    restarted Lanczos.
 
-    Stops when the Ritz value's error, at most residual² / gap and at most the residual, is below the tolerance.
+    Stops when the Ritz value's error, at most residual² / gap and at most the residual, is below
+    the tolerance.
     """
     tolerance = max(_TOLERANCE, 64 * torch.finfo(start.dtype).eps)
     for _ in range(_ROUNDS):
@@ -196,7 +207,8 @@ def _largest(
         if bool((error <= tolerance * value.abs()).all()):
             return value, start
     raise InputError(
-        "the Jacobian's largest singular values are too close to tell apart: Lanczos has not converged after "
+        "the Jacobian's largest singular values are too close to tell apart: Lanczos has not "
+        "converged after "
         f"{_ROUNDS} rounds of {_KRYLOV_STEPS} steps; use float64"
     )
 

@@ -24,14 +24,15 @@ from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 _MAX_RELATIVE_ROUNDING = 0.01
-"""No search counts as converged where rounding exceeds this share of its value: its gradient is then not known to 1 %
-either."""
+"""No search counts as converged where rounding exceeds this share of its value: its gradient is
+then not known to 1 % either."""
 
 _NEIGHBOURS = 3
 """Of a witness, a last digit away, that are mapped with it where phi may jump."""
 
 _MAPPED_BYTES = 64 << 20
-"""Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are slower."""
+"""Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are
+slower."""
 
 
 @restores_state
@@ -52,9 +53,9 @@ def word_sensitivity(
 
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
-    The value is a lower bound of the sup, with a witness for every word: the search proposes witnesses, each is mapped
-    through phi again, and that number, less its rounding error, is reported. Maps with a certificate also have an upper
-    bound.
+    The value is a lower bound of the sup, with a witness for every word: the search proposes
+    witnesses, each is mapped through phi again, and that number, less its rounding error, is
+    reported. Maps with a certificate also have an upper bound.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
@@ -62,10 +63,12 @@ def word_sensitivity(
         words: the word indices to search; None for all. Negative indices count from the end.
         radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
         seed: of the random starts.
-        search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as SearchPlan(starts=64).
+        search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as
+            SearchPlan(starts=64).
         certificate: whether to compute the upper bounds, where phi has a certificate.
-        text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper` is then None where
-            it would hold with a probability over the weights only (see `certify`; one call's probability).
+        text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper`
+            is then None where it would hold with a probability over the weights only (see
+            `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
 
@@ -73,15 +76,15 @@ def word_sensitivity(
         A Sensitivity.
 
     Raises:
-        InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is not positive; a map
-            that answers differently each time.
+        InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is
+            not positive; a map that answers differently each time.
         ZeroFeaturesError: phi(X) = 0.
 
     >>> from wordsens.maps.function import FunctionFeatures
     >>> phi = FunctionFeatures(lambda X: 2 * X, batched=True)
     >>> round(word_sensitivity(phi, torch.ones(4, 9, dtype=torch.float64)).value, 12)   # sqrt(d) / ‖X‖
     0.5
-    """
+    """  # noqa: E501
     (result,) = sensitivities(
         [TextUnderMap(phi, X, words, radius, seed)],
         search,
@@ -112,7 +115,8 @@ def sensitivities(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> list[Sensitivity]:
-    """`word_sensitivity` of each problem; texts of one shape under maps of one shape are searched as one problem.
+    """`word_sensitivity` of each problem; texts of one shape under maps of one shape are searched
+    as one problem.
 
     The results are the same, to rounding, as alone. `seconds` is a problem's share.
     """
@@ -175,11 +179,13 @@ def _recomputed(
     perturbations: Float[Tensor, "w d"],
     memory_budget: int,
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """What each witness attains by definition, less an estimate of its rounding error, and that estimate.
+    """What each witness attains by definition, less an estimate of its rounding error, and that
+    estimate.
 
-    phi(X^i(Delta)) and phi(X) are each wrong by `relative_rounding` of their norms, at most 1 + value and 1. Where phi
-    may jump, witnesses a last digit away are mapped too. The rounding at the best witness is estimated as well, which
-    may make another word best: so on, until the best one is checked. Where phi is continuous it counts for every word.
+    phi(X^i(Delta)) and phi(X) are each wrong by `relative_rounding` of their norms, at most 1 +
+    value and 1. Where phi may jump, witnesses a last digit away are mapped too. The rounding at the
+    best witness is estimated as well, which may make another word best: so on, until the best one
+    is checked. Where phi is continuous it counts for every word.
     """
 
     def change_of(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
@@ -195,7 +201,8 @@ def _recomputed(
         witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[
             0
         ]
-        # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order only.
+        # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order
+        # only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
         words_meant = slice(None) if phi.continuous else best
         rounding[words_meant] = torch.maximum(rounding[words_meant], error[words_meant])
@@ -212,10 +219,12 @@ def with_neighbours(
     ball: Ball,
     count: int = _NEIGHBOURS,
 ) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """The perturbations' values, and an estimate of their rounding error where phi jumps or nearly does.
+    """The perturbations' values, and an estimate of their rounding error where phi jumps or nearly
+    does.
 
-    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |value_of(Delta + eps s (x_i + Delta)) -
-    value_of(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has it for a whole text; 0 for none.
+    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |value_of(Delta + eps s
+    (x_i + Delta)) - value_of(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has
+    it for a whole text; 0 for none.
     """
     signs = torch.ones(1 + _NEIGHBOURS, 1, rows.shape[1]).to(rows)
     signs[0], signs[2, :, ::2], signs[3, :, ::3] = 0, -1, -1
@@ -233,9 +242,11 @@ def attained(
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Float[Tensor, " w"]:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: the features of every perturbed text are computed.
+    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: the features of every perturbed text are
+    computed.
 
-    One value a row of `words`, whose g words move together, each by its own Delta. Norms are taken in float64.
+    One value a row of `words`, whose g words move together, each by its own Delta. Norms are taken
+    in float64.
     """
     with torch.no_grad():
         base = phi(rows).flatten()
@@ -252,7 +263,8 @@ def attained(
     if not bool(finite.all()):
         moved = words[int((~finite).nonzero()[0])].tolist()
         raise InputError(
-            f"{phi.name} gives NaN or infinity when word {', '.join(map(str, moved))} is perturbed; "
+            f"{phi.name} gives NaN or infinity when word {', '.join(map(str, moved))} is "
+            "perturbed; "
             "use float64, a smaller radius, or a map that is finite on the whole ball"
         )
     return relative

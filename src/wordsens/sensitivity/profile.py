@@ -1,4 +1,5 @@
-"""All measures of one text under one map in one table: sup, mean, limit and substitution, and bounds of the sup."""
+"""All measures of one text under one map in one table: sup, mean, limit and substitution, and
+bounds of the sup."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import SupportsIndex
@@ -50,17 +51,21 @@ def sensitivity_profile(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> SensitivityProfile:
-    """Word sensitivity beside every other measure that the map has, and the upper bounds of it that are known.
+    """Word sensitivity beside every other measure that the map has, and the upper bounds of it that
+    are known.
 
-    S (`word_sensitivity`) and the certificate; Lipschitz bounds (`theory.lipschitz_bounds`) times radius / ‖phi(X)‖;
-    the mean over words and Deltas on the sphere; the small-radius limit (`jacobian_sensitivity`) times the radius, and
-    beside it the Lipschitz bounds at X; average, block and random sensitivity (`substitution_sensitivity`) with rows in
-    the place of words; the mean entropy of the attention weights, in nats; the stable rank ‖F‖_F² / ‖F‖² of features F
-    with a row a word. What the map does not have is left out, and so is substitution where its features would not fit
-    the budget; of a map whose weights are sampled on demand there are S and the certificate only.
+    S (`word_sensitivity`) and the certificate; Lipschitz bounds (`theory.lipschitz_bounds`) times
+    radius / ‖phi(X)‖; the mean over words and Deltas on the sphere; the small-radius limit
+    (`jacobian_sensitivity`) times the radius, and beside it the Lipschitz bounds at X; average,
+    block and random sensitivity (`substitution_sensitivity`) with rows in the place of words; the
+    mean entropy of the attention weights, in nats; the stable rank ‖F‖_F² / ‖F‖² of features F with
+    a row a word. What the map does not have is left out, and so is substitution where its features
+    would not fit the budget; of a map whose weights are sampled on demand there are S and the
+    certificate only.
 
     Args:
-        phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution is of all words.
+        phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution is of
+            all words.
         alternatives: rows that may stand in the place of any word; None: the text's other rows.
         memory_budget: bytes for intermediate results.
 
@@ -70,7 +75,7 @@ def sensitivity_profile(
     >>> profile = sensitivity_profile(lambda X: 2 * X, torch.eye(4, dtype=torch.float64))
     >>> [(row.name, round(row.value, 3), row.kind) for row in profile.measures[:3]]        # 2 sqrt(4) / ‖2 X‖ = 1
     [('sup S', 1.0, 'lower bound'), ('average case', 1.0, 'mean'), ('small-radius limit', 1.0, 'exact')]
-    """
+    """  # noqa: E501
     phi, text = as_feature_map(phi), as_text(X)
     chosen = {"search": search, "memory_budget": memory_budget, "progress": progress}
     sensitivity = word_sensitivity(phi, text, words, radius, seed, **chosen)
@@ -154,8 +159,8 @@ def average_change(
     *,
     seed: int,
 ) -> float:
-    """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few searched words i,
-    evenly spaced, and Deltas uniform on the sphere of the word's radius.
+    """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few
+    searched words i, evenly spaced, and Deltas uniform on the sphere of the word's radius.
     """
     rows = phi.accept(text.rows)
     searched = word_indices(words, len(rows)).to(rows.device)
@@ -182,12 +187,14 @@ def _substitution(
     seed: int,
     memory_budget: int,
 ) -> list[Measure]:
-    """Substitution in a text whose words are the numbers of rows; [] where the features would not fit the budget."""
+    """Substitution in a text whose words are the numbers of rows; [] where the features would not
+    fit the budget."""
     n, d = rows.shape
     others = rows[:0] if alternatives is None else alternatives.to(rows)
     if others.ndim != 2 or others.shape[1] != d or (alternatives is not None and not len(others)):
         raise InputError(
-            f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at least 1"
+            f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at "
+            "least 1"
         )
     table = torch.cat([rows, others])
     numbers = [str(row) for row in range(len(table))]
@@ -224,7 +231,8 @@ def _substitution(
 
 
 def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
-    """The entropy of the attention weights and the stable rank of the features, where there are such."""
+    """The entropy of the attention weights and the stable rank of the features, where there are
+    such."""
     shape = []
     with torch.no_grad():
         if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:

@@ -62,11 +62,12 @@ def removal_effects(
 ) -> Removals:
     """The change of phi when a whole word is deleted, or each of its tokens becomes the mask token.
 
-    No sup: one changed text a word, as occlusion and leave-one-out tools evaluate. Deleting moves the later words one
-    place forward. Cost: one forward pass a word, batched by length.
+    No sup: one changed text a word, as occlusion and leave-one-out tools evaluate. Deleting moves
+    the later words one place forward. Cost: one forward pass a word, batched by length.
 
     Args:
-        phi: a transformer; for "delete" with features whose size does not depend on the text's length.
+        phi: a transformer; for "delete" with features whose size does not depend on the text's
+            length.
         text: the text.
         words: indices of its whole words; None for all.
         way: "delete" or "mask".
@@ -74,8 +75,8 @@ def removal_effects(
         memory_budget: bytes for intermediate results.
 
     Raises:
-        InputError: "delete" with features of every row; "mask" with a model without a mask token; a word index out of
-            range; a text of one word that would be deleted.
+        InputError: "delete" with features of every row; "mask" with a model without a mask token; a
+            word index out of range; a text of one word that would be deleted.
 
     >>> phi = TransformerFeatures.from_pretrained("minilm", pool="own")
     >>> removed = removal_effects(phi, "This film is not good", way="delete")
@@ -105,7 +106,8 @@ def removal_effects(
         )
     if way == "delete" and len(whole) == 1:
         raise InputError(
-            "the text has one word, and nothing is left without it; give a longer text, or way='mask'"
+            "the text has one word, and nothing is left without it; give a longer text, or "
+            "way='mask'"
         )
     by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
     for index, word in enumerate(chosen):
@@ -119,7 +121,8 @@ def removal_effects(
         features = phi(phi.rows_of(torch.tensor([ids])))[0]
         if way == "delete" and features.ndim > 1:
             raise InputError(
-                "`way` (='delete') changes the number of rows, and phi keeps every row; choose a pool, or way='mask'"
+                "`way` (='delete') changes the number of rows, and phi keeps every row; choose a "
+                "pool, or way='mask'"
             )
         base = features.flatten().double()
         norm = feature_norm(base, phi.name)
@@ -150,8 +153,8 @@ def removal_effects(
 def cosine_distance(
     first: Float[Tensor, "*batch p"], second: Float[Tensor, " p"]
 ) -> Float[Tensor, "*batch"]:
-    """1 - cos of the angle between vectors, as ‖u - v‖² / 2 of their unit vectors: never negative, and exact where the
-    two are close, where 1 - cos itself cancels."""
+    """1 - cos of the angle between vectors, as ‖u - v‖² / 2 of their unit vectors: never negative,
+    and exact where the two are close, where 1 - cos itself cancels."""
     units = [
         vectors / torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
         for vectors in (first, second)
@@ -160,8 +163,9 @@ def cosine_distance(
 
 
 def row_removal(phi: FeatureMap, X: TextMatrix | torch.Tensor, word: int) -> float | None:
-    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of a whole text of three words or more; of features with
-    a row for each word the rows other than i are compared (ours; one changed text, not a sup).
+    """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of a whole text of three words or
+    more; of features with a row for each word the rows other than i are compared (ours; one changed
+    text, not a sup).
 
     A trained model moves the later words one place forward. None where phi takes no shorter text.
 

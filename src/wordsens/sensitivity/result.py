@@ -1,4 +1,5 @@
-"""The results of measurements: lower bounds with their witnesses, upper bounds, and what the search spent."""
+"""The results of measurements: lower bounds with their witnesses, upper bounds, and what the search
+spent."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -19,13 +20,14 @@ class SensitivityResult(Result):
 
     Attributes:
         value: the largest of `per_word` (or `per_group`).
-        perturbations: of each word or group, the vectors that reach its number; () where no vector is moved.
+        perturbations: of each word or group, the vectors that reach its number; () where no vector
+            is moved.
         upper: a certified upper bound of `value`'s sup; None where there is none.
         search: what was searched, in words, such as "normal" or "quick, starts=4"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.
-        converged: (w,), whether the search stopped gaining, before its steps ran out, at a stationary point; None
-            where nothing is searched.
+        converged: (w,), whether the search stopped gaining, before its steps ran out, at a
+            stationary point; None where nothing is searched.
         seed: of the random starts.
     """
 
@@ -68,25 +70,28 @@ class Sensitivity(SensitivityResult):
         word: the index of its word.
         words: (w,), the words that were searched.
         tokens: w strings, what each word is called.
-        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed through phi, less
-            `rounding` (0 where nothing is left).
-        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the last digits of X and
-            of the best witness, and of every witness where phi may jump. Near it, at tiny radii, the change is lost in
-            the digits of phi(X).
+        per_word: (w,), ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at each word's witness, recomputed
+            through phi, less `rounding` (0 where nothing is left).
+        rounding: (w,), an estimate of the recomputation's rounding error: how phi magnifies the
+            last digits of X and of the best witness, and of every witness where phi may jump. Near
+            it, at tiny radii, the change is lost in the digits of phi(X).
         perturbations: (w, d), the witness Delta of each word.
         radius: (w,), the radius of each word's ball.
-        upper: an upper bound of S_phi(X) over the searched words, or None where the map has no certificate.
-        upper_per_word: (w,), likewise for each word, or None; in a race (`SearchPlan`) as low as can be only where it
-            is the largest.
-        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a text chosen without
-            them"; None without bounds. They speak of phi in exact arithmetic.
+        upper: an upper bound of S_phi(X) over the searched words, or None where the map has no
+            certificate.
+        upper_per_word: (w,), likewise for each word, or None; in a race (`SearchPlan`) as low as
+            can be only where it is the largest.
+        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, for a
+            text chosen without them"; None without bounds. They speak of phi in exact arithmetic.
         evaluations: the recomputation included.
-        evaluations_per_word: (w,), how many of them each word had: words that lead are searched longest.
+        evaluations_per_word: (w,), how many of them each word had: words that lead are searched
+            longest.
         seconds: the certificate included.
-        converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point of its ball that is
-            stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises from it by less than 2 % of f a radius,
-            in the map's own precision, with a rounding error below 1 % of the value. False where the gradient is zero
-            altogether. It says nothing of other hills: a higher one may exist.
+        converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point
+            of its ball that is stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises
+            from it by less than 2 % of f a radius, in the map's own precision, with a rounding
+            error below 1 % of the value. False where the gradient is zero altogether. It says
+            nothing of other hills: a higher one may exist.
         map_name: the map's name.
         notes: what the map says of itself, e.g. that it is causal.
     """
@@ -130,7 +135,8 @@ class Sensitivity(SensitivityResult):
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
         return (
-            f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} {self.token!r}, "
+            f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at word {self.word} "
+            f"{self.token!r}, "
             f"{len(self.words)} words)"
         )
 
@@ -142,10 +148,11 @@ class Measure(Result):
     Attributes:
         name: what it measures.
         value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
-        kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound", "upper bound with
-            probability 1 - x over the weights, for a text chosen without them", or "proved upper bound", which is not
-            rounded outward.
-        radius: of the ball that it is about; 0: the limit of small radii, times the profile's radius; None: no ball.
+        kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound",
+            "upper bound with probability 1 - x over the weights, for a text chosen without them",
+            or "proved upper bound", which is not rounded outward.
+        radius: of the ball that it is about; 0: the limit of small radii, times the profile's
+            radius; None: no ball.
         source: where it is defined or proved.
     """
 
@@ -163,8 +170,8 @@ class SensitivityProfile(Result):
     Attributes:
         map_name: the map's name.
         measures: those that the map and the text have.
-        bounds: the upper bounds of S at .01, .1 and 1 times the radius, an entry a bound and radius; () where
-            the map has no bound but its certificate.
+        bounds: the upper bounds of S at .01, .1 and 1 times the radius, an entry a bound and
+            radius; () where the map has no bound but its certificate.
     """
 
     map_name: str
@@ -199,8 +206,10 @@ class MeasuredMap:
     Attributes:
         predicted: of S, where there is a prediction.
         conditions: of the theorem about the map.
-        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None unless asked for.
-        swaps: the best real words in the place of each searched word, as (relative changes, words); likewise.
+        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None
+            unless asked for.
+        swaps: the best real words in the place of each searched word, as (relative changes, words);
+            likewise.
         profile: all measures; likewise.
     """
 

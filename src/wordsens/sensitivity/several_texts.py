@@ -21,7 +21,8 @@ from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
 ON_DEMAND_WORDS = 16
-"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its depth."""
+"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its
+depth."""
 
 
 def on_demand(phi: FeatureMap) -> bool:
@@ -34,8 +35,8 @@ def sampled_words(
 ) -> list[int] | None:
     """A random sample of `count` of n words, ascending; None for all.
 
-    By default all, but of a map whose matrices are sampled on demand ON_DEMAND_WORDS: it remembers every query, so all
-    words of a long text would not fit.
+    By default all, but of a map whose matrices are sampled on demand ON_DEMAND_WORDS: it remembers
+    every query, so all words of a long text would not fit.
     """
     if count is None and on_demand(phi):
         count = max(2, ON_DEMAND_WORDS // getattr(phi, "depth", 1))
@@ -47,7 +48,8 @@ def sampled_words(
 _SHARE = 1000  # of one text in progress, whatever its steps
 
 _TOGETHER, _ROWS_TOGETHER = 32, 2048
-"""Texts, and about the most rows of them, that are prepared together: attention holds some arrays of n x n a text."""
+"""Texts, and about the most rows of them, that are prepared together: attention holds some arrays
+of n x n a text."""
 
 
 @restores_state
@@ -63,14 +65,17 @@ def word_sensitivities(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> list[Sensitivity]:
-    """The word sensitivity of each of several texts under one feature map, as `word_sensitivity` gives it.
+    """The word sensitivity of each of several texts under one feature map, as `word_sensitivity`
+    gives it.
 
-    All texts are checked before the first is searched, and each is searched with the random numbers that
-    `word_sensitivity` gives it alone. Texts of one length under attention are searched as one problem, so many at a
-    time as the memory budget, or a CPU's cache, holds: results are the same to rounding.
+    All texts are checked before the first is searched, and each is searched with the random numbers
+    that `word_sensitivity` gives it alone. Texts of one length under attention are searched as one
+    problem, so many at a time as the memory budget, or a CPU's cache, holds: results are the same
+    to rounding.
 
-    Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text; `progress` is called
-    with (done, in all) in thousandths of a text. Returns a Sensitivity a text, in their order.
+    Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text;
+    `progress` is called with (done, in all) in thousandths of a text. Returns a Sensitivity a text,
+    in their order.
 
     Raises:
         InputError: no text, or a text that word_sensitivity would refuse; it names the text.
@@ -87,9 +92,12 @@ def word_sensitivities(
         require_positive("radius", radius, remedy="pass None for the map's default")
     checked, results = _checked(phi, texts), []
     options: dict[str, Any] = {
-        "certificate": certificate, "text_depends_on_weights": text_depends_on_weights, "memory_budget": memory_budget,
-    }  # fmt: skip
-    # Only attention searches texts as one problem; other maps' blocks would hold all their matrices at once.
+        "certificate": certificate,
+        "text_depends_on_weights": text_depends_on_weights,
+        "memory_budget": memory_budget,
+    }
+    # Only attention searches texts as one problem; other maps' blocks would hold all their matrices
+    # at once.
     longest = max(len(text) for text in checked)
     size = (
         max(1, min(_TOGETHER, _ROWS_TOGETHER // longest)) if isinstance(phi, AttentionLayer) else 1
@@ -114,10 +122,12 @@ def word_sensitivities(
 def _checked(
     phi: FeatureMap, texts: Iterable[TextMatrix | Tensor | np.ndarray]
 ) -> list[TextMatrix]:
-    """The texts, when every one has features of finite and positive norm: a bad one is named before any search."""
+    """The texts, when every one has features of finite and positive norm: a bad one is named before
+    any search."""
     if isinstance(texts, TextMatrix) or not isinstance(texts, Iterable):
         raise InputError(
-            f"`texts` ({type(texts).__name__}) must be a list of texts, each of shape (n, d); for one text use "
+            f"`texts` ({type(texts).__name__}) must be a list of texts, each of shape (n, d); for "
+            "one text use "
             "word_sensitivity"
         )
     checked = []

@@ -1,4 +1,5 @@
-"""Word sensitivity when several words move together: given groups, k words chosen for their effect, whole words."""
+"""Word sensitivity when several words move together: given groups, k words chosen for their effect,
+whole words."""
 
 import math
 import time
@@ -27,10 +28,12 @@ from wordsens.text.matrix import TextMatrix, Word
 
 BALLS = ("each", "joint")
 MOST_SETS = 300
-"""Sets of k words up to which all of them are searched, and that a round of exchanges tries at most."""
+"""Sets of k words up to which all of them are searched, and that a round of exchanges tries at
+most."""
 
 _RANKING = SearchPlan("quick", starts=6, steps=10)
-"""Enough to tell which words or sets are the most sensitive: their values need not be the largest."""
+"""Enough to tell which words or sets are the most sensitive: their values need not be the
+largest."""
 
 _ROUNDS, _FINALISTS = 3, 4
 """Rounds of exchanges at most, and the sets that the full search is spent on after them."""
@@ -49,8 +52,8 @@ class GroupSensitivity(SensitivityResult):
         radius: of each word's ball, group by group; of a joint ball, the lengths that count as one.
         ball: "each" or "joint".
         converged: (m,).
-        searched, sets: of `several_words_sensitivity`, how many sets of so many words were searched, if only shortly,
-            and how many there are; None for groups that were given.
+        searched, sets: of `several_words_sensitivity`, how many sets of so many words were
+            searched, if only shortly, and how many there are; None for groups that were given.
     """
 
     group: tuple[int, ...]
@@ -85,23 +88,25 @@ def group_sensitivity(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> GroupSensitivity:
-    """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of G moved at once.
+    """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of
+    G moved at once.
 
-    The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one word, or k words. A
-    lower bound of the sup, each witness recomputed through phi. Groups of one word are searched as `word_sensitivity`
-    searches these words.
+    The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one
+    word, or k words. A lower bound of the sup, each witness recomputed through phi. Groups of one
+    word are searched as `word_sensitivity` searches these words.
 
     Args:
         phi, X: as for word_sensitivity.
         groups: the word indices of each group; sizes may differ.
         radius: None for the map's default, sqrt(d).
         seed: of the random starts.
-        ball: "each": every word has its own ball, ‖Delta_i‖ <= radius_i; "joint": one ball for the group,
-            sum_i ‖Delta_i‖² / radius_i² <= 1.
+        ball: "each": every word has its own ball, ‖Delta_i‖ <= radius_i; "joint": one ball for the
+            group, sum_i ‖Delta_i‖² / radius_i² <= 1.
         search, memory_budget, progress: as for word_sensitivity.
 
     Raises:
-        InputError: an empty group, a word out of range or named twice in a group, a bad radius or ball.
+        InputError: an empty group, a word out of range or named twice in a group, a bad radius or
+            ball.
 
     >>> phi = lambda X: X
     >>> X = torch.ones(4, 9, dtype=torch.float64)
@@ -127,9 +132,16 @@ def group_sensitivity(
         if size == 1:
             words, where = members.flatten().unique(return_inverse=True)
             alone = word_sensitivity(
-                phi, text, words, lengths[words], seed, search=plan, certificate=False, memory_budget=memory_budget,
+                phi,
+                text,
+                words,
+                lengths[words],
+                seed,
+                search=plan,
+                certificate=False,
+                memory_budget=memory_budget,
                 progress=progress,
-            )  # fmt: skip
+            )
             values, stopped = alone.per_word[where], alone.converged[where]
             deltas, spent = alone.perturbations[where].unsqueeze(1), alone.evaluations
         else:
@@ -179,13 +191,16 @@ def several_words_sensitivity(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> GroupSensitivity:
-    """The sensitivity to `count` words that move at once (paper's open question: how many must change?).
+    """The sensitivity to `count` words that move at once (paper's open question: how many must
+    change?).
 
-    A lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all searched. Of more, the words that
-    are the most sensitive one by one are exchanged for others as long as short searches gain by it, and the best few
-    sets that were met are searched. Of matrices sampled on demand, which remember every product, those of `word_sets`.
+    A lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all searched. Of
+    more, the words that are the most sensitive one by one are exchanged for others as long as short
+    searches gain by it, and the best few sets that were met are searched. Of matrices sampled on
+    demand, which remember every product, those of `word_sets`.
 
-    Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is what the search of a set spends.
+    Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is what the search of a
+    set spends.
 
     >>> X = torch.diag(torch.tensor([1.0, 2.0, 3.0]).double())
     >>> pair = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)
@@ -267,15 +282,18 @@ def whole_word_sensitivity(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> WholeWordSensitivity:
-    """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ (ours).
+    """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ /
+    ‖phi(X)‖ (ours).
 
-    Eq. 1 with the tokens of one word in place of one row, each with a ball of its own: `group_sensitivity` of them.
+    Eq. 1 with the tokens of one word in place of one row, each with a ball of its own:
+    `group_sensitivity` of them.
 
     Args:
         phi: as for word_sensitivity.
         X: a text that knows its whole words, as `TransformerFeatures.embed` gives it.
         words: indices of X.whole_words; None for all.
-        radius: of every token's ball; None for the map's default, a transformer's being the token's own row norm.
+        radius: of every token's ball; None for the map's default, a transformer's being the token's
+            own row norm.
         seed, search, memory_budget, progress: as for word_sensitivity.
 
     Raises:
@@ -285,11 +303,12 @@ def whole_word_sensitivity(
     >>> r = whole_word_sensitivity(lambda X: X, X)
     >>> round(r.value, 6), r.whole[r.word].text
     (0.707107, 'un')
-    """
+    """  # noqa: E501
     phi, text = as_feature_map(phi), as_text(X)
     if not text.whole_words:
         raise InputError(
-            "`X` does not know its whole words; embed it with TransformerFeatures.embed, or name the rows with "
+            "`X` does not know its whole words; embed it with TransformerFeatures.embed, or name "
+            "the rows with "
             "group_sensitivity"
         )
     count = len(text.whole_words)
@@ -304,9 +323,15 @@ def whole_word_sensitivity(
         )
     whole = [text.whole_words[word] for word in chosen]
     groups = group_sensitivity(
-        phi, text, [word.rows for word in whole], radius, seed, search=search, memory_budget=memory_budget,
+        phi,
+        text,
+        [word.rows for word in whole],
+        radius,
+        seed,
+        search=search,
+        memory_budget=memory_budget,
         progress=progress,
-    )  # fmt: skip
+    )
     shared = (
         "value",
         "perturbations",
@@ -337,9 +362,11 @@ def word_sets(
     *,
     sets: int = 4,
 ) -> list[tuple[int, ...]]:
-    """The `count` words that are the most sensitive one by one, and random sets of as many beside them.
+    """The `count` words that are the most sensitive one by one, and random sets of as many beside
+    them.
 
-    Arguments as for `group_sensitivity`; so many `sets` at most, the first included: in a short text some coincide.
+    Arguments as for `group_sensitivity`; so many `sets` at most, the first included: in a short
+    text some coincide.
 
     >>> word_sets(lambda X: X, torch.ones(4, 9), 4)
     [(0, 1, 2, 3)]
@@ -355,7 +382,8 @@ def word_sets(
 
 
 class InUnitBalls(Objective):
-    """A change of groups in coordinates where the ball of every row, of these radii, has radius 1."""
+    """A change of groups in coordinates where the ball of every row, of these radii, has radius
+    1."""
 
     def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
         super().__init__(
@@ -391,7 +419,8 @@ class InUnitBalls(Objective):
 def _exchanged(
     phi: FeatureMap, text: TextMatrix, count: int, radius: float | None, seed: Seed, ball: str
 ) -> dict[tuple[int, ...], float]:
-    """What short searches attain at the sets that exchanges meet: one word of the best set for one outside of it."""
+    """What short searches attain at the sets that exchanges meet: one word of the best set for one
+    outside of it."""
     order = _most_sensitive(phi, text, radius, seed)
     best, tried = tuple(sorted(order[:count])), dict[tuple[int, ...], float]()
     for _ in range(_ROUNDS):
@@ -435,7 +464,8 @@ def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int,
     for group in groups:
         if len(group) == 0 or any(not -n <= int(word) < n for word in group):
             raise InputError(
-                f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least one"
+                f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least "
+                "one"
             )
         if len({int(word) % n for word in group}) != len(group):
             raise InputError(

@@ -1,20 +1,23 @@
 """Sensitivity to words exchanged at random, in the terms of the literature on Boolean functions.
 
-For a model f and a text x of n words, let X_P be x with random words in the places P: each an alternative of the word
-that it replaces, all equally likely, independent of the others. In units of the squared length of f(x),
+For a model f and a text x of n words, let X_P be x with random words in the places P: each an
+alternative of the word that it replaces, all equally likely, independent of the others. In units of
+the squared length of f(x),
 
     s_P(x) = E ‖f(X_P) - E f(X_P)‖² / ‖f(x)‖²                       the subset sensitivity of P,
     average sensitivity  as(x) = sum over words i of s_{i}(x),
     block sensitivity    bs(x) = max over disjoint sets of words P, the blocks, of sum of s_P(x),
     random sensitivity   rs(x) = mean over words i and alternatives v != x_i of ‖f(x with v for x_i) - f(x)‖ / ‖f(x)‖.
 
-s_P and bs are those of Hahn, Jurafsky and Futrell (2021) for outputs of several numbers (theirs is one number between
--1 and 1, where ‖f(x)‖ = 1 for a decision); on bits, with both as alternatives of either, as is the average sensitivity
-of Boolean functions. rs is the sensitivity to random tokens of Bhattamishra et al. (2022) and Vasudeva et al. (2024)
-for vectors; theirs, for labels, is `flips`. The profile is s_{i}(x) by the place of i.
+s_P and bs are those of Hahn, Jurafsky and Futrell (2021) for outputs of several numbers (theirs is
+one number between -1 and 1, where ‖f(x)‖ = 1 for a decision); on bits, with both as alternatives of
+either, as is the average sensitivity of Boolean functions. rs is the sensitivity to random tokens
+of Bhattamishra et al. (2022) and Vasudeva et al. (2024) for vectors; theirs, for labels, is
+`flips`. The profile is s_{i}(x) by the place of i.
 
-None of them is a sup: S allows any vector within a ball, for the farthest word; these are means over real words.
-"""
+None of them is a sup: S allows any vector within a ball, for the farthest word; these are means
+over real words.
+"""  # noqa: E501
 
 import itertools
 import math
@@ -52,8 +55,8 @@ class TextSubstitution(Result):
         per_word: (n,), s_{i}; their sum is `average`.
         average, block, random: as(x); bs(x); rs(x).
         blocks: the places of the words of each block that `block` is the sum over.
-        every_block: whether blocks may be any words, so that `block` is bs(x), exactly. If not, they are of a few
-            neighbouring words, and `block` is a lower bound of bs(x).
+        every_block: whether blocks may be any words, so that `block` is bs(x), exactly. If not,
+            they are of a few neighbouring words, and `block` is a lower bound of bs(x).
         flips: the share of random words that change the label; None without one.
         exact: whether every alternative was tried; if not, alternatives were drawn.
         encoded: texts that the model was given.
@@ -76,9 +79,11 @@ class SubstitutionSensitivity(Result):
     """Means over texts, each with a 95 % interval over them.
 
     Attributes:
-        average, block, random, flips: the means of the texts' numbers; `flips` is None without a label.
+        average, block, random, flips: the means of the texts' numbers; `flips` is None without a
+            label.
         every_block: whether `block` is over all blocks in every text; if not, it is a lower bound.
-        profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has a word.
+        profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has
+            a word.
         texts: one entry a text.
         seed: of the draws.
     """
@@ -111,23 +116,26 @@ def substitution_sensitivity(
     label: Label | None = None,
     progress: Progress = lambda done, total: None,
 ) -> SubstitutionSensitivity:
-    """Average, block and random sensitivity of a model on texts, and its profile over words; black boxes too.
+    """Average, block and random sensitivity of a model on texts, and its profile over words; black
+    boxes too.
 
-    Where alternatives are drawn, as, rs and every s_P are unbiased; the blocks are chosen on one half of the draws and
-    measured on the other, both ways, so that bs is on average no more than the best blocks of neighbouring words have:
-    a lower bound of bs over all blocks. Where every text that the alternatives can make is tried, up to about ten words
-    of two alternatives each, bs is over all blocks, and exact; `every_block` says which. A text costs at most `draws`
-    encodings for each of about n * longest_block blocks, or `enumerated`.
+    Where alternatives are drawn, as, rs and every s_P are unbiased; the blocks are chosen on one
+    half of the draws and measured on the other, both ways, so that bs is on average no more than
+    the best blocks of neighbouring words have: a lower bound of bs over all blocks. Where every
+    text that the alternatives can make is tried, up to about ten words of two alternatives each, bs
+    is over all blocks, and exact; `every_block` says which. A text costs at most `draws` encodings
+    for each of about n * longest_block blocks, or `enumerated`.
 
     Args:
         model: whatever `as_model` takes.
         texts: of one word or more.
-        alternatives: a function from a word to those that may stand in its place; None: the words of the same kind
-            (`SameKind`) in all of the texts.
+        alternatives: a function from a word to those that may stand in its place; None: the words
+            of the same kind (`SameKind`) in all of the texts.
         seed: of the draws.
-        draws: random words a block, four at least; where it has no more alternatives than that, all are tried, once.
-        enumerated: where the alternatives of a text of ten words at most make no more texts than this, all are tried,
-            and blocks may be any words.
+        draws: random words a block, four at least; where it has no more alternatives than that, all
+            are tried, once.
+        enumerated: where the alternatives of a text of ten words at most make no more texts than
+            this, all are tried, and blocks may be any words.
         longest_block: neighbouring words that a block may have elsewhere.
         most_words: a longer text keeps its first words.
         label: a function from vectors (m, d) to m labels, for `flips`.
@@ -281,7 +289,8 @@ class _SubstitutedText:
     def _replacements(
         self, block: Block, draws: int, chance: random.Random
     ) -> tuple[list[tuple[str, ...]], bool]:
-        """Words for the block's places: all combinations, or as many as there are draws; and whether they are all."""
+        """Words for the block's places: all combinations, or as many as there are draws; and
+        whether they are all."""
         offered = [self._offered[place] for place in block]
         if self._every_block or math.prod(map(len, offered)) <= draws:
             return list(itertools.product(*offered)), True
@@ -303,10 +312,12 @@ class _SubstitutedText:
         return float((rows - rows.mean(dim=0)).square().sum()) / (len(rows) - (not whole))
 
     def _best_blocks(self, halves: Sequence[dict[Block, float]]) -> tuple[float, tuple[Block, ...]]:
-        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one half's blocks.
+        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one
+        half's blocks.
 
-        By dynamic programming over sets of words, as bits of a number: the best blocks of a set are one that ends with
-        its last word and the best of the others. Where blocks are of neighbours, the sets are the text's beginnings.
+        By dynamic programming over sets of words, as bits of a number: the best blocks of a set are
+        one that ends with its last word and the best of the others. Where blocks are of neighbours,
+        the sets are the text's beginnings.
         """
         count = len(self._words)
         ending: list[list[tuple[int, Block]]] = [[] for _ in range(count)]

@@ -1,16 +1,19 @@
-"""Real swaps: the word of a vocabulary that, put in the place of a word of the text, moves a map most.
+"""Real swaps: the word of a vocabulary that, put in the place of a word of the text, moves a map
+most.
 
-By a scan of all entries, or by a shortlist (ours), for maps whose every evaluation is a pass of a model. A few entries,
-the anchors, are evaluated with their gradients; every other entry's squared change is predicted from each anchor to
-first order,
+By a scan of all entries, or by a shortlist (ours), for maps whose every evaluation is a pass of a
+model. A few entries, the anchors, are evaluated with their gradients; every other entry's squared
+change is predicted from each anchor to first order,
 
     f(Delta_v) ≈ m_v = sum_a w_av (f(Delta_a) + g_a . (Delta_v - Delta_a)),
 
-with weights w_av that fall with the angle between the rows, plus what kriging makes of the misses f - m at all entries
-E that were evaluated, k_vE (K_EE + noise)^-1 (f - m)_E, with k that falls with the angle too (simple kriging). The best
-predicted are evaluated, the best of those become anchors, and so on. The first anchors are spread over the vocabulary
-by k-means, its centres seeded by k-means++ (Arthur and Vassilvitskii, 2007), or a group of few entries would be
-overlooked. The vocabulary's outliers are evaluated whatever is predicted. What it returns is evaluated, not predicted.
+with weights w_av that fall with the angle between the rows, plus what kriging makes of the misses f
+- m at all entries E that were evaluated, k_vE (K_EE + noise)^-1 (f - m)_E, with k that falls with
+  the angle too (simple kriging). The best
+predicted are evaluated, the best of those become anchors, and so on. The first anchors are spread
+over the vocabulary by k-means, its centres seeded by k-means++ (Arthur and Vassilvitskii, 2007), or
+a group of few entries would be overlooked. The vocabulary's outliers are evaluated whatever is
+predicted. What it returns is evaluated, not predicted.
 """
 
 import time
@@ -39,13 +42,15 @@ FINALISTS = 16
 """The number of entries a word keeps for a second evaluation in the map's own precision."""
 
 _COARSE_MARGIN = 1e-3
-"""Entries this close to the best, relative, in the squared change are not told apart by a scan in float32."""
+"""Entries this close to the best, relative, in the squared change are not told apart by a scan in
+float32."""
 
 _LLOYD_STEPS = 8
 """Of k-means."""
 
 _NOISE = 1e-2
-"""Of the kernel's 1 at a distance of 0: how far the misses of two entries with the same direction may differ."""
+"""Of the kernel's 1 at a distance of 0: how far the misses of two entries with the same direction
+may differ."""
 
 _CHUNK_BYTES = 192 << 20
 _PREDICTED_AT_ONCE = 8192
@@ -57,7 +62,8 @@ class ShortlistPlan:
     """The effort that a shortlist spends on each word.
 
     Attributes:
-        anchors: entries evaluated with their gradients at the beginning, spread over the vocabulary.
+        anchors: entries evaluated with their gradients at the beginning, spread over the
+            vocabulary.
         rounds: how often entries are predicted and evaluated.
         verified: entries evaluated a round.
         promoted: how many of them become anchors.
@@ -128,19 +134,20 @@ def best_swaps(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> Swaps:
-    """max over the vocabulary's entries v of ‖phi(X^i(x_v - x_i)) - phi(X)‖ / ‖phi(X)‖, for each word i.
+    """max over the vocabulary's entries v of ‖phi(X^i(x_v - x_i)) - phi(X)‖ / ‖phi(X)‖, for each
+    word i.
 
-    The swap may be longer than the radius of a ball around x_i. Cost: w v evaluations for a scan, which a map with a
-    closed form makes cheap; ShortlistPlan.evaluations() = E passes of the model a word for a shortlist, and O(v E d)
-    for its predictions.
+    The swap may be longer than the radius of a ball around x_i. Cost: w v evaluations for a scan,
+    which a map with a closed form makes cheap; ShortlistPlan.evaluations() = E passes of the model
+    a word for a shortlist, and O(v E d) for its predictions.
 
     Args:
         phi, X: as for word_sensitivity.
         words: the rows that are swapped; None for all.
         seed: of a shortlist's first entries.
         vocabulary: what a word may become, with its row at each place.
-        search: "scan": every entry, exact; "shortlist", or a ShortlistPlan: by gradients, then evaluated; "auto": the
-            shortlist for transformers, the scan for all others.
+        search: "scan": every entry, exact; "shortlist", or a ShortlistPlan: by gradients, then
+            evaluated; "auto": the shortlist for transformers, the scan for all others.
         memory_budget, progress: as for word_sensitivity.
 
     >>> import torch
@@ -205,7 +212,8 @@ def scan(
     vocabulary: Vocabulary,
     progress: Progress | None = None,
 ) -> BestEntries:
-    """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster float32 twin.
+    """Every entry for every word: exact. O(w v) evaluations, in float32 where the map has a faster
+    float32 twin.
 
     Entries that float32 cannot tell from the best are evaluated again in the map's own precision.
     """
@@ -243,7 +251,8 @@ def scan(
 def _verified(
     change: WordChange, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
 ) -> tuple[Tensor, int]:
-    """The finalists' squared changes in the map's own precision; a word whose finalists are all alike is scanned so."""
+    """The finalists' squared changes in the map's own precision; a word whose finalists are all
+    alike is scanned so."""
     finite = torch.isfinite(coarse)
     exact = torch.full_like(coarse, -torch.inf, dtype=change.rows.dtype)
     for rank in range(coarse.shape[1]):
@@ -270,7 +279,8 @@ def shortlist(
     seed: Seed,
     progress: Progress | None = None,
 ) -> BestEntries:
-    """The best of the entries that the plan evaluates, for each word: not always the best of all."""
+    """The best of the entries that the plan evaluates, for each word: not always the best of
+    all."""
     coarse, stream = change.coarse(), generator(seed, "anchors")
     everything = torch.arange(len(vocabulary), device=words.device)
     outliers = torch.tensor(vocabulary.outliers, dtype=torch.long, device=words.device)
@@ -333,7 +343,8 @@ class _Hunt:
         return self._squared.topk(min(FINALISTS, int(torch.isfinite(self._squared).sum()))).indices
 
     def _spread(self, stream: torch.Generator) -> Int[Tensor, " a"]:
-        """The entries nearest the centres of spherical k-means, seeded by k-means++: at most `anchors`."""
+        """The entries nearest the centres of spherical k-means, seeded by k-means++: at most
+        `anchors`."""
         directions, count = self._directions, min(self._plan.anchors, len(self._directions))
         drawn = torch.rand(count, generator=stream, dtype=torch.float64).to(directions.device)
         chosen = [int(drawn[0] * len(directions))]
@@ -360,7 +371,8 @@ class _Hunt:
     def _predicted(
         self, anchors: Int[Tensor, " a"], slopes: Float[Tensor, "a d"]
     ) -> Float[Tensor, " v"]:
-        """The squared change of every entry: the first-order mixture m and the correction. O(v E d + E³)."""
+        """The squared change of every entry: the first-order mixture m and the correction. O(v E d
+        + E³)."""
         known = torch.isfinite(self._squared).nonzero().squeeze(1)
         offsets = self._squared[anchors] - torch.linalg.vecdot(slopes, self._deltas[anchors])
 

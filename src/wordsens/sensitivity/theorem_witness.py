@@ -28,8 +28,10 @@ class TheoremWitness(Result):
         opposite: (d,), the other one.
         value: ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ at `perturbation`: a lower bound of S.
         opposite_value: the same at `opposite`.
-        guarantee: a lower bound of `value` from the attention reached alone, by the triangle inequality.
-        attention_before, attention_after: (n,), what each row gives word i, before and at `perturbation`.
+        guarantee: a lower bound of `value` from the attention reached alone, by the triangle
+            inequality.
+        attention_before, attention_after: (n,), what each row gives word i, before and at
+            `perturbation`.
         mass: the mean of `attention_after` over the other rows.
     """
 
@@ -59,19 +61,21 @@ def theorem_witness(
     radius: float | None = None,
     seed: Seed = 0,
 ) -> TheoremWitness:
-    """The constructive Delta of Theorem 3 for softmax attention: u_j . Delta is large for most rows j at once.
+    """The constructive Delta of Theorem 3 for softmax attention: u_j . Delta is large for most rows
+    j at once.
 
-    With u the unit vector along sum_j u_j, u_j = W^T x_j / scale, and v a unit vector orthogonal to every u_j,
+    With u the unit vector along sum_j u_j, u_j = W^T x_j / scale, and v a unit vector orthogonal to
+    every u_j,
 
         Delta± = radius (cos(theta) u ± sin(theta) v)
 
-    move every row's score by the same amount, so both reach the same attention p_j, and the outputs of row j differ by
-    exactly 2 p_j radius sin(theta) v. One of the two is therefore at least
+    move every row's score by the same amount, so both reach the same attention p_j, and the outputs
+    of row j differ by exactly 2 p_j radius sin(theta) v. One of the two is therefore at least
 
         guarantee = radius sin(theta) sqrt(sum over j != i of p_j²) / ‖phi(X)‖
 
-    away from phi(X). theta is chosen to make the guarantee largest. (Construction after Theorem 3's proof idea; the
-    guarantee is ours: docs/theory/attention.md.)
+    away from phi(X). theta is chosen to make the guarantee largest. (Construction after Theorem 3's
+    proof idea; the guarantee is ours: docs/theory/attention.md.)
 
     Args:
         phi: one head of softmax attention.
@@ -95,11 +99,13 @@ def theorem_witness(
     n, d = rows.shape
     if not -n <= word < n:
         raise InputError(
-            f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to {n - 1}"
+            f"`word` (={word}) is out of range; the text has {n} words, indices run from 0 to "
+            f"{n - 1}"
         )
     if n >= d:
         raise InputError(
-            f"`X` has {n} words of {d} coordinates; the construction needs fewer words than coordinates"
+            f"`X` has {n} words of {d} coordinates; the construction needs fewer words than "
+            "coordinates"
         )
     word %= n
     radius = math.sqrt(d) if radius is None else require_positive("radius", radius)

@@ -1,4 +1,5 @@
-"""The effect of a witness row by row: the rows of the features that it moves, and their attention to the word."""
+"""The effect of a witness row by row: the rows of the features that it moves, and their attention
+to the word."""
 
 from dataclasses import dataclass
 
@@ -20,9 +21,10 @@ class MovedRow:
 
     Attributes:
         row: j.
-        change: ‖row j of phi(X^i(Delta)) - row j of phi(X)‖ / ‖phi(X)‖; the squares of all rows' changes sum to the
-            square of the whole change.
-        before, after: how much row j takes from word i, the mean over the heads; None for maps without attention.
+        change: ‖row j of phi(X^i(Delta)) - row j of phi(X)‖ / ‖phi(X)‖; the squares of all rows'
+            changes sum to the square of the whole change.
+        before, after: how much row j takes from word i, the mean over the heads; None for maps
+            without attention.
     """
 
     row: int
@@ -41,9 +43,11 @@ def witness_effect(
 ) -> tuple[tuple[MovedRow, ...], ...] | None:
     """The rows that each word's perturbation moves most, the most moved first; ours, beside eq. 1.
 
-    None for features without a row for each word: of dense layers, and of pooled models. One evaluation of phi a word.
+    None for features without a row for each word: of dense layers, and of pooled models. One
+    evaluation of phi a word.
 
-    `perturbations` are Delta of each word, such as the witnesses of `word_sensitivity`; at most so many `rows` a word.
+    `perturbations` are Delta of each word, such as the witnesses of `word_sensitivity`; at most so
+    many `rows` a word.
 
     >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
     >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
@@ -76,7 +80,8 @@ def witness_effect(
 
 
 def _attention(phi: FeatureMap, rows: Tensor) -> Tensor | None:
-    """The attention of the map's own layer and head, or the mean over its heads; None where it gives none."""
+    """The attention of the map's own layer and head, or the mean over its heads; None where it
+    gives none."""
     if not isinstance(phi, AttentionMap):
         return None
     layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)

@@ -1,4 +1,5 @@
-"""The chance that a number of one sample lies below a number of another, with a bootstrap interval."""
+"""The chance that a number of one sample lies below a number of another, with a bootstrap
+interval."""
 
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ from jaxtyping import Float
 from wordsens.seeds import Seed, derive_seed
 
 DRAWS = 2000
-"""Bootstrap draws; a 2.5 % limit of 2000 draws stands between the 36th and the 64th of them in 95 % of seeds."""
+"""Bootstrap draws; a 2.5 % limit of 2000 draws stands between the 36th and the 64th of them in 95 %
+of seeds."""
 LEVEL = 0.95
 """Of every interval here."""
 
@@ -53,12 +55,13 @@ def auc(first: Sample, second: Float[np.ndarray, " n"]) -> float:
 def auc_interval(
     first: Sample, second: Float[np.ndarray, " n"], *, seed: Seed, draws: int = DRAWS
 ) -> IntervalEstimate:
-    """`auc` with a 95 % interval: a Bayesian bootstrap over the members of both samples (Rubin 1981).
+    """`auc` with a 95 % interval: a Bayesian bootstrap over the members of both samples (Rubin
+    1981).
 
-    Every draw weighs the members at random, by a Dirichlet law of parameter 1. That alone would give samples on the
-    floor, auc = 0, the interval [0, 0]. So each sample has one more member, of parameter PSEUDO: for the upper limit
-    one below all numbers in `first` and one above all in `second`, for the lower limit the other way round. The
-    interval always holds the value itself.
+    Every draw weighs the members at random, by a Dirichlet law of parameter 1. That alone would
+    give samples on the floor, auc = 0, the interval [0, 0]. So each sample has one more member, of
+    parameter PSEUDO: for the upper limit one below all numbers in `first` and one above all in
+    `second`, for the lower limit the other way round. The interval always holds the value itself.
     """
     value = auc(first, second)
     random = np.random.default_rng(derive_seed(seed, "auc"))

@@ -14,10 +14,12 @@ from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import LEVEL
 
 LEAST = 5
-"""Fewer members give no interval: it would be wider than the mean, or rest on their being normal."""
+"""Fewer members give no interval: it would be wider than the mean, or rest on their being
+normal."""
 
 RESAMPLES = 500
-"""Bootstrap samples of a rank correlation: five draws, the fewest that get an interval, have 126 different ones."""
+"""Bootstrap samples of a rank correlation: five draws, the fewest that get an interval, have 126
+different ones."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Mean:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of a few draws, with its standard error (0 for one draw, which tells none) and how many they are."""
+    """The mean of a few draws, with its standard error (0 for one draw, which tells none) and how
+    many they are."""
 
     mean: float
     error: float
@@ -65,7 +68,8 @@ class Estimate:
 
 
 def with_error(value: float, error: float) -> str:
-    """The value and its standard error to one digit of the error, two of one that starts with 1; at most four decimals.
+    """The value and its standard error to one digit of the error, two of one that starts with 1; at
+    most four decimals.
 
     >>> with_error(0.9731, 0.0123), with_error(31.7, 4.2), with_error(2.5, 0.0)
     ('0.973 ± 0.012', '32 ± 4', '2.5')
@@ -78,7 +82,8 @@ def with_error(value: float, error: float) -> str:
 
 
 def mean_interval(values: Sequence[float]) -> Mean:
-    """The mean of the values, with Student's interval: exact for normal ones, close for a few dozen of any law.
+    """The mean of the values, with Student's interval: exact for normal ones, close for a few dozen
+    of any law.
 
     >>> print(mean_interval([0.0, 1.0, 2.0, 3.0, 4.0]), mean_interval([1.0, 3.0]), sep="; ")
     2 (0.03676 to 3.963); 2
@@ -95,9 +100,9 @@ def bounded_interval(
 ) -> tuple[float, float]:
     """A 95 % interval for the mean of numbers in [a, b], inside [a, b] whatever the error.
 
-    Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many members as would
-    give a share that standard error, p (1 - p) (b - a)^2 / error^2 (Korn and Graubard 1998); of numbers without
-    scatter, which tell no error, as many as there are.
+    Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many
+    members as would give a share that standard error, p (1 - p) (b - a)^2 / error^2 (Korn and
+    Graubard 1998); of numbers without scatter, which tell no error, as many as there are.
 
     >>> [round(end, 3) for end in bounded_interval(0.75, 0.13, 12, (0.0, 1.0))]
     [0.423, 0.925]
@@ -123,8 +128,8 @@ def bounded_interval(
 
 
 def student(freedom: float, level: float = LEVEL) -> float:
-    """Half the width of an interval in standard errors, of 95 % unless a level is given: the quantile of Student's law
-    with so many degrees of freedom.
+    """Half the width of an interval in standard errors, of 95 % unless a level is given: the
+    quantile of Student's law with so many degrees of freedom.
 
     >>> round(student(4), 3)
     2.776
@@ -133,8 +138,8 @@ def student(freedom: float, level: float = LEVEL) -> float:
 
 
 def median_ends(size: int) -> int:
-    """The largest k with 2 P(Binomial(size, 1/2) <= k) <= 1 - LEVEL, or -1: the (k + 1)-th smallest and largest of
-    `size` values enclose their median with that coverage.
+    """The largest k with 2 P(Binomial(size, 1/2) <= k) <= 1 - LEVEL, or -1: the (k + 1)-th smallest
+    and largest of `size` values enclose their median with that coverage.
 
     >>> median_ends(5), median_ends(6), median_ends(20)
     (-1, 0, 5)
@@ -144,7 +149,8 @@ def median_ends(size: int) -> int:
 
 
 def least_values() -> int:
-    """The fewest values whose smallest and largest enclose the median with the coverage: 1 - 2^(1 - m) >= it.
+    """The fewest values whose smallest and largest enclose the median with the coverage: 1 - 2^(1 -
+    m) >= it.
 
     >>> least_values()
     6
@@ -155,15 +161,16 @@ def least_values() -> int:
 def median_intervals(
     values: Float[np.ndarray, "m k"],
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """For each column the median, and the order statistics that enclose it with the coverage: exact for independent
-    values of any one distribution.
+    """For each column the median, and the order statistics that enclose it with the coverage: exact
+    for independent values of any one distribution.
     """
     ordered, place = np.sort(values, axis=0), median_ends(len(values))
     return np.median(values, axis=0), ordered[place], ordered[-1 - place]
 
 
 def rank_correlation(first: Sequence[int | float], second: Sequence[int | float]) -> float:
-    """Spearman's: the correlation of the ranks, ties sharing theirs; NaN where a column does not vary.
+    """Spearman's: the correlation of the ranks, ties sharing theirs; NaN where a column does not
+    vary.
 
     >>> rank_correlation([1, 2, 3, 4], [0.1, 0.4, 0.2, 9.0]), rank_correlation([1, 1, 2], [5, 5, 5])
     (0.8, nan)
@@ -179,7 +186,8 @@ def rank_correlation(first: Sequence[int | float], second: Sequence[int | float]
 def correlation_interval(
     draws: Mapping[int, Sequence[tuple[float, float]]], *, seed: Seed = 0
 ) -> tuple[float, float, float]:
-    """The rank correlation of the pairs of all draws, and the ends of its 95 % bootstrap interval over draws."""
+    """The rank correlation of the pairs of all draws, and the ends of its 95 % bootstrap interval
+    over draws."""
     keys = list(draws)
 
     def of(chosen: Sequence[int]) -> float:

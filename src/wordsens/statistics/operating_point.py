@@ -1,5 +1,5 @@
-"""The smallest threshold on a score that surely lets at most a share of one sample through, and what it keeps of
-another; exact limits of a share."""
+"""The smallest threshold on a score that surely lets at most a share of one sample through, and
+what it keeps of another; exact limits of a share."""
 
 import math
 from bisect import bisect_right
@@ -18,7 +18,8 @@ class OperatingPoint:
 
     Attributes:
         budget: the share of unwanted ones that may pass.
-        threshold: the score at or above which a member passes, in as few decimals as let the same members pass.
+        threshold: the score at or above which a member passes, in as few decimals as let the same
+            members pass.
         hits: the unwanted members of the sample that pass.
         limit: the upper limit of their share, of at most the budget.
         recall, recall_low, recall_high: the share of wanted ones that pass, with its 95 % interval.
@@ -40,12 +41,14 @@ def operating_point(
     *,
     confidence: float = LEVEL,
 ) -> OperatingPoint:
-    """The smallest score from which upwards every threshold has an upper limit of the share of unwanted ones that pass
-    of at most the budget, and that keeps some wanted ones. A score of -infinity never passes.
+    """The smallest score from which upwards every threshold has an upper limit of the share of
+    unwanted ones that pass of at most the budget, and that keeps some wanted ones. A score of
+    -infinity never passes.
 
-    The limit is Clopper and Pearson's, one-sided. Fewer pass as the threshold rises, so that the share in truth is
-    above the budget in at most 1 - confidence of all samples, though the threshold is chosen on the same sample (Bates
-    et al. 2021, Distribution-free, risk-controlling prediction sets, Theorem 1).
+    The limit is Clopper and Pearson's, one-sided. Fewer pass as the threshold rises, so that the
+    share in truth is above the budget in at most 1 - confidence of all samples, though the
+    threshold is chosen on the same sample (Bates et al. 2021, Distribution-free, risk-controlling
+    prediction sets, Theorem 1).
 
     >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
     >>> point = operating_point(unwanted, wanted, 0.02)
@@ -66,9 +69,14 @@ def operating_point(
     hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
     low, high = share_interval(passing, len(wanted))
     return OperatingPoint(
-        budget=budget, threshold=threshold, hits=hits, limit=share_at_most(hits, count, confidence),
-        recall=passing / len(wanted), recall_low=low, recall_high=high,
-    )  # fmt: skip
+        budget=budget,
+        threshold=threshold,
+        hits=hits,
+        limit=share_at_most(hits, count, confidence),
+        recall=passing / len(wanted),
+        recall_low=low,
+        recall_high=high,
+    )
 
 
 def _shortest(above: float, most: float) -> float:
@@ -85,7 +93,8 @@ def _shortest(above: float, most: float) -> float:
 
 
 def least_count(budget: float, confidence: float = LEVEL) -> int:
-    """How many it takes of which none passes for the upper limit of the share to be at most the budget.
+    """How many it takes of which none passes for the upper limit of the share to be at most the
+    budget.
 
     >>> least_count(0.01)
     299
@@ -94,7 +103,8 @@ def least_count(budget: float, confidence: float = LEVEL) -> int:
 
 
 def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
-    """The largest share with which so few hits in so many trials still have the chance 1 - level: an upper limit.
+    """The largest share with which so few hits in so many trials still have the chance 1 - level:
+    an upper limit.
 
     >>> round(share_at_most(0, 66), 4)
     0.0444
@@ -103,7 +113,8 @@ def share_at_most(hits: int, trials: int, level: float = LEVEL) -> float:
 
 
 def share_interval(hits: int, trials: int) -> tuple[float, float]:
-    """A 95 % interval of the share of hits (Clopper and Pearson): each end misses with a chance of at most 2.5 %.
+    """A 95 % interval of the share of hits (Clopper and Pearson): each end misses with a chance of
+    at most 2.5 %.
 
     >>> [round(end, 3) for end in share_interval(0, 20)]
     [0.0, 0.168]

@@ -1,7 +1,9 @@
-"""Changes between two measurements of the same members, or texts, and one test of all of them together.
+"""Changes between two measurements of the same members, or texts, and one test of all of them
+together.
 
-Signs are flipped at random, which an exchange of the two measurements allows; the largest statistic of a draw is what
-each statistic is compared with, so that all of the p-values hold at once (Westfall and Young 1993).
+Signs are flipped at random, which an exchange of the two measurements allows; the largest statistic
+of a draw is what each statistic is compared with, so that all of the p-values hold at once
+(Westfall and Young 1993).
 """
 
 import math
@@ -29,8 +31,8 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Drop:
-    """One area under the curve, before and after; and the chance `p` that among all of the areas one falls so far, in
-    units of its standard error, where none has changed."""
+    """One area under the curve, before and after; and the chance `p` that among all of the areas
+    one falls so far, in units of its standard error, where none has changed."""
 
     before: float
     after: float
@@ -40,19 +42,21 @@ class Drop:
 def paired_drops(
     firsts: Mapping[str, Sides], second: Sides, *, seed: Seed, draws: int = DRAWS
 ) -> dict[str, Drop]:
-    """For every sample of `firsts` its `auc` against `second`, before and after, and a joint p-value of the fall.
+    """For every sample of `firsts` its `auc` against `second`, before and after, and a joint
+    p-value of the fall.
 
-    Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there first, since the
-    mean of many members is known better.
+    Where there are several, also for all of them as one, TOGETHER: a fall of every area shows there
+    first, since the mean of many members is known better.
 
-    The members are the same before and after; the numbers may have another scale. Each member's share in the fall is
-    the difference of its placement among the other sample: v_i for the m members of a first sample, u_j for the n of
-    the second. The fall is -mean(v) = -mean(u), and its variance without a change (DeLong et al. 1988) is
-    s^2 = sum(v^2) / m^2 + sum(u^2) / n^2. A draw of the paired wild bootstrap flips the sign of every share at random,
-    which before and after being exchangeable allows: T* = -(sum(e_i v_i) / m + sum(f_j u_j) / n) / s. The signs f_j
-    are the same for all areas, which share the second sample, and the largest T* of a draw is what each area's own
-    T = fall / s is compared with: all of the p-values hold at once. On the floor, where both areas are 0, all shares
-    are 0, and p is 1.
+    The members are the same before and after; the numbers may have another scale. Each member's
+    share in the fall is the difference of its placement among the other sample: v_i for the m
+    members of a first sample, u_j for the n of the second. The fall is -mean(v) = -mean(u), and its
+    variance without a change (DeLong et al. 1988) is s^2 = sum(v^2) / m^2 + sum(u^2) / n^2. A draw
+    of the paired wild bootstrap flips the sign of every share at random, which before and after
+    being exchangeable allows: T* = -(sum(e_i v_i) / m + sum(f_j u_j) / n) / s. The signs f_j are
+    the same for all areas, which share the second sample, and the largest T* of a draw is what each
+    area's own T = fall / s is compared with: all of the p-values hold at once. On the floor, where
+    both areas are 0, all shares are 0, and p is 1.
     """
     random = np.random.default_rng(derive_seed(seed, "paired drop"))
     shares = {name: _Shares.of(*first, *second) for name, first in firsts.items()}
@@ -111,7 +115,8 @@ def _largest(
         largest = np.maximum(largest, -flipped / each.error)
         total += flipped * len(each.first)
     if together is not None and together.error > 0:
-        # The area of all is the mean of the areas, weighed by their members: so are the signs' sums.
+        # The area of all is the mean of the areas, weighed by their members: so are the signs'
+        # sums.
         largest = np.maximum(largest, -total / len(together.first) / together.error)
     return largest
 
@@ -126,8 +131,8 @@ def _p(each: _Shares, largest: Numbers) -> float:
 
 @dataclass(frozen=True)
 class PairedArea:
-    """One area under the curve, before and after; the change with its 95 % interval; and the joint chance of a change
-    so large, in either direction, where none of the areas has changed."""
+    """One area under the curve, before and after; the change with its 95 % interval; and the joint
+    chance of a change so large, in either direction, where none of the areas has changed."""
 
     before: float
     after: float
@@ -138,12 +143,14 @@ class PairedArea:
 def paired_areas(
     firsts: Mapping[str, Sides], second: Sides, *, seed: Seed
 ) -> dict[str, PairedArea]:
-    """For every sample of `firsts` its `auc` against `second`, before and after, with the change and all together.
+    """For every sample of `firsts` its `auc` against `second`, before and after, with the change
+    and all together.
 
-    p is twice the smaller of the p-values of `paired_drops` in the two directions. The interval of one change is
-    `bounded_interval` in [-1, 1] with the variance of DeLong et al. (1988), var(v) / m + var(u) / n, v_i and u_j being
-    the members' shares in the change. Where all areas stay at 0 or 1 the shares have no variance, and the limits are
-    those of a difference of two independent areas (Newcombe 1998), which lie in [-1, 1] too.
+    p is twice the smaller of the p-values of `paired_drops` in the two directions. The interval of
+    one change is `bounded_interval` in [-1, 1] with the variance of DeLong et al. (1988), var(v) /
+    m + var(u) / n, v_i and u_j being the members' shares in the change. Where all areas stay at 0
+    or 1 the shares have no variance, and the limits are those of a difference of two independent
+    areas (Newcombe 1998), which lie in [-1, 1] too.
     """
     falls = paired_drops(firsts, second, seed=seed)
     turned = {name: (after, before) for name, (before, after) in firsts.items()}
@@ -185,9 +192,11 @@ def _change(first: Sides, second: Sides, *, seed: Seed) -> IntervalEstimate:
 
 @dataclass(frozen=True)
 class PairedMean(Mean):
-    """The mean of one row of differences over the texts that have one, with its interval over texts.
+    """The mean of one row of differences over the texts that have one, with its interval over
+    texts.
 
-    `p` is the joint chance, over all rows, of a mean so far outside its margin where none is outside.
+    `p` is the joint chance, over all rows, of a mean so far outside its margin where none is
+    outside.
     """
 
     p: float
@@ -202,22 +211,25 @@ def paired_means(
     seed: Seed,
     draws: int = DRAWS,
 ) -> list[PairedMean]:
-    """The mean of every row, NaN standing for a text without a difference, with a joint test of |mean| <= margin.
+    """The mean of every row, NaN standing for a text without a difference, with a joint test of
+    |mean| <= margin.
 
-    The interval is Student's over texts; of differences that have `bounds`, as those of shares and ranks, it is
-    `bounded_interval`, which never leaves them. Where they come in steps and are mostly 0, the lower limit is that with
-    one more text a step below 0, the upper with one a step above; a row of zeros would otherwise tell no error.
+    The interval is Student's over texts; of differences that have `bounds`, as those of shares and
+    ranks, it is `bounded_interval`, which never leaves them. Where they come in steps and are
+    mostly 0, the lower limit is that with one more text a step below 0, the upper with one a step
+    above; a row of zeros would otherwise tell no error.
 
-    The test: let m be the number in [-margin, margin] that is nearest to the row's mean, and u_t = d_t - m. The row's
-    statistic is T = |sum_t u_t| / sqrt(sum_t u_t^2). A draw flips the signs of whole texts, the same for all rows, and
-    the largest |sum_t e_t u_t| / sqrt(sum_t u_t^2) of the draw is what each T is compared with. For two models that
-    can be exchanged, differences are symmetric around 0, and the chance that any p is under .05 is at most .05,
-    however the rows depend on each other (Westfall and Young 1993).
+    The test: let m be the number in [-margin, margin] that is nearest to the row's mean, and u_t =
+    d_t - m. The row's statistic is T = |sum_t u_t| / sqrt(sum_t u_t^2). A draw flips the signs of
+    whole texts, the same for all rows, and the largest |sum_t e_t u_t| / sqrt(sum_t u_t^2) of the
+    draw is what each T is compared with. For two models that can be exchanged, differences are
+    symmetric around 0, and the chance that any p is under .05 is at most .05, however the rows
+    depend on each other (Westfall and Young 1993).
 
     >>> rows = paired_means(np.array([[1.0] * 20, [1.0, -1.0] * 10]), np.array([0.1, 0.1]), [None, None], seed=0)
     >>> [(row.value, row.p < 0.01) for row in rows]
     [(1.0, True), (0.0, False)]
-    """
+    """  # noqa: E501
     present = ~np.isnan(differences)
     counts = present.sum(axis=1)
     means = np.where(present, differences, 0.0).sum(axis=1) / np.maximum(counts, 1)

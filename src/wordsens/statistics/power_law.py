@@ -11,10 +11,12 @@ from wordsens.errors import InputError
 from wordsens.statistics.mean import student
 
 LEAST_RANGE = 2.0
-"""The least ratio of the longest text's words to the shortest's: slopes over texts of one length are all noise."""
+"""The least ratio of the longest text's words to the shortest's: slopes over texts of one length
+are all noise."""
 
 LEAST_LENGTHS = 5
-"""The fewest different lengths of texts: leaving one text out then still leaves four lengths to fit."""
+"""The fewest different lengths of texts: leaving one text out then still leaves four lengths to
+fit."""
 
 LEAST_TEXTS = 5
 """Fewer texts give no bootstrap interval: four have 35 different samples."""
@@ -34,8 +36,8 @@ BOOTSTRAP, STUDENT = "95 % interval, bootstrap over texts", "95 % interval, Stud
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """value = constant * n^exponent; the exponent's standard error, and its degrees of freedom: infinite where it is as
-    good as known."""
+    """value = constant * n^exponent; the exponent's standard error, and its degrees of freedom:
+    infinite where it is as good as known."""
 
     exponent: float
     standard_error: float
@@ -70,11 +72,12 @@ def fit_power_law(
 
         b = sum_j (x_j - mean x) y_j / sum_j (x_j - mean x)²,    a = mean y - b mean x.
 
-    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j - mean x)², with m - 2
-    degrees of freedom.
+    Where the points are independent (texts None), s.e.(b)² = (sum_j e_j² / (m - 2)) / sum_j (x_j -
+    mean x)², with m - 2 degrees of freedom.
 
-    Points of one text are not: they share its length and whatever else it has. With `texts`, the standard error is the
-    jackknife over the G texts, each left out with all its points, b_g being the slope without text g:
+    Points of one text are not: they share its length and whatever else it has. With `texts`, the
+    standard error is the jackknife over the G texts, each left out with all its points, b_g being
+    the slope without text g:
 
         s.e.(b)² = (G - 1) / G sum_g (b_g - mean of b_g)²       (Efron and Stein 1981: too large on average),
 
@@ -83,15 +86,16 @@ def fit_power_law(
     Both cover the scatter of the points, not a departure of the mean from a power law.
 
     Raises:
-        InputError: fewer than three points, one size only, a size or value that is not positive; with `texts`, where
-            `unfit_for_power_law` has a reason.
+        InputError: fewer than three points, one size only, a size or value that is not positive;
+            with `texts`, where `unfit_for_power_law` has a reason.
 
     >>> fit_power_law([1, 4, 16], [1.0, 0.5, 0.25]).exponent
     -0.5
-    """
+    """  # noqa: E501
     if len(sizes) != len(values) or len(values) < 3 or len(set(sizes)) < 2:
         raise InputError(
-            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; run more draws or sizes"
+            f"`sizes` (={list(sizes)!r}) must give at least three points of at least two sizes; "
+            "run more draws or sizes"
         )
     if min(values) <= 0 or min(sizes) <= 0:
         raise InputError(
@@ -120,12 +124,14 @@ def centred(values: np.ndarray) -> np.ndarray:
 
 
 def least_squares_slope(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The slope of v on u along the last axis, both centred: raw moments would lose digits where u hardly varies."""
+    """The slope of v on u along the last axis, both centred: raw moments would lose digits where u
+    hardly varies."""
     return np.asarray((u * v).sum(axis=-1) / (u * u).sum(axis=-1))
 
 
 def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable]) -> str | None:
-    """The reason an exponent fitted to points of these sizes and texts would mean nothing; None if there is none.
+    """The reason an exponent fitted to points of these sizes and texts would mean nothing; None if
+    there is none.
 
     >>> unfit_for_power_law([128] * 8, range(8))
     'its texts have 1 different length, and an exponent needs 5'
@@ -137,7 +143,8 @@ def unfit_for_power_law(sizes: Sequence[int | float], texts: Sequence[Hashable])
         return f"its texts have {named}, and an exponent needs {LEAST_LENGTHS}"
     if different[-1] < LEAST_RANGE * different[0]:
         return (
-            f"its texts have {different[0]:g} to {different[-1]:g} tokens, and an exponent needs a longest text "
+            f"its texts have {different[0]:g} to {different[-1]:g} tokens, and an exponent needs a "
+            "longest text "
             f"{LEAST_RANGE:g} times as long as the shortest"
         )
     return None
@@ -162,8 +169,9 @@ def exponent_interval(
 ) -> tuple[float, float] | None:
     """A 95 % interval of the exponent that `fit_power_law` gives: percentile bootstrap over texts.
 
-    The texts are drawn with replacement, each with all its points, BOOTSTRAP_SAMPLES times; samples with a single size
-    have no slope and are passed over. None for fewer than LEAST_TEXTS texts, or where most samples have no slope.
+    The texts are drawn with replacement, each with all its points, BOOTSTRAP_SAMPLES times; samples
+    with a single size have no slope and are passed over. None for fewer than LEAST_TEXTS texts, or
+    where most samples have no slope.
 
     >>> exponent_interval([1, 2, 4, 8, 16], [1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16], range(5))
     (-1.0, -1.0)
@@ -171,7 +179,8 @@ def exponent_interval(
     points = sorted(zip(sizes, values, texts, strict=True), key=lambda point: point[:2])
     x, y = (np.log(np.asarray([point[i] for point in points], dtype=np.float64)) for i in (0, 1))
     sums = _sums_by_text(x - x.mean(), y - y.mean(), [point[2] for point in points])
-    # The texts in an order of their own points: neither their names nor the order of the rows changes the interval.
+    # The texts in an order of their own points: neither their names nor the order of the rows
+    # changes the interval.
     order = np.lexsort(sums)
     sums = [total[order] for total in sums]
     groups = len(order)
@@ -195,7 +204,8 @@ def power_law_and_interval(
 ) -> tuple[PowerLaw | None, tuple[float, float] | None]:
     """`fit_power_law` of all points as draws of their own, and `exponent_interval` over texts.
 
-    None, None where there is no fit: fewer than three points or two sizes, or a size or value that is not positive.
+    None, None where there is no fit: fewer than three points or two sizes, or a size or value that
+    is not positive.
     """
     numbers = all(isinstance(size, int | float) and size > 0 for size in sizes)
     if not numbers or len(set(sizes)) < 2 or len(values) < 3 or min(values) <= 0:
@@ -232,7 +242,7 @@ class Trend:
 
         >>> Trend(-0.51, -0.54, -0.48, BOOTSTRAP).behaviour, Trend(-0.02, -0.1, 0.06, BOOTSTRAP).behaviour
         ('falls about as 1/√n', 'shows no trend')
-        """
+        """  # noqa: E501
         if self.low > -NEAR and self.high < NEAR:
             return "hardly changes"
         if self.low <= 0 <= self.high:

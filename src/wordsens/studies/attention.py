@@ -1,4 +1,5 @@
-"""The attention of two texts that differ in a word, side by side, and a language model's answers (paper, figure 1)."""
+"""The attention of two texts that differ in a word, side by side, and a language model's answers
+(paper, figure 1)."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ class AttentionCell(Cell, frozen=True):
     """A pair of texts and a layer of a model.
 
     Attributes:
-        model: "minilm", a folder or a name on the hub; its files' content stands for it in the identity.
+        model: "minilm", a folder or a name on the hub; its files' content stands for it in the
+            identity.
         first, second: the texts.
         layer: 1 to L; negative from the last, -1.
         head: 0, 1, ...; None for the mean over the heads.
@@ -66,7 +68,8 @@ class AttentionCell(Cell, frozen=True):
 
 
 def measure_attention(cell: AttentionCell) -> dict[str, Any]:
-    """The columns of a pair; the weights (n, n) row after row: entry (j, i) is how much row j takes from i."""
+    """The columns of a pair; the weights (n, n) row after row: entry (j, i) is how much row j takes
+    from i."""
     pair, answers = pairs_of(cell)
     first, second = pair.weights
     return {
@@ -100,7 +103,8 @@ def pairs_of(cell: AttentionCell) -> tuple[AttentionPair, PromptPair | None]:
 
 
 def moved_attention(pair: AttentionPair) -> Float[Tensor, " n"]:
-    """For each row j, half the sum over i of |second - first|: the share of its attention that moves, 0 to 1 (ours)."""
+    """For each row j, half the sum over i of |second - first|: the share of its attention that
+    moves, 0 to 1 (ours)."""
     if pair.difference is None:
         raise InputError(
             "the texts have different numbers of tokens; compare them with comparable_pair"
@@ -123,10 +127,12 @@ def attention_grid(
     layer: int,
     head: int | None,
 ) -> dict[str, Any]:
-    """The grid of one pair; a causal language model gets prompts too. It is tried once: what is wrong is refused.
+    """The grid of one pair; a causal language model gets prompts too. It is tried once: what is
+    wrong is refused.
 
     Raises:
-        InputError: no such model, layer or head; texts that cannot be compared; prompts for a model that reads both
+        InputError: no such model, layer or head; texts that cannot be compared; prompts for a model
+            that reads both
         ways.
     """
     first, second = pair or PAIR
@@ -141,7 +147,8 @@ def attention_grid(
         keys |= {"prompts": list(prompts or PROMPTS), "answers": list(answers or ANSWERS)}
     elif prompts or answers:
         raise InputError(
-            f"`prompt` and `answer` need a causal language model, and {model} reads both ways; drop them"
+            f"`prompt` and `answer` need a causal language model, and {model} reads both ways; "
+            "drop them"
         )
     pairs_of(AttentionCell.parse({**keys, "device": device}))
     return {key: [value] if isinstance(value, list) else value for key, value in keys.items()}
@@ -153,7 +160,8 @@ def preset(scale: str, source: Any, seed: int, labels: str | None) -> Grids:
 
 
 def measured_pair(record: Record) -> tuple[AttentionPair, PromptPair | None]:
-    """The attention that a finished record holds, and the answers to its prompts, where it has some."""
+    """The attention that a finished record holds, and the answers to its prompts, where it has
+    some."""
     first, second = (
         tuple(json.loads(text)) for text in (record.tokens_first, record.tokens_second)
     )
@@ -173,7 +181,8 @@ def measured_pair(record: Record) -> tuple[AttentionPair, PromptPair | None]:
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """Each row's attention to the changed words, before and after, and the share of its attention that moves."""
+    """Each row's attention to the changed words, before and after, and the share of its attention
+    that moves."""
     tables, findings = [], []
     for record in records:
         pair, prompts = measured_pair(record)
@@ -201,7 +210,8 @@ def summarize(records: Sequence[Record]) -> Summary:
         sentence = f"The two texts are the same to the model, and so is their attention, {where}."
         if changed:
             sentence = (
-                f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in the row of "
+                f"When {changed}, {share:.1%} of the attention goes elsewhere, {where}; most in "
+                "the row of "
                 f"“{names[most]}”, {moved[most]:.1%}."
             )
         findings.append(
@@ -216,7 +226,10 @@ def summarize(records: Sequence[Record]) -> Summary:
                 f"“{answer}” from {times(a)} to {times(b)}"
                 for answer, a, b in zip(prompts.answers, before, after, strict=True)
             ]
-            sentence = f"One word in the prompt moves the probability of the answer {' and of '.join(parts)} ({pair.model})."
+            sentence = (
+                "One word in the prompt moves the probability of the answer "
+                f"{' and of '.join(parts)} ({pair.model})."
+            )
             findings.append(
                 finding(
                     f"{times(before[0])} to {times(after[0])}",
@@ -227,7 +240,10 @@ def summarize(records: Sequence[Record]) -> Summary:
                     (),
                 )
             )
-    note = "Moved: half the sum of a row's absolute differences, the share of its attention that goes elsewhere."
+    note = (
+        "Moved: half the sum of a row's absolute differences, the share of its attention that "
+        "goes elsewhere."
+    )
     return Summary(tuple(tables), note, tuple(findings))
 
 

@@ -73,8 +73,8 @@ PRESETS: dict[str, tuple[int, list[dict[str, Any]]]] = {
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
-    """S of RF, DRF, RAF and ReLU-RAF on orthogonal to nearly equal words, repeated words, and real texts, taken at
-    their layer and at the encoder's last.
+    """S of RF, DRF, RAF and ReLU-RAF on orthogonal to nearly equal words, repeated words, and real
+    texts, taken at their layer and at the encoder's last.
     """
     draws, parts = PRESETS[scale]
     encoder = load_encoder(source.encoder)
@@ -111,7 +111,8 @@ def texts_title(record: Record) -> str:
 
 
 def by_cosine(records: Any) -> list[Record]:
-    """The finished records map by map and kind of text, by `cosine`: from here on its mean over the draws."""
+    """The finished records map by map and kind of text, by `cosine`: from here on its mean over the
+    draws."""
     groups = grouped(
         (one for one in as_records(records) if one.done), "map", "text", "layer", texts_title
     )
@@ -156,7 +157,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     }
     return Summary(
         (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
-        "S: attained, means over draws with standard errors. Mean cosine: of two different rows, measured.",
+        "S: attained, means over draws with standard errors. Mean cosine: of two different rows, "
+        "measured.",
         (*along, *beside),
         leading=max(1, len(along)),
     )
@@ -171,7 +173,10 @@ def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
     if low > 1 - NEAR and high < 1 + NEAR:
         does = f"S hardly changes, by the factor {change}"
     elif low > 1 or high < 1:
-        does = f"S {'grows' if low > 1 else 'falls'} by the factor {change}, from {estimate(first)} to {estimate(last)}"
+        does = (
+            f"S {'grows' if low > 1 else 'falls'} by the factor {change}, from "
+            f"{estimate(first)} to {estimate(last)}"
+        )
     else:
         return []
     sentence = (
@@ -194,8 +199,10 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Fi
             if low - reach <= expected <= high + reach:
                 return []
             sentence = (
-                f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) has S = {value}, "
-                f"{'more' if value.mean > expected else 'less'} than equally correlated texts of that mean cosine "
+                f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) "
+                f"has S = {value}, "
+                f"{'more' if value.mean > expected else 'less'} than equally correlated texts of "
+                "that mean cosine "
                 f"({expected:.3g} ± {error:.2g}): the rest of the Gram matrix counts."
             )
             known = f"{mean_over_draws(value)} The other is interpolated."

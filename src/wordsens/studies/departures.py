@@ -1,4 +1,5 @@
-"""The effect of each departure of the published code from the paper's definition: on S, its exponent, and Err."""
+"""The effect of each departure of the published code from the paper's definition: on S, its
+exponent, and Err."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ from wordsens.text.matrix import TextMatrix
 SENSITIVITY, ERROR = "sensitivity", "error"
 
 NOISE = 0.1
-"""Standard deviation of each entry of the noise, as published: ‖Delta‖ may exceed the radius by about a tenth."""
+"""Standard deviation of each entry of the noise, as published: ‖Delta‖ may exceed the radius by
+about a tenth."""
 
 PADDED_BELOW = 240
 """Reviews of fewer tokens were taken, as published."""
@@ -74,7 +76,8 @@ class Protocol:
         noisy: the ball is centred on a noisy copy of the word (S alone).
         padded: short texts, filled with rows of [PAD], which count as words.
         raw: fixed steps of the raw gradient: 300 of dense maps, 50 n of attention.
-        alignment: Delta is chosen by the alignment, (F + 1)², in place of the least Err under a limit on gamma.
+        alignment: Delta is chosen by the alignment, (F + 1)², in place of the least Err under a
+            limit on gamma.
     """
 
     title: str
@@ -88,14 +91,15 @@ class Protocol:
     alignment: bool = False
 
     def source(self, text: Any) -> Any:
-        """The source of the texts that are measured in place of these; InputError where [CLS] or [PAD] is asked of
-        texts that are not real.
+        """The source of the texts that are measured in place of these; InputError where [CLS] or
+        [PAD] is asked of texts that are not real.
         """
         if not (self.cls or self.padded):
             return text
         if not isinstance(text, Embedded):
             raise InputError(
-                f"`protocol` (={self.title!r}) needs real texts; {text.kind} texts have no [CLS] and [PAD]"
+                f"`protocol` (={self.title!r}) needs real texts; {text.kind} texts have no [CLS] "
+                "and [PAD]"
             )
         below = PADDED_BELOW if self.padded else text.padded_below
         return text.model_copy(update={"keep_special_tokens": self.cls, "padded_below": below})
@@ -162,17 +166,20 @@ class DepartureCell(MapCell, frozen=True):
         require_choice("training", self.training, TRAININGS)
         if self.measures not in chosen.of:
             raise InputError(
-                f"`protocol` (={self.protocol!r}) makes no difference to the {self.measures}; drop it"
+                f"`protocol` (={self.protocol!r}) makes no difference to the {self.measures}; drop "
+                "it"
             )
         if self.reads_texts_itself:
             raise InputError(
-                f"`map` (={self.map!r}) makes rows itself; take a map of the paper: rf, drf, raf, relu-raf"
+                f"`map` (={self.map!r}) makes rows itself; take a map of the paper: rf, drf, raf, "
+                "relu-raf"
             )
         chosen.source(self.text)
         return self
 
     def of_draw(self) -> "DepartureCell":
-        """The cell as defined: equal for the protocols of one map, size and draw, which share the weights."""
+        """The cell as defined: equal for the protocols of one map, size and draw, which share the
+        weights."""
         return self.model_copy(update={"protocol": DEFINED})
 
     def spec(self) -> dict[str, Any]:
@@ -187,8 +194,8 @@ class DepartureCell(MapCell, frozen=True):
 
 
 _LEADING = 12
-"""Words that climb on from where the search ended, for S alone: in 12 texts the word of S led before, and a word gained
-6e-4 at most."""
+"""Words that climb on from where the search ended, for S alone: in 12 texts the word of S led
+before, and a word gained 6e-4 at most."""
 
 _REFINING_STEPS = 40
 _FIRST_STEP = 0.1
@@ -201,8 +208,9 @@ _Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
 def measure_departure(cell: DepartureCell) -> dict[str, Any]:
     """Measure S or Err under the cell's protocol.
 
-    Protocols of one map, size and draw share the weights, and the text where they measure the same ones. `length` is
-    ‖Delta‖ / radius of the best word's Delta, which a noisy ball lets exceed 1; `padding` counts rows of [PAD].
+    Protocols of one map, size and draw share the weights, and the text where they measure the same
+    ones. `length` is ‖Delta‖ / radius of the best word's Delta, which a noisy ball lets exceed 1;
+    `padding` counts rows of [PAD].
     """
     protocol, phi = PROTOCOLS[cell.protocol], _map(cell)
     function = _sensitivity if cell.measures == SENSITIVITY else _error
@@ -271,8 +279,8 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
         try:
             delta = refined(change, words, delta, centre, ball)
         except BudgetError:
-            # A matrix that is sampled on demand forgets a word's columns after its search where memory is short; what
-            # the search found stays, unless the ball is another one.
+            # A matrix that is sampled on demand forgets a word's columns after its search where
+            # memory is short; what the search found stays, unless the ball is another one.
             if protocol.noisy:
                 raise
     per_word = attained(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
@@ -341,10 +349,12 @@ def raw_ascent(
     rate: float,
     steps: int,
 ) -> Float[Tensor, "w d"]:
-    """The last of the points Delta <- centre + P(Delta + rate g(Delta) - centre), P the projection to the ball.
+    """The last of the points Delta <- centre + P(Delta + rate g(Delta) - centre), P the projection
+    to the ball.
 
-    No step is refused, and the last point need not be the best: the search of the published experiments. A point that
-    a step leaves where it is, bit for bit, is the last: so would all further steps.
+    No step is refused, and the last point need not be the best: the search of the published
+    experiments. A point that a step leaves where it is, bit for bit, is the last: so would all
+    further steps.
     """
     delta = start
     with torch.inference_mode():
@@ -362,7 +372,8 @@ def refined(
     centre: Float[Tensor, "w d"],
     ball: Ball,
 ) -> Float[Tensor, "w d"]:
-    """Points of the balls around the centre, climbed to from those nearest to the start; no step loses."""
+    """Points of the balls around the centre, climbed to from those nearest to the start; no step
+    loses."""
     delta = centre + ball.project(start - centre)
     value, slope = objective.value_and_gradient(delta, words)
     step = _FIRST_STEP * ball.radius.to(delta.dtype).unsqueeze(1)
@@ -376,10 +387,11 @@ def refined(
     return delta
 
 
-# Dense maps have their matrix, and every word is searched: at n = 160, d = 48 that takes about 4 s in float32.
+# Dense maps have their matrix, and every word is searched: at n = 160, d = 48 that takes about 4 s
+# in float32.
 _DENSE: dict[str, Any] = {"gaussian": "dense", "dtype": "float32", "starts": 1, "steps": 10}
-# Softmax: quick attains what normal does to five digits (n = 160, d = 384), in an eighth of the time. ReLU needs
-# normal.
+# Softmax: quick attains what normal does to five digits (n = 160, d = 384), in an eighth of the
+# time. ReLU needs normal.
 _SEARCHES: dict[str, dict[str, Any]] = {"rf": _DENSE, "raf": {"search": "quick"}, "relu-raf": {}}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -405,11 +417,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "draws": 20,
     },
 }
-"""d of each map whose S is measured, n, the maps whose Err is measured with n and d, N at most, draws."""
+"""d of each map whose S is measured, n, the maps whose Err is measured with n and d, N at most,
+draws."""
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
-    """S of every protocol against n, and Err of those that change it, on real texts: [CLS] and [PAD] are of those.
+    """S of every protocol against n, and Err of those that change it, on real texts: [CLS] and
+    [PAD] are of those.
 
     Raises:
         InputError: no such encoder or data, or texts too short for any size.
@@ -419,7 +433,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     sizes = [n for n in size["n"] if texts_at_least(source, n, seed=seed, most=1)]
     if len(sizes) < 2:
         raise InputError(
-            f"`texts` have no text of {size['n'][1]} words, so S cannot be followed over n; give longer ones"
+            f"`texts` have no text of {size['n'][1]} words, so S cannot be followed over n; give "
+            "longer ones"
         )
     if lost := [str(n) for n in size["n"] if n not in sizes]:
         notices.append(f"no text has {', '.join(lost)} words: left out")
@@ -462,12 +477,14 @@ def _protocols_of(measures: str) -> list[str]:
 
 
 SURE = 0.99
-"""The level of the Student's interval outside which a difference is called one: there are several."""
+"""The level of the Student's interval outside which a difference is called one: there are
+several."""
 
 
 @dataclass(frozen=True)
 class ProtocolRecords:
-    """The records of one map under one protocol: of S by n, and of the error on the changed text."""
+    """The records of one map under one protocol: of S by n, and of the error on the changed
+    text."""
 
     map: str
     protocol: str
@@ -509,7 +526,8 @@ def _by_size(records: Sequence[Record]) -> dict[int, list[Record]]:
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """Two tables with a row a map and protocol, of S and of Err, and what the sentences of `_claims` say."""
+    """Two tables with a row a map and protocol, of S and of Err, and what the sentences of
+    `_claims` say."""
     groups = measured(records)
     pairs = [
         (one, groups.get((one.map, PROTOCOLS[one.protocol].beside))) for one in groups.values()
@@ -537,8 +555,10 @@ def summarize(records: Sequence[Record]) -> Summary:
             *(claim for part in claims for claim in part[:1]),
             *(claim for part in claims for claim in part[1:]),
         ),
-        "That row is: word 0 only, for [CLS], the noisy ball and the raw gradient; the alignment objective, for the "
-        "raw alignment; as defined, for the rest. Err: on the changed text, the least attained with gamma below 0.5, "
+        "That row is: word 0 only, for [CLS], the noisy ball and the raw gradient; the alignment "
+        "objective, for the "
+        "raw alignment; as defined, for the rest. Err: on the changed text, the least attained "
+        "with gamma below 0.5, "
         "or what the alignment objective gives.",
         leading=max(1, sum(bool(part) for part in claims)),
     )
@@ -570,7 +590,8 @@ def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
 
 
 def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[Finding]:
-    """Of one map: the published exponent, the departure that moves S most, and the published error."""
+    """Of one map: the published exponent, the departure that moves S most, and the published
+    error."""
     claims = []
     defined, published = groups.get((name, DEFINED)), groups.get((name, PUBLISHED))
     if defined is None or published is None:
@@ -586,7 +607,8 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
             else f"cannot be told apart ({with_error(gap, error)})"
         )
         sentence = (
-            f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} as defined, which "
+            f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} "
+            "as defined, which "
             f"{differ}; at n = {last} the published protocol attains {whole} of S."
         )
         known = _draws(Estimate.of([one.value for one in defined.by_size[last]]))
@@ -601,7 +623,8 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
         protocol, change, last = strongest
         beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
         sentence = (
-            f"{title}: of the single departures “{PROTOCOLS[protocol].title}” moves S most, by the factor {change} "
+            f"{title}: of the single departures “{PROTOCOLS[protocol].title}” moves S most, by the "
+            f"factor {change} "
             f"beside “{beside}” at n = {last}."
         )
         records = groups[name, protocol].by_size[last]
@@ -615,7 +638,8 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
         )  # not a number, and nothing told, for one draw
         if abs(err.mean - least.mean) > reach * (err.error**2 + least.error**2) ** 0.5:
             sentence = (
-                f"{title}: Err is {err} as published (gamma {gamma}), where the definition's search attains {least} "
+                f"{title}: Err is {err} as published (gamma {gamma}), where the definition's "
+                f"search attains {least} "
                 "with gamma below 0.5."
             )
             records = [*published.errors, *defined.errors]
@@ -626,7 +650,8 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
 def _strongest(
     name: str, groups: dict[tuple[str, str], ProtocolRecords]
 ) -> tuple[str, Estimate, int] | None:
-    """The single departure whose factor is surely not 1 and farthest from it, with that factor and its n."""
+    """The single departure whose factor is surely not 1 and farthest from it, with that factor and
+    its n."""
     best: tuple[str, Estimate, int] | None = None
     for (other, protocol), one in groups.items():
         beside = groups.get((name, PROTOCOLS[protocol].beside))
@@ -646,7 +671,8 @@ def _draws(estimate: Estimate) -> str:
 
 
 def _departures(records: Sequence[Record]) -> dict[str, Any]:
-    """S of each protocol over that of the definition, against n; Err of each against its gamma, with (2 - gamma)²."""
+    """S of each protocol over that of the definition, against n; Err of each against its gamma,
+    with (2 - gamma)²."""
     from wordsens.plotting.records import Panel, Points, grid
     from wordsens.plotting.style import BARS, styles_of
 
@@ -698,7 +724,8 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
             *(of_s, styles, ("words in the text", "S / S as defined")),
             logarithmic=(True, False),
             share_y=False,
-            caption="Marks are means over draws of the ratio to S as defined of the same draw; bars are two standard "
+            caption="Marks are means over draws of the ratio to S as defined of the same draw; "
+            "bars are two standard "
             "errors.",
         ),
         "departures-error": grid(

@@ -1,4 +1,5 @@
-"""Pairs of texts that differ in a word: passages in which one is exchanged, and the shipped pairs of `check`."""
+"""Pairs of texts that differ in a word: passages in which one is exchanged, and the shipped pairs
+of `check`."""
 
 import random
 from collections.abc import Iterator
@@ -16,20 +17,24 @@ from wordsens.text.whole_words import word_spans
 FLIPS = ("antonym", "negation")
 
 _PLACES = 12
-"""Passages of one text that are tried in a round: about a third of passages of 8 rows hold words of both tables."""
+"""Passages of one text that are tried in a round: about a third of passages of 8 rows hold words of
+both tables."""
 
 _TRIES = 4
-"""Exchanges of one passage and table that are tried: about a fifth of the tables' words have several tokens."""
+"""Exchanges of one passage and table that are tried: about a fifth of the tables' words have
+several tokens."""
 
 
 def swapped_passages(
     source: Embedded, encoder: str, n: int, count: int, seed: int
 ) -> tuple[Pair, ...]:
-    """Up to `count` passages of n rows, each in two pairs: with a flipped copy, and with one that means the same.
+    """Up to `count` passages of n rows, each in two pairs: with a flipped copy, and with one that
+    means the same.
 
-    A passage is a run of whole words of a text that an encoder makes n rows of, special tokens left out; each exchange
-    is of one word for one word, which leaves n rows. Texts take their turns, so that a second passage of one text comes
-    after the first of every other. Which of the two tables flips a passage is drawn with equal chances, where both do.
+    A passage is a run of whole words of a text that an encoder makes n rows of, special tokens left
+    out; each exchange is of one word for one word, which leaves n rows. Texts take their turns, so
+    that a second passage of one text comes after the first of every other. Which of the two tables
+    flips a passage is drawn with equal chances, where both do.
 
     Args:
         source: of the texts.
@@ -68,8 +73,10 @@ def _chosen(
                 break
     if not same:
         raise InputError(
-            f"none of the {len(texts)} texts has a passage of `n` (={n}) rows that holds a word with an antonym or "
-            "negation and one with a synonym, of as many tokens, in the lists of the package; give English texts of "
+            f"none of the {len(texts)} texts has a passage of `n` (={n}) rows that holds a word "
+            "with an antonym or "
+            "negation and one with a synonym, of as many tokens, in the lists of the package; give "
+            "English texts of "
             "that length, or a smaller n"
         )
     return (*flipped, *same)
@@ -108,7 +115,8 @@ def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iter
 def _exchanged(
     passage: str, table: Table, reader: Encoder, n: int, chance: random.Random
 ) -> str | None:
-    """The passage with one word of the table exchanged, of n rows like itself; None where no try gives one."""
+    """The passage with one word of the table exchanged, of n rows like itself; None where no try
+    gives one."""
     for _ in range(_TRIES):
         swapped = exchange(passage, table, chance)
         if swapped is None:

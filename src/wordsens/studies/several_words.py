@@ -1,4 +1,5 @@
-"""From how many words on a map notices: S of k words that move at once, each in a ball of its own."""
+"""From how many words on a map notices: S of k words that move at once, each in a ball of its
+own."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +40,8 @@ from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
 from wordsens.text import load_encoder
 
 NOTICED = 0.5
-"""Features that move by half their norm: a constant fraction, which the theory of random features speaks of."""
+"""Features that move by half their norm: a constant fraction, which the theory of random features
+speaks of."""
 
 
 class SeveralWordsCell(MapCell, frozen=True):
@@ -65,8 +67,8 @@ class SeveralWordsCell(MapCell, frozen=True):
 def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
     """Measure one cell. `value` is attained: a lower bound of the sup over all sets of k words.
 
-    Fully connected features are the same in law for every set, and one random set is searched; of other maps those of
-    `word_sets`.
+    Fully connected features are the same in law for every set, and one random set is searched; of
+    other maps those of `word_sets`.
     """
     phi = cell.build()
     model = phi if cell.reads_texts_itself else None
@@ -98,11 +100,12 @@ def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
 def bound_of_every_set(
     phi: Any, rows: Float[Tensor, "n d"], count: int, radius: float
 ) -> Certificate | None:
-    """A bound of the sensitivity to every set of `count` words at once, each in a ball of that radius (ours).
+    """A bound of the sensitivity to every set of `count` words at once, each in a ball of that
+    radius (ours).
 
-    The bound of one set by the law of the weights depends on the set through the length of its rows alone, and grows
-    with it: that of the longest rows, with a failure probability of 1e-9 / C(n, k), is one of all sets with 1e-9. None
-    for maps without a bound for groups.
+    The bound of one set by the law of the weights depends on the set through the length of its rows
+    alone, and grows with it: that of the longest rows, with a failure probability of 1e-9 / C(n,
+    k), is one of all sets with 1e-9. None for maps without a bound for groups.
     """
     if not isinstance(phi, DeepRandomFeatures):
         return None
@@ -127,7 +130,8 @@ PRESETS: dict[str, tuple[int, int, int, list[dict[str, Any]]]] = {
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
-    """S of RF, RAF and ReLU-RAF when k = 1, 2, 4, ..., n words move at once, on Gaussian and on real texts."""
+    """S of RF, RAF and ReLU-RAF when k = 1, 2, 4, ..., n words move at once, on Gaussian and on
+    real texts."""
     n, d, draws, maps = PRESETS[scale]
     texts: list[tuple[dict[str, Any], int]] = [({"kind": "gaussian"}, d)]
     notices = []
@@ -145,9 +149,11 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
 
 
 def never_falling(records: Any) -> list[Record]:
-    """The finished records by the number of words that move, each with the most that so many or fewer attain.
+    """The finished records by the number of words that move, each with the most that so many or
+    fewer attain.
 
-    Words of a set may stay where they are, so what fewer words attain in a draw more words attain too.
+    Words of a set may stay where they are, so what fewer words attain in a draw more words attain
+    too.
     """
     best: dict[tuple[Any, ...], float] = {}
     raised = []
@@ -159,7 +165,8 @@ def never_falling(records: Any) -> list[Record]:
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """A row a map, text and number of words; from how many on each map notices, and how its sensitivity grows."""
+    """A row a map, text and number of words; from how many on each map notices, and how its
+    sensitivity grows."""
     ordered = [one for part in _series(records) for one in part]
     keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
     keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
@@ -185,9 +192,11 @@ def summarize(records: Sequence[Record]) -> Summary:
         )
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
-        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its own, or stays.",
+        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its "
+        "own, or stays.",
         (*first, *others),
-        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over the weights.",
+        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over "
+        "the weights.",
         leading=max(1, len(first)),
     )
 
@@ -211,7 +220,8 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
     elif crossings and len(crossings) == first.draws:
         at = Estimate.of(crossings)
         sentence = (
-            f"{subject} notices (S reaches {NOTICED:g}) when {at} words change at once, {at.mean / n:.0%} of the text; "
+            f"{subject} notices (S reaches {NOTICED:g}) when {at} words change at once, "
+            f"{at.mean / n:.0%} of the text; "
             f"a single one moves it by {first}."
         )
         known = mean_over_draws(at) + " Interpolated between the numbers tried."
@@ -234,14 +244,18 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
     if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
         law = fit_power_law([k for k, _ in few], [value for _, value in few])
         exponent = with_error(law.exponent, law.standard_error)
-        sentence = f"{subject}: up to half of the words, S grows with their number k as k^b, b = {exponent}."
+        sentence = (
+            f"{subject}: up to half of the words, S grows with their number k as k^b, b = "
+            f"{exponent}."
+        )
         known = f"Least squares over {len(few)} values."
         claims.append(finding(f"b = {exponent}", sentence, known, law.exponent, records))
     return claims
 
 
 def _crossings(counts: dict[int, list[Record]]) -> list[float | None]:
-    """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic axes."""
+    """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic
+    axes."""
     draws = grouped((one for part in counts.values() for one in part), "draw")
     return [_crossing([(one.count, one.value) for one in part]) for part in draws.values()]
 
@@ -288,7 +302,8 @@ def _several_words(records: Sequence[Record]) -> dict[str, Any]:
         "Sensitivity to several words at once",
         *(drawn, styles, ("words that move at once", "sensitivity S")),
         logarithmic=(True, True),
-        caption=f"{BARS} Shaded up to the upper bound over every set of so many words, where there is one.",
+        caption=f"{BARS} Shaded up to the upper bound over every set of so many words, where there "
+        "is one.",
     )
     return {"several-words": figure}
 

@@ -1,4 +1,5 @@
-"""Similarity where one word matters: are texts of flipped meaning less alike than texts that mean the same?"""
+"""Similarity where one word matters: are texts of flipped meaning less alike than texts that mean
+the same?"""
 
 import hashlib
 import json
@@ -50,7 +51,8 @@ from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
 SWAPS, CHECK = "swaps", "check"
 
 _BATCH = 32
-"""Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of scores."""
+"""Texts that a random map takes at once: attention on 32 texts of 320 rows holds 26 MB of
+scores."""
 
 
 class SimilarityCell(MapCell, frozen=True):
@@ -58,8 +60,10 @@ class SimilarityCell(MapCell, frozen=True):
 
     Attributes:
         map: a transformer's texts are compared by one vector each, and `pool` says which.
-        pairs: "swaps", passages of the texts with one word exchanged; or "check", the shipped pairs.
-        n: of swaps, the rows of a passage, special tokens left out; of check, the rows up to which texts are padded.
+        pairs: "swaps", passages of the texts with one word exchanged; or "check", the shipped
+            pairs.
+        n: of swaps, the rows of a passage, special tokens left out; of check, the rows up to which
+            texts are padded.
         length: of check: question, paragraph or page.
         count: at most so many passages, or pairs of a kind.
         words: how many words are searched for S, in the first text; 0 for no S.
@@ -76,7 +80,8 @@ class SimilarityCell(MapCell, frozen=True):
     def _valid(self) -> "SimilarityCell":
         if (self.pairs == CHECK) != (self.length is not None):
             raise InputError(
-                f"`length` (={self.length!r}) goes with pairs 'check', and `pairs` is {self.pairs!r}"
+                f"`length` (={self.length!r}) goes with pairs 'check', and `pairs` is "
+                f"{self.pairs!r}"
             )
         if self.length is not None:
             require_choice("length", self.length, LENGTHS)
@@ -90,7 +95,8 @@ class SimilarityCell(MapCell, frozen=True):
             )
         if self.reads_texts_itself and self.pool is None:
             raise InputError(
-                "`pool` is missing: texts of a transformer are compared by one vector each; give mean"
+                "`pool` is missing: texts of a transformer are compared by one vector each; give "
+                "mean"
             )
         return self
 
@@ -102,11 +108,13 @@ class SimilarityCell(MapCell, frozen=True):
 
     @property
     def pairs_seed(self) -> int:
-        """The seed of the choice of pairs: every map sees the same ones. Those of check are the same in every draw."""
+        """The seed of the choice of pairs: every map sees the same ones. Those of check are the
+        same in every draw."""
         return derive_seed(self.seed, "similarity", CHECK if self.pairs == CHECK else self.draw)
 
     def layers_of(self) -> tuple[Any, ...] | None:
-        """Equal for cells that pool the layers of one model on the same texts, which are read once."""
+        """Equal for cells that pool the layers of one model on the same texts, which are read
+        once."""
         if not self.reads_texts_itself:
             return None
         return (
@@ -136,9 +144,9 @@ class SimilarityCell(MapCell, frozen=True):
 def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     """Compare the pairs of one cell.
 
-    `value` is the AUC: P(cos of an opposite < cos of a pair that means the same) + half of ties, over all pairs of
-    pairs. What means the same: a one-word synonym in swaps, a paraphrase in the pairs of check. Passages are drawn by
-    seed, n and draw alone: every map sees the same ones.
+    `value` is the AUC: P(cos of an opposite < cos of a pair that means the same) + half of ties,
+    over all pairs of pairs. What means the same: a one-word synonym in swaps, a paraphrase in the
+    pairs of check. Passages are drawn by seed, n and draw alone: every map sees the same ones.
     """
     pairs = pairs_of(cell)
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
@@ -197,8 +205,8 @@ def aucs(
     *,
     seed: int,
 ) -> dict[str, Any]:
-    """The columns that the pairs' cosines and relative changes give; auc_low and auc_high: a 95 % interval over
-    pairs.
+    """The columns that the pairs' cosines and relative changes give; auc_low and auc_high: a 95 %
+    interval over pairs.
     """
     measured = PairSimilarities(pairs, cosines)
     opposites = np.logical_or.reduce(list(measured.opposites.values()))
@@ -220,12 +228,14 @@ def aucs(
 
 
 def _rows(cell: SimilarityCell, texts: Sequence[str]) -> tuple[list[TextMatrix], list[int]]:
-    """The texts as n rows of length sqrt(d), shorter ones filled with [PAD]; and how many rows are their own."""
+    """The texts as n rows of length sqrt(d), shorter ones filled with [PAD]; and how many rows are
+    their own."""
     assert isinstance(cell.text, Embedded), "others are refused"
     lengths = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
     if max(lengths) > cell.n:
         raise InputError(
-            f"`n` (={cell.n}) is less than the {max(lengths)} rows of the longest text; take n={max(lengths)} or more"
+            f"`n` (={cell.n}) is less than the {max(lengths)} rows of the longest text; take "
+            f"n={max(lengths)} or more"
         )
     named = [Document(text, None, f"text {place}") for place, text in enumerate(texts)]
     padded = None if min(lengths) == cell.n else cell.n
@@ -252,7 +262,8 @@ def _pooled(
 
 
 class _Held:
-    """A model's map and texts as the key of a cache: equal where the model, the texts and the way of pooling are."""
+    """A model's map and texts as the key of a cache: equal where the model, the texts and the way
+    of pooling are."""
 
     def __init__(self, phi: TransformerFeatures, texts: Sequence[str]):
         self.phi, self.key = phi, (tuple(texts), id(phi.stack), phi.pool)
@@ -307,34 +318,59 @@ _LAZY: dict[str, Any] = {
 }
 _QUICK: dict[str, Any] = {"search": "quick", "words": 2}
 MAPS: dict[str, dict[str, Any]] = {"rf": _LAZY, "drf": _LAZY, "raf": _QUICK, "relu-raf": _QUICK}
-"""The random maps; deep ones of the usual depth. S of two words takes 0.2 s (raf) to 2.6 s (drf) at n = 128."""
+"""The random maps; deep ones of the usual depth. S of two words takes 0.2 s (raf) to 2.6 s (drf) at
+n = 128."""
 
 POOLED: dict[str, Any] = {"pool": "mean", "search": "quick", "starts": 1, "steps": 6, "words": 2}
-"""Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps attain up to a third more there."""
+"""Two words at n = 128 take 4 s at MiniLM's last layer; twice the starts and steps attain up to a
+third more there."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "n": (8, 32), "draws": 5, "count": 8, "lengths": LENGTHS[:1], "of_a_kind": 4, "check_draws": 1, "every": 3,
-        "maps": {name: {**MAPS[name], "words": 1} for name in MAPS if name != "drf"}, "pooled": {**POOLED, "words": 0},
+        "n": (8, 32),
+        "draws": 5,
+        "count": 8,
+        "lengths": LENGTHS[:1],
+        "of_a_kind": 4,
+        "check_draws": 1,
+        "every": 3,
+        "maps": {name: {**MAPS[name], "words": 1} for name in MAPS if name != "drf"},
+        "pooled": {**POOLED, "words": 0},
     },
     "laptop": {
-        "n": (8, 16, 32, 64), "draws": 5, "count": 24, "lengths": LENGTHS[:2], "of_a_kind": 12, "check_draws": 1,
-        "every": 3, "maps": MAPS, "pooled": POOLED,
+        "n": (8, 16, 32, 64),
+        "draws": 5,
+        "count": 24,
+        "lengths": LENGTHS[:2],
+        "of_a_kind": 12,
+        "check_draws": 1,
+        "every": 3,
+        "maps": MAPS,
+        "pooled": POOLED,
     },
     "full": {
-        "n": (8, 16, 32, 64, 128), "draws": 5, "count": 24, "lengths": LENGTHS, "of_a_kind": 12, "check_draws": 2,
-        "every": 1, "maps": MAPS, "pooled": POOLED,
+        "n": (8, 16, 32, 64, 128),
+        "draws": 5,
+        "count": 24,
+        "lengths": LENGTHS,
+        "of_a_kind": 12,
+        "check_draws": 2,
+        "every": 1,
+        "maps": MAPS,
+        "pooled": POOLED,
     },
-}  # fmt: skip
-"""Rows of a passage, draws, passages of a draw; lengths of the pairs of check, so many of a kind, draws of the weights
-there; each so many-th layer of the encoder is measured, and the last. Quick leaves S of the layers and DRF out."""
+}
+"""Rows of a passage, draws, passages of a draw; lengths of the pairs of check, so many of a kind,
+draws of the weights there; each so many-th layer of the encoder is measured, and the last. Quick
+leaves S of the layers and DRF out."""
 
 _AROUND = 4
 """Room for special tokens: BERT has two, others up to four."""
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
-    """AUC of RF, DRF, RAF, ReLU-RAF and of every pooled layer of the encoder, against the length; S beside it."""
+    """AUC of RF, DRF, RAF, ReLU-RAF and of every pooled layer of the encoder, against the length; S
+    beside it."""
     size, encoder = PRESETS[scale], load_encoder(source.encoder)
     last = encoder.layers
     layers = [layer for layer in range(last + 1) if layer % size["every"] == 0 or layer == last]
@@ -344,7 +380,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     sizes = [n for n in size["n"] if _holds_swaps(source, n, seed)]
     if left := [str(n) for n in size["n"] if n not in sizes]:
         notices.append(
-            f"no text has a passage of {', '.join(left)} words in which one can be swapped: left out"
+            f"no text has a passage of {', '.join(left)} words in which one can be swapped: left "
+            "out"
         )
     swaps = {"pairs": SWAPS, "n": sizes, "count": size["count"], "draw": list(range(size["draws"]))}
     grids = _grids(swaps, source, encoder, maps, pooled) if sizes else []
@@ -358,7 +395,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
             encoder.context is not None and rows + _AROUND > encoder.context
         ):
             notices.append(
-                f"{encoder.name} cannot take pairs of {rows} rows, or has no [PAD]: {length}s are left out"
+                f"{encoder.name} cannot take pairs of {rows} rows, or has no [PAD]: {length}s are "
+                "left out"
             )
             continue
         check = {"pairs": CHECK, "length": length, "n": rows, "count": size["of_a_kind"]}
@@ -451,12 +489,16 @@ def summarize(records: Sequence[Record]) -> Summary:
     checked = [claim for group in grouped(check, "length").values() for claim in _check(group)]
     return Summary(
         tuple(one for one in sections if one.rows),
-        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that means the same; .5 "
+        "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that "
+        "means the same; .5 "
         "is a coin. Moved: median relative change.",
         (*along, *beside, *checked),
-        "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts tokens. Means over "
-        "draws of weights and passages with standard errors; in check the pairs are the same in each draw, and from "
-        "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of one text.",
+        "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts "
+        "tokens. Means over "
+        "draws of weights and passages with standard errors; in check the pairs are the same in "
+        "each draw, and from "
+        "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of "
+        "one text.",
         leading=max(1, len(along)),
     )
 
@@ -474,14 +516,16 @@ def _pairs_title(first: Record) -> str:
 
 
 def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
-    """AUC of one map at the shortest and the longest passages, and their difference draw by draw."""
+    """AUC of one map at the shortest and the longest passages, and their difference draw by
+    draw."""
     few, many = sizes[0], sizes[-1]
     start, end, change = estimate(few), estimate(many), paired(many, few)
     if start is None or end is None or change is None or min(start.draws, end.draws) < LEAST:
         return
     first, last = few[0], many[0]
     sentence = (
-        f"{features_title(first)}, {_pairs_title(first)}: AUC {start} in passages of {first.n} words, "
+        f"{features_title(first)}, {_pairs_title(first)}: AUC {start} in passages of {first.n} "
+        "words, "
         f"{_beside_a_coin(start)}"
     )
     if first.n != last.n:
@@ -511,7 +555,8 @@ def _beside_a_coin(value: Estimate) -> str:
 
 
 def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
-    """The rank correlation of AUC and S: over all features and lengths, over random maps, over layers."""
+    """The rank correlation of AUC and S: over all features and lengths, over random maps, over
+    layers."""
     with_s = [one for one in swaps if one.sensitivity is not None]
     random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
     groups = {"all features": with_s if random and layers else [], "the random maps": random}
@@ -533,8 +578,10 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
             else "AUC does not follow S"
         )
         sentence = (
-            f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; their rank "
-            f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S says how far a word can "
+            f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; "
+            "their rank "
+            f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S "
+            "says how far a word can "
             "move the features, not that another meaning does."
         )
         known = (
@@ -544,7 +591,8 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
 
 
 def _check(check: Sequence[Record]) -> Iterator[Finding]:
-    """Between which features the AUC of one length lies, and on which side of a coin all of them are."""
+    """Between which features the AUC of one length lies, and on which side of a coin all of them
+    are."""
     groups = {title: group for (title,), group in grouped(check, features_title).items()}
     if len(groups) < 2:
         return
@@ -578,8 +626,8 @@ def _between(means: dict[str, float]) -> str:
 
 
 def _similarity(records: Sequence[Record]) -> dict[str, Any]:
-    """AUC and S against the length, AUC against S, and the pairs of check; of a model its first, middle and last layer,
-    which a figure can tell apart."""
+    """AUC and S against the length, AUC against S, and the pairs of check; of a model its first,
+    middle and last layer, which a figure can tell apart."""
     from wordsens.plotting.records import Panel, Points, curves_of, grid
     from wordsens.plotting.style import BARS, styles_of
 
@@ -630,7 +678,8 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
             *(along_n, styles, ("words of a passage", "")),
             logarithmic=(True, False),
             share_y=False,
-            caption=f"{BARS} AUC: the chance that it is, by the cosine of the features. S: of one passage, attained by "
+            caption=f"{BARS} AUC: the chance that it is, by the cosine of the features. S: of one "
+            "passage, attained by "
             "a short search of a few words.",
         ),
         "similarity-sensitivity": grid(
@@ -643,7 +692,8 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
             "Pairs of check: are opposites less alike than pairs that mean the same?",
             *(of_check, styles, ("rows of the longest text", "AUC")),
             logarithmic=(True, False),
-            caption="Marks are means over draws of weights on the same pairs; bars are two standard errors.",
+            caption="Marks are means over draws of weights on the same pairs; bars are two "
+            "standard errors.",
         ),
     }
 

@@ -1,4 +1,5 @@
-"""Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of experiments."""
+"""Sweeps of cells: their keys, the store of records, the loop and its workers, and the table of
+experiments."""
 
 SCALES = ("quick", "laptop", "full")
 """Of an experiment's presets."""
@@ -45,4 +46,5 @@ EXPERIMENTS = {
         "",
     ),
 }
-"""The experiments of the package: the module:NAME where each lies, and its help as a figure of `paper`; "" for none."""
+"""The experiments of the package: the module:NAME where each lies, and its help as a figure of
+`paper`; "" for none."""

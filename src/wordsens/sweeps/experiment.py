@@ -76,7 +76,8 @@ class Summary:
     leading: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`: an estimate is its mean, its standard error and its draws."""
+        """Plain Python values, for `--json`: an estimate is its mean, its standard error and its
+        draws."""
 
         def row(table: Table, values: tuple[Any, ...]) -> dict[str, Any]:
             plain = (asdict(value) if isinstance(value, Estimate) else value for value in values)
@@ -114,7 +115,8 @@ class Summary:
     __str__ = show
 
     def display(self, *, verbose: bool = False) -> Display:
-        """The answer, the first table and the note; with `verbose` every sentence and table, and the details."""
+        """The answer, the first table and the note; with `verbose` every sentence and table, and
+        the details."""
         findings = self.findings if verbose else self.findings[: self.leading]
         tables = [
             printed(compact(table)) for table in (self.tables if verbose else self.tables[:1])
@@ -142,19 +144,21 @@ class Experiment:
     Attributes:
         name: as specs and commands write it.
         Cell: the class of a cell's spec.
-        measure: function of a cell that gives the columns of its record, `value` among them; the entry "arrays", a
-            dictionary of tensors, is kept with `--witnesses`. What it raises becomes a failed record.
-        preset: function of (scale, source of real texts, seed, labels), and of its own choices by keyword, that gives
-            the grids of `wordsens paper`; None where there is no such command.
+        measure: function of a cell that gives the columns of its record, `value` among them; the
+            entry "arrays", a dictionary of tensors, is kept with `--witnesses`. What it raises
+            becomes a failed record.
+        preset: function of (scale, source of real texts, seed, labels), and of its own choices by
+            keyword, that gives the grids of `wordsens paper`; None where there is no such command.
         summarize: function of the finished records.
-        figures: function of the finished records that gives matplotlib figures by the names of their files; None as a
-            figure is left out. Without the function each axis of a sweep has a figure.
+        figures: function of the finished records that gives matplotlib figures by the names of
+            their files; None as a figure is left out. Without the function each axis of a sweep has
+            a figure.
         value: what the column `value` is, in a figure.
-        together: function of a cell; equal results, other than None, mean that cells share costly work, a fit or a
-            search, so that one worker should get them together.
+        together: function of a cell; equal results, other than None, mean that cells share costly
+            work, a fit or a search, so that one worker should get them together.
         most_together: so many of those at most: what a lost worker loses.
-        measure_together: function of such cells that gives the columns of each, to rounding those of `measure`; None
-            where they are measured one by one.
+        measure_together: function of such cells that gives the columns of each, to rounding those
+            of `measure`; None where they are measured one by one.
     """
 
     name: str
@@ -174,7 +178,8 @@ REPLICATES = frozenset({"seed", "draw", "sample"})
 
 
 def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """The columns of the specs, other than repetitions and `besides`, that have several values; the values sorted."""
+    """The columns of the specs, other than repetitions and `besides`, that have several values; the
+    values sorted."""
     by_name: dict[str, dict[Any, None]] = {}
     for record in records:
         for name, value in spec_columns(record.spec).items():
@@ -188,12 +193,15 @@ def varying_columns(records: Iterable[Any], *, besides: Iterable[str] = ()) -> d
 
 
 def require_alike(records: Iterable[Any], *, besides: Iterable[str]) -> None:
-    """InputError where what is drawn or averaged together differs in a column of the specs other than `besides`."""
+    """InputError where what is drawn or averaged together differs in a column of the specs other
+    than `besides`."""
     for name, values in varying_columns(records, besides=besides).items():
         listed = ", ".join(map(str, values[:4]))
         raise InputError(
-            f"`records` has several values of {name} ({listed}{', ...' if len(values) > 4 else ''}), which would be "
-            f"taken together; filter them, such as [r for r in records if r.{name} == {values[-1]!r}]"
+            f"`records` has several values of {name} "
+            f"({listed}{', ...' if len(values) > 4 else ''}), which would be "
+            f"taken together; filter them, such as [r for r in records if r.{name} == "
+            f"{values[-1]!r}]"
         )
 
 
@@ -250,7 +258,8 @@ def grouped(records: Iterable[Any], *columns: Column) -> dict[tuple[Any, ...], l
 
 
 def estimate(records: Iterable[Any], column: Column = "value") -> Estimate | None:
-    """The mean of a column over the records that have it; None where none has, or one is infinite."""
+    """The mean of a column over the records that have it; None where none has, or one is
+    infinite."""
     known = [value for record in records if (value := value_of(record, column)) is not None]
     return Estimate.of(known) if known and all(map(math.isfinite, known)) else None
 
@@ -261,7 +270,8 @@ def paired(
     column: Column = "value",
     change: Callable[[Any, Any], float] = operator.sub,
 ) -> Estimate | None:
-    """The mean change over the draws that both have a value of: of paired draws, whose scatter largely cancels."""
+    """The mean change over the draws that both have a value of: of paired draws, whose scatter
+    largely cancels."""
     first, second = (
         {one.draw: value for one in part if (value := value_of(one, column)) is not None}
         for part in (records, beside)
@@ -282,7 +292,8 @@ def ratio(
 def table(
     title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]
 ) -> Table:
-    """A row for each value of the keys: the means of the columns, and how many draws they are over."""
+    """A row for each value of the keys: the means of the columns, and how many draws they are
+    over."""
     rows = (
         (*key, *(estimate(group, column) for column in columns.values()), len(group))
         for key, group in grouped(records, *keys.values()).items()
@@ -298,7 +309,8 @@ def finding(
     records: Iterable[Record | str],
     surety: tuple[str, ...] = ("attained", "95 % interval"),
 ) -> Finding:
-    """A sentence about records (or their keys), with its number: an estimate brings its 95 % interval."""
+    """A sentence about records (or their keys), with its number: an estimate brings its 95 %
+    interval."""
     interval = value.interval if isinstance(value, Estimate) and value.draws >= LEAST else None
     mean = value.mean if isinstance(value, Estimate) else float(value)
     rows = tuple(record if isinstance(record, str) else record.cell for record in records)

@@ -1,4 +1,5 @@
-"""The keys of a cell that searches texts for perturbations under a map, and what follows from them."""
+"""The keys of a cell that searches texts for perturbations under a map, and what follows from
+them."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -38,11 +39,12 @@ class MapCell(Cell, frozen=True):
     Attributes:
         map: one of the registry, or `module:Name`.
         n, d: words of a text, and coordinates of a word.
-        depth, width, activation, gaussian, temperature, heads, score, head_dimension, residual, norm, mlp, values,
-            causal, model, model_layer, pool: of the maps; a map takes its own.
+        depth, width, activation, gaussian, temperature, heads, score, head_dimension, residual,
+            norm, mlp, values, causal, model, model_layer, pool: of the maps; a map takes its own.
         text: where texts come from.
         draw: 0, 1, ...: other texts and other weights.
-        seed: of the whole experiment; of a given text, the seed of the map and of the search itself.
+        seed: of the whole experiment; of a given text, the seed of the map and of the search
+            itself.
         radius: of the ball; None for the map's default, sqrt(d) but for a transformer.
         search: what the search spends: quick, normal or thorough.
         starts, steps: of the search; None for what suits the map.
@@ -97,7 +99,8 @@ class MapCell(Cell, frozen=True):
     def _options_of_the_map(self) -> "MapCell":
         if self.n * self.d > MOST_NUMBERS:
             raise InputError(
-                f"`n` times `d` (={self.n} times {self.d}) must be at most {MOST_NUMBERS:,}, the numbers of a text; "
+                f"`n` times `d` (={self.n} times {self.d}) must be at most {MOST_NUMBERS:,}, the "
+                "numbers of a text; "
                 "measure shorter texts"
             )
         used = self.used_options
@@ -105,7 +108,8 @@ class MapCell(Cell, frozen=True):
             if name in self.model_fields_set and name not in used:
                 takes = f"which takes {', '.join(used)}" if used else "which takes none"
                 raise InputError(
-                    f"`{name}` (={getattr(self, name)!r}) is not an option of the map {self.map!r}, {takes}; drop it, "
+                    f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
+                    f"{self.map!r}, {takes}; drop it, "
                     "or put the maps into grids of their own"
                 )
         _ = self.map_options
@@ -134,13 +138,15 @@ class MapCell(Cell, frozen=True):
         return SearchPlan(self.search, **{name: getattr(self, name) for name in self.COUNTS})
 
     def seed_of(self, purpose: str) -> int:
-        """A seed of its own for a purpose: cells that differ in no text, size, draw or seed share it."""
+        """A seed of its own for a purpose: cells that differ in no text, size, draw or seed share
+        it."""
         if isinstance(self.text, GivenText):
             return self.seed
         return derive_seed(self.seed, purpose, self.text.kind, self.n, self.d, self.draw)
 
     def require_answers_fit(self, words: int) -> None:
-        """InputError where the map's matrices, sampled on demand, cannot remember a search of so many words."""
+        """InputError where the map's matrices, sampled on demand, cannot remember a search of so
+        many words."""
         if base_name(self.map) != "drf":
             return
         from wordsens.maps.dense import require_answers_fit
@@ -164,7 +170,8 @@ class MapCell(Cell, frozen=True):
         )
 
     def spec(self) -> dict[str, Any]:
-        """The keys that can change the result: the options of this map alone, content in place of files."""
+        """The keys that can change the result: the options of this map alone, content in place of
+        files."""
         unused = set(OPTIONS) - set(self.used_options) | {"model"}
         keys = {name: value for name, value in super().spec().items() if name not in unused}
         if (made_of := map_content(self.map, **self.map_options)) is not None:

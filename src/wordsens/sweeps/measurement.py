@@ -1,4 +1,5 @@
-"""S of one text under one map as a cell: what sweeps measure, and what `wordsens measure --out` keeps."""
+"""S of one text under one map as a cell: what sweeps measure, and what `wordsens measure --out`
+keeps."""
 
 from collections.abc import Hashable, Sequence
 from typing import Annotated, Any, ClassVar
@@ -58,8 +59,9 @@ class SensitivityCell(MapCell, frozen=True):
     """One text, one map.
 
     Attributes:
-        n, d: the text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d); of a
-            transformer, its own n rows (special tokens included), whose d coordinates are the model's.
+        n, d: the text is its first n words, the first d coordinates of each, rows rescaled to
+            sqrt(d); of a transformer, its own n rows (special tokens included), whose d coordinates
+            are the model's.
         words: "all", {"sample": k} or {"indices": [...]}.
     """
 
@@ -88,16 +90,17 @@ class SensitivityCell(MapCell, frozen=True):
 def measure_sensitivity(cell: SensitivityCell, *, certificate: bool = True) -> dict[str, Any]:
     """Measure one cell.
 
-    The text, the weights, the searched words and the random starts each have a seed of their own, derived from the
-    cell's seed, n, d and draw: maps that differ in nothing else see the same text, and no cell depends on another.
+    The text, the weights, the searched words and the random starts each have a seed of their own,
+    derived from the cell's seed, n, d and draw: maps that differ in nothing else see the same text,
+    and no cell depends on another.
     """
     (columns,) = measure_sensitivities([cell], certificate=certificate)
     return columns
 
 
 def alike(cell: SensitivityCell) -> Hashable:
-    """The same for cells of attention that differ in the draw or the seed alone, which are searched as one problem;
-    None for other cells, which nothing would be gained for."""
+    """The same for cells of attention that differ in the draw or the seed alone, which are searched
+    as one problem; None for other cells, which nothing would be gained for."""
     if map_entry(cell.map).family != "attention":
         return None
     return json_text(cell.model_copy(update={"draw": 0, "seed": 0}).spec())
@@ -113,7 +116,8 @@ def measure_sensitivities(
         model = phi if cell.reads_texts_itself else None
         text = load_text(cell.text, cell.n, cell.d, draw=cell.draw, seed=cell.seed, model=model)
         words = _searched_words(cell)
-        # Before the search: a matrix that is sampled on demand may forget a word's columns after it, to save memory.
+        # Before the search: a matrix that is sampled on demand may forget a word's columns after
+        # it, to save memory.
         averages.append(average_change(phi, text, words, cell.radius, seed=cell.seed_of("average")))
         problems.append(TextUnderMap(phi, text, words, cell.radius, cell.seed_of("search")))
     results = sensitivities(problems, cells[0].search_plan, certificate=certificate)
@@ -144,8 +148,8 @@ def columns_of_result(
 ) -> dict[str, Any]:
     """The columns that a measurement gives; predictions are about the usual radius.
 
-    tokens, whole_words, swapped_for and moved are lists as JSON; searched, per_word and upper_per_word have an entry a
-    searched word, in one order.
+    tokens, whole_words, swapped_for and moved are lists as JSON; searched, per_word and
+    upper_per_word have an entry a searched word, in one order.
     """
     whole = (
         None
@@ -190,15 +194,23 @@ def columns_of_result(
 
 
 def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
-    """The mean over pairs of different rows of their cosine: (‖sum_i u_i‖² - n) / (n (n - 1)), u_i = x_i / ‖x_i‖."""
+    """The mean over pairs of different rows of their cosine: (‖sum_i u_i‖² - n) / (n (n - 1)), u_i
+    = x_i / ‖x_i‖."""
     n = len(rows)
     summed = torch.nn.functional.normalize(rows.double(), dim=1).sum(dim=0)
     return (float(summed @ summed) - n) / (n * (n - 1))
 
 
 _TENSORS = (
-    "words", "per_word", "rounding", "perturbations", "radius", "converged", "upper_per_word", "evaluations_per_word",
-)  # fmt: skip
+    "words",
+    "per_word",
+    "rounding",
+    "perturbations",
+    "radius",
+    "converged",
+    "upper_per_word",
+    "evaluations_per_word",
+)
 
 
 def save_measurement(
@@ -213,7 +225,8 @@ def save_measurement(
 ) -> None:
     """Write the record of a measurement of `wordsens measure`, with its tensors.
 
-    `swaps`: for each searched word, the relative change by the best real word in its place, and that word.
+    `swaps`: for each searched word, the relative change by the best real word in its place, and
+    that word.
     """
     effect = witness_effect(phi, text, result.words, result.perturbations)
     rows = (
@@ -237,7 +250,8 @@ def save_measurement(
 def saved_measurement(
     store: Store, cell: SensitivityCell, phi: FeatureMap, text: TextMatrix
 ) -> tuple[Sensitivity, Record] | None:
-    """The measurement that `save_measurement` wrote, and its record; None where the store does not have both."""
+    """The measurement that `save_measurement` wrote, and its record; None where the store does not
+    have both."""
     tensors = store.arrays(cell.key())
     records = [record for record in store.records([cell.key()]) if record.done]
     if tensors is None or not records or not {"rounding", "radius", "converged"} <= set(tensors):

@@ -1,5 +1,5 @@
-"""Running cells: the only loop. In this process, or on the workers of a Dask scheduler; every record is committed
-before the next cell counts as begun."""
+"""Running cells: the only loop. In this process, or on the workers of a Dask scheduler; every
+record is committed before the next cell counts as begun."""
 
 import json
 import logging
@@ -53,7 +53,8 @@ _AHEAD = 2
 """Tasks under way a worker: a million cells do not fill the scheduler."""
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Cells of one process share fits and torch's number of threads: on a worker with several threads they take turns."""
+"""Cells of one process share fits and torch's number of threads: on a worker with several threads
+they take turns."""
 
 Outcome = tuple[Record, bytes | None]
 """The record of a cell, and its packed arrays where they are kept."""
@@ -71,8 +72,10 @@ def run_sweep(
     """Measure the cells of a sweep that the folder has no value for, and give all of its records.
 
     Args:
-        sweep: the YAML file of one, or what such a file says, as a dictionary: name, experiment, common, grids.
-        out: the folder of the results; None for one with the sweep's name. The same call goes on after whatever
+        sweep: the YAML file of one, or what such a file says, as a dictionary: name, experiment,
+            common, grids.
+        out: the folder of the results; None for one with the sweep's name. The same call goes on
+            after whatever
         stopped it.
         overrides: `key=value`, applied in order.
         workers: processes of this machine; None for this process.
@@ -107,8 +110,8 @@ def save_sweep(sweep: Sweep, folder: Path) -> Path:
 
 
 def unfinished(cells: Sequence[Cell], store: Store, *, witnesses: bool = False) -> list[Any]:
-    """The cells that the store has no value for, in order; failed ones are tried again. With `witnesses`, finished ones
-    without arrays too.
+    """The cells that the store has no value for, in order; failed ones are tried again. With
+    `witnesses`, finished ones without arrays too.
     """
     keys = [cell.key() for cell in cells]
     done = {key for key, status in store.statuses(keys).items() if status == "done"}
@@ -126,10 +129,11 @@ def run(
     threads: int | None = None,
     witnesses: bool = False,
 ) -> Iterator[Record]:
-    """Measure the cells that the store has no value for, and yield each record once it is committed.
+    """Measure the cells that the store has no value for, and yield each record once it is
+    committed.
 
-    A cell that fails gives a record with status "failed"; the others run on. An interrupt goes through: what has been
-    yielded is in the store, and the same call goes on from there.
+    A cell that fails gives a record with status "failed"; the others run on. An interrupt goes
+    through: what has been yielded is in the store, and the same call goes on from there.
 
     Args:
         cells: of one experiment.
@@ -175,7 +179,8 @@ def measure(experiment: Experiment, cell: Any) -> tuple[Record, dict[str, Any]]:
 def _recorded(
     cells: Sequence[Any], measure: Callable[[Sequence[Any]], Sequence[Mapping[str, Any]]]
 ) -> list[tuple[Record, dict[str, Any]]]:
-    """The records of cells that are measured together, each with its share of the time, and their arrays."""
+    """The records of cells that are measured together, each with its share of the time, and their
+    arrays."""
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     measured = [dict(columns) for columns in measure(cells)]
     seconds = (time.perf_counter() - begin) / len(cells)
@@ -204,8 +209,8 @@ def _measured(
     *,
     on_worker: bool = False,
 ) -> Iterator[Outcome]:
-    """The outcomes of cells: together where the experiment can, and each alone where one of them fails. Ctrl-C goes
-    through, but on a worker, where only the cell itself can raise it."""
+    """The outcomes of cells: together where the experiment can, and each alone where one of them
+    fails. Ctrl-C goes through, but on a worker, where only the cell itself can raise it."""
     if threads is not None:
         import torch
 
@@ -260,8 +265,9 @@ def _on_workers(
     threads: int | None,
     witnesses: bool,
 ) -> Iterator[Outcome]:
-    """The outcomes of the cells, as they finish. A cell whose worker dies is run again by itself at the end, so that it
-    takes no other with it; it becomes a failed record where its worker dies again."""
+    """The outcomes of the cells, as they finish. A cell whose worker dies is run again by itself at
+    the end, so that it takes no other with it; it becomes a failed record where its worker dies
+    again."""
     waiting, suspects = deque(_groups(experiment, cells)), deque[Any]()
     under_way: dict[Future[list[Outcome]], list[Any]] = {}
     executor, alone = workers.start(), False
@@ -299,7 +305,8 @@ def _on_workers(
                     raise WordsensError("the scheduler went away") from error
                 except Exception as error:
                     raise WordsensError(
-                        f"a worker failed ({error_line(error)}); install there the same wordsens, and your own files"
+                        f"a worker failed ({error_line(error)}); install there the same wordsens, "
+                        "and your own files"
                     ) from error
                 for cell, (record, arrays) in zip(group, outcomes, strict=True):
                     yield _of_cell(cell, record), arrays
@@ -362,7 +369,8 @@ def _processes(count: int, threads: int) -> Iterator[_Workers]:
         name: str(threads)
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     }
-    # The C library hands every freed block back to the system, a third of the CPU time of attention.
+    # The C library hands every freed block back to the system, a third of the CPU time of
+    # attention.
     settings |= {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
@@ -379,8 +387,8 @@ def _processes(count: int, threads: int) -> Iterator[_Workers]:
 
 
 def _begin_worker(reader: Connection) -> None:
-    """In a new worker: ignore Ctrl-C, which a terminal sends to every process of the group, and end with the driver,
-    whose end of the pipe closes then."""
+    """In a new worker: ignore Ctrl-C, which a terminal sends to every process of the group, and end
+    with the driver, whose end of the pipe closes then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end() -> None:
@@ -404,7 +412,8 @@ def _cluster(scheduler: str) -> Iterator[_Workers]:
         client = Client(_address(scheduler), timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(
-            f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: dask scheduler"
+            f"`scheduler` (={scheduler!r}) does not answer ({error_line(error)}); start one with: "
+            "dask scheduler"
         ) from error
     warned = False
 

@@ -1,5 +1,5 @@
-"""Records of any experiment along any axis: the mean of one column against another, series by series, and power
-laws.
+"""Records of any experiment along any axis: the mean of one column against another, series by
+series, and power laws.
 """
 
 from collections import defaultdict
@@ -17,7 +17,8 @@ from wordsens.sweeps.sweep import experiment_named
 
 @dataclass(frozen=True)
 class AxisPoint:
-    """The records at one place of the axis: the mean of y, its standard deviation (0 for one), how many."""
+    """The records at one place of the axis: the mean of y, its standard deviation (0 for one), how
+    many."""
 
     x: Any
     mean: float
@@ -34,7 +35,8 @@ class AxisSeries:
         points: sorted by x.
         along: columns that change with x: n and d that move together, for one.
         texts: how many different texts.
-        fit: y = constant x^exponent over all records, or None where there is none: x is no number, say.
+        fit: y = constant x^exponent over all records, or None where there is none: x is no number,
+            say.
         interval: a 95 % interval of the exponent, bootstrap over texts; None for fewer than five.
     """
 
@@ -65,15 +67,18 @@ def series_along(
 ) -> list[AxisSeries]:
     """The finished records as series of y against x.
 
-    Records that share x and the keys of a series are averaged: they may differ in seed, draw and sample only.
+    Records that share x and the keys of a series are averaged: they may differ in seed, draw and
+    sample only.
 
     Args:
         records: of one experiment; those without x or y are left out.
         x, y: columns; y has numbers.
-        by: the columns that tell series apart; None for every key of the specs that would else be averaged over.
+        by: the columns that tell series apart; None for every key of the specs that would else be
+            averaged over.
 
     Raises:
-        InputError: no such column, nothing to show, or records that differ in more would be averaged.
+        InputError: no such column, nothing to show, or records that differ in more would be
+            averaged.
     """
     done = [record for record in as_records(records) if record.done]
     known = [
@@ -135,7 +140,8 @@ def _series(
         for name, values in varying_columns(group, besides=besides).items():
             listed = ", ".join(map(str, values[:4]))
             raise InputError(
-                f"`by` leaves out {name}, which has several values at {x} = {place} ({listed}), and they would be "
+                f"`by` leaves out {name}, which has several values at {x} = {place} ({listed}), "
+                "and they would be "
                 f"averaged; add {name} to it, or choose some with {name}=..."
             )
     texts = [record.columns.get("source") or record.cell for record in records]

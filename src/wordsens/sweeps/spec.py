@@ -1,4 +1,5 @@
-"""Cells, the smallest things that an experiment measures: their keys, their identity, and the making of a record."""
+"""Cells, the smallest things that an experiment measures: their keys, their identity, and the
+making of a record."""
 
 import hashlib
 import json
@@ -43,11 +44,13 @@ Device = Annotated[str, AfterValidator(_device_name)]
 """cpu, cuda, cuda:1, mps, ..., as torch names them."""
 
 ModelName = Annotated[str, AfterValidator(_absolute_folder)]
-"""minilm, a name on the hub, or a folder, kept as an absolute path: a worker may run in another folder."""
+"""minilm, a name on the hub, or a folder, kept as an absolute path: a worker may run in another
+folder."""
 
 
 class Strict(BaseModel, frozen=True):
-    """A frozen model that refuses unknown keys and bends no types. Build one with `parse`, which raises InputError."""
+    """A frozen model that refuses unknown keys and bends no types. Build one with `parse`, which
+    raises InputError."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,7 +65,8 @@ class Strict(BaseModel, frozen=True):
 
     @classmethod
     def parse(cls, data: Any, *, where: str = "") -> Self:
-        """The model that the data describe; InputError in one line with the key, its value and the rule."""
+        """The model that the data describe; InputError in one line with the key, its value and the
+        rule."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -85,8 +89,8 @@ class Cell(Strict, frozen=True):
     def spec(self) -> dict[str, Any]:
         """The keys that can change the result, without those that this cell does not use.
 
-        A GPU sums in another order than a CPU, and a search may then end at another maximum: the kind of the device is
-        one of them.
+        A GPU sums in another order than a CPU, and a search may then end at another maximum: the
+        kind of the device is one of them.
         """
         return {**self.model_dump(mode="json"), "device": self.device.partition(":")[0]}
 
@@ -95,8 +99,8 @@ class Cell(Strict, frozen=True):
         return {}
 
     def key(self, code: str | None = None) -> str:
-        """The name of the record: a hash of the spec and of the code (None: this one), so that no two versions share a
-        record.
+        """The name of the record: a hash of the spec and of the code (None: this one), so that no
+        two versions share a record.
         """
         identity = {
             "experiment": self.experiment,
@@ -112,7 +116,8 @@ def spelled_out(value: Any) -> Any:
 
 
 def _require_plain(key: str, value: Any) -> None:
-    """Refuse what no record can hold: whole numbers of more than 64 bits, halves of surrogate pairs."""
+    """Refuse what no record can hold: whole numbers of more than 64 bits, halves of surrogate
+    pairs."""
     if isinstance(value, int) and not _LEAST <= value <= _MOST:
         raise InputError(
             f"`{key}` (={shown(value)}) must be a whole number of 64 bits, up to {_MOST:,}"
@@ -147,9 +152,9 @@ _LIBRARIES = ("torch", "numpy", "scipy", "transformers", "tokenizers")
 
 @cache
 def code_version(cell: type[Cell]) -> str:
-    """The digest of the code that a cell's value can depend on (`source_digest`), its first 12 hexadecimal digits: the
-    file of its experiment and what that imports. Equal for equal code, in a wheel, a checkout or one with uncommitted
-    changes.
+    """The digest of the code that a cell's value can depend on (`source_digest`), its first 12
+    hexadecimal digits: the file of its experiment and what that imports. Equal for equal code, in a
+    wheel, a checkout or one with uncommitted changes.
     """
     modules = {
         cell.__module__,

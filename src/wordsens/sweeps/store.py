@@ -1,4 +1,5 @@
-"""The results of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction a finished cell."""
+"""The results of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction
+a finished cell."""
 
 import io
 import json
@@ -22,11 +23,15 @@ _FORMAT = 1
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cells (
-    key TEXT PRIMARY KEY, experiment TEXT NOT NULL, code TEXT NOT NULL, status TEXT NOT NULL, error TEXT,
-    seconds REAL NOT NULL, started TEXT NOT NULL, spec TEXT NOT NULL, provenance TEXT NOT NULL, result TEXT NOT NULL,
+    key TEXT PRIMARY KEY, experiment TEXT NOT NULL, code TEXT NOT NULL, status TEXT NOT NULL,
+    error TEXT,
+    seconds REAL NOT NULL, started TEXT NOT NULL, spec TEXT NOT NULL, provenance TEXT NOT NULL,
+    result TEXT NOT NULL,
     arrays BLOB
 );
-CREATE TABLE IF NOT EXISTS commands (arguments TEXT PRIMARY KEY, started TEXT NOT NULL, version TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS commands (
+    arguments TEXT PRIMARY KEY, started TEXT NOT NULL, version TEXT NOT NULL
+);
 """
 _OF_TEXTS = (
     "encoder",
@@ -48,11 +53,12 @@ class StoreError(WordsensError, OSError):
 
 
 class Record:
-    """One row of the table of results: each column is an attribute. A column that is not there is an AttributeError.
+    """One row of the table of results: each column is an attribute. A column that is not there is
+    an AttributeError.
 
-    Every record has: cell (its key), experiment, status ("done" or "failed"), error, value, seconds, started (UTC),
-    the columns of `provenance`, and the cell's spec, as the mapping `spec` and key by key (`spec_columns`). The measure
-    of an experiment adds its own.
+    Every record has: cell (its key), experiment, status ("done" or "failed"), error, value,
+    seconds, started (UTC), the columns of `provenance`, and the cell's spec, as the mapping `spec`
+    and key by key (`spec_columns`). The measure of an experiment adds its own.
     """
 
     __slots__ = ("columns",)
@@ -90,14 +96,15 @@ class Record:
 
 
 def spec_columns(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind; a key that the cell has as
-    well, `layer` of a network, is `text_layer` there.
+    """The keys of a spec as columns: those of the text too, of which `text` keeps the kind; a key
+    that the cell has as well, `layer` of a network, is `text_layer` there.
 
-    `words` and `word` of a spec are `word_choice`: the columns of those names say what was searched.
+    `words` and `word` of a spec are `word_choice`: the columns of those names say what was
+    searched.
 
     >>> spec_columns({"n": 4, "text": {"kind": "correlated", "mean_cosine": 0.3}, "words": {"sample": 2}})
     {'n': 4, 'text': 'correlated', 'mean_cosine': 0.3, 'word_choice': '{"sample": 2}'}
-    """
+    """  # noqa: E501
     columns: dict[str, Any] = {}
     for key, value in spec.items():
         if key == "text" and isinstance(value, dict):
@@ -155,7 +162,8 @@ class Store:
         read_only: nothing is made or written.
 
     Raises:
-        InputError: the folder cannot be used, holds no results (read_only), or those of an earlier format.
+        InputError: the folder cannot be used, holds no results (read_only), or those of an earlier
+            format.
     """
 
     def __init__(self, folder: str | Path, *, read_only: bool = False):
@@ -172,12 +180,14 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"`out` (={str(folder)!r}) cannot be used as a folder for results ({error.strerror}); name another one"
+                f"`out` (={str(folder)!r}) cannot be used as a folder for results "
+                f"({error.strerror}); name another one"
             ) from error
         with _sqlite(self.folder):
             self._connection = sqlite3.connect(path, timeout=60.0)
             self._connection.execute("PRAGMA journal_mode=WAL")
-            # A transaction survives the death of the process; a crash of the machine may cost the last ones.
+            # A transaction survives the death of the process; a crash of the machine may cost the
+            # last ones.
             self._connection.execute("PRAGMA synchronous=NORMAL")
             _require_format(self._connection, path)
             self._connection.executescript(_TABLES)
@@ -221,8 +231,10 @@ class Store:
         )
         with _sqlite(self.folder), self._connection:
             self._connection.execute(
-                f"INSERT OR REPLACE INTO cells ({_COLUMNS}, arrays) SELECT {', '.join('?' * len(values))} "
-                "WHERE ? = 'done' OR NOT EXISTS (SELECT 1 FROM cells WHERE key = ? AND status = 'done')",
+                f"INSERT OR REPLACE INTO cells ({_COLUMNS}, arrays) SELECT "
+                f"{', '.join('?' * len(values))} "
+                "WHERE ? = 'done' OR NOT EXISTS (SELECT 1 FROM cells WHERE key = ? AND status = "
+                "'done')",
                 (*values, columns["status"], columns["cell"]),
             )
 
@@ -232,8 +244,8 @@ class Store:
         """The records in the order in which they were written.
 
         Args:
-            keys: of the cells wanted. None for all, of each experiment those of the version of the code that wrote the
-                last of them: two versions are not mixed.
+            keys: of the cells wanted. None for all, of each experiment those of the version of the
+                code that wrote the last of them: two versions are not mixed.
             experiment: only those of this experiment.
         """
         codes, wanted = self._last_codes(), None if keys is None else set(keys)
@@ -277,7 +289,8 @@ class Store:
             }
 
     def other_versions(self, experiment: str, code: str) -> int:
-        """The number of finished cells of the experiment that another version of the code measured."""
+        """The number of finished cells of the experiment that another version of the code
+        measured."""
         query = "SELECT COUNT(*) FROM cells WHERE experiment = ? AND code != ? AND status = 'done'"
         with _sqlite(self.folder):
             return self._connection.execute(query, (experiment, code)).fetchone()[0]
@@ -288,7 +301,10 @@ class Store:
 
     def _last_codes(self) -> dict[str, str]:
         """Of each experiment the version of the code that wrote its last record."""
-        query = "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY experiment"  # SQLite: code of that row
+        query = (
+            "SELECT experiment, code, MAX(rowid) FROM cells GROUP BY "
+            "experiment"
+        )  # SQLite: code of that row
         with _sqlite(self.folder):
             return {experiment: code for experiment, code, _ in self._connection.execute(query)}
 
@@ -334,7 +350,8 @@ def read_records(folder: str | Path, experiment: str | None = None) -> "DataFram
 
 
 def as_frame(records: Iterable[Any]) -> "DataFrame":
-    """The records as a DataFrame with the columns of all, the spec as JSON; whole numbers with holes stay whole."""
+    """The records as a DataFrame with the columns of all, the spec as JSON; whole numbers with
+    holes stay whole."""
     import pandas as pd
 
     rows = [{**record.columns, "spec": json.dumps(record.spec)} for record in records]
@@ -347,7 +364,8 @@ def as_frame(records: Iterable[Any]) -> "DataFrame":
 
 
 def as_records(records: Any, *experiments: str) -> list[Record]:
-    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as they are.
+    """Records of a DataFrame that `read_records` gave, or a part of it; records are given back as
+    they are.
 
     Raises:
         InputError: one is not of these experiments; where none is named, any will do.
@@ -373,7 +391,8 @@ def _of_frame(frame: "DataFrame") -> list[Record]:
 
     if missing := {"cell", "experiment", "status", "spec"} - set(frame.columns):
         raise InputError(
-            f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records whole"
+            f"`records` has no column {', '.join(sorted(missing))}; give the rows of read_records "
+            "whole"
         )
     loaded = []
     for row in frame.to_dict("records"):
@@ -392,7 +411,8 @@ def json_text(value: Any) -> str:
 
 
 def file_name(experiment: str) -> str:
-    """The experiment's name in the names of files: `module:NAME` of one's own has no colon there."""
+    """The experiment's name in the names of files: `module:NAME` of one's own has no colon
+    there."""
     return experiment.replace(":", "-")
 
 
@@ -471,8 +491,8 @@ def _require_format(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Where no run is at work and none was killed there is no WAL, and SQLite need not write beside the file to share
-    it: the folder may be read-only.
+    """Where no run is at work and none was killed there is no WAL, and SQLite need not write beside
+    the file to share it: the folder may be read-only.
     """
     uri = f"file:{str(path.absolute()).replace('%', '%25').replace('?', '%3f').replace('#', '%23')}"
     mode = "mode=ro" if path.with_name(f"{FILE}-wal").exists() else "immutable=1"

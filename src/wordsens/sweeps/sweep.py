@@ -1,4 +1,5 @@
-"""Sweeps: grids of cells of one experiment, from YAML files, presets and overrides; and the table of experiments."""
+"""Sweeps: grids of cells of one experiment, from YAML files, presets and overrides; and the table
+of experiments."""
 
 import itertools
 import math
@@ -49,7 +50,8 @@ def experiment_named(name: str) -> Experiment:
 
 
 class Sweep(Strict, frozen=True):
-    """Grids of cells of one experiment. In a grid a list is an axis: every combination of the axes is a cell.
+    """Grids of cells of one experiment. In a grid a list is an axis: every combination of the axes
+    is a cell.
 
     Attributes:
         name: what the sweep is called; its folder, by default.
@@ -60,7 +62,7 @@ class Sweep(Strict, frozen=True):
     >>> sweep = Sweep.parse({"name": "two", "grids": [{"map": "raf", "text": "gaussian", "n": [4, 6], "d": 8}]})
     >>> [cell.n for cell in sweep.cells()]
     [4, 6]
-    """
+    """  # noqa: E501
 
     name: Annotated[str, Field(min_length=1)]
     experiment: str = "sensitivity"
@@ -72,7 +74,8 @@ class Sweep(Strict, frozen=True):
     def _names_a_folder(cls, name: str) -> str:
         if not name.strip(". ") or any(one in "/\\" or not one.isprintable() for one in name):
             raise InputError(
-                f"`name` (={name!r}) becomes a folder: it needs a letter, and no slash or control character"
+                f"`name` (={name!r}) becomes a folder: it needs a letter, and no slash or control "
+                "character"
             )
         return name
 
@@ -87,10 +90,12 @@ class Sweep(Strict, frozen=True):
         return experiment_named(self.experiment).Cell
 
     def cells(self) -> list[Any]:
-        """The cells, equal ones once, draw after draw: an interrupted run has then measured every point.
+        """The cells, equal ones once, draw after draw: an interrupted run has then measured every
+        point.
 
         Raises:
-            InputError: an unknown key, an empty axis, a cell that is not valid, or more than MOST_CELLS cells.
+            InputError: an unknown key, an empty axis, a cell that is not valid, or more than
+                MOST_CELLS cells.
         """
         grids = [{**self.common, **grid} for grid in self.grids]
         for at, grid in enumerate(grids):
@@ -104,7 +109,8 @@ class Sweep(Strict, frozen=True):
                 )
                 if value == []:
                     raise InputError(
-                        f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one value"
+                        f"{self.name}, grid {at}: `{key}` is an empty list; give it at least one "
+                        "value"
                     )
         count = sum(math.prod(len(_axis(value)) for value in grid.values()) for grid in grids)
         if count > MOST_CELLS:
@@ -163,9 +169,10 @@ def parse_sweep(text: str, overrides: Iterable[str] = (), *, where: str = "the s
 def overridden(sweep: Sweep, overrides: Iterable[str]) -> Sweep:
     """The sweep with `key=value` applied in order; the value is YAML, and a list is an axis.
 
-    `name` is the sweep's own. Another key is set in every grid that has it, or in all where none has. `text.layer=2`
-    sets one key of a text. `map=raf` keeps the grids that have that map, with it alone, since the other keys of a grid
-    are those of its maps; where none has it, it is set in all.
+    `name` is the sweep's own. Another key is set in every grid that has it, or in all where none
+    has. `text.layer=2` sets one key of a text. `map=raf` keeps the grids that have that map, with
+    it alone, since the other keys of a grid are those of its maps; where none has it, it is set in
+    all.
     """
     for one in overrides:
         key, equals, text = one.partition("=")
@@ -197,14 +204,16 @@ def _with_value(sweep: Sweep, key: str, value: Any, override: str) -> Sweep:
         parts = [spelled_out(one) for one in _axis(grid.get(key))]
         if part and not all(isinstance(one, dict) for one in parts):
             raise InputError(
-                f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a whole"
+                f"override {shown(override)}: `{key}` (={shown(parts)}) has no parts; set it as a "
+                "whole"
             )
         grid[key] = [{**one, part: value} for one in parts] if part else value
     return sweep.model_copy(update={"common": {}, "grids": tuple(grids)})
 
 
 def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[dict[str, Any]]:
-    """The grids that have some of the maps, with those alone; none unless each map is in one of them."""
+    """The grids that have some of the maps, with those alone; none unless each map is in one of
+    them."""
     chosen = [[name for name in _axis(grid.get("map")) if name in maps] for grid in grids]
     if {str(name) for names in chosen for name in names} != {str(name) for name in maps}:
         return []
@@ -293,7 +302,8 @@ def summarize(records: Any) -> Summary:
         records: a DataFrame of `read_records`, or records; failed ones are left out.
 
     Raises:
-        InputError: no record is finished, they are of several experiments, or of one without a summary.
+        InputError: no record is finished, they are of several experiments, or of one without a
+            summary.
 
     >>> summarize(ws.read_records("out")).findings  # doctest: +SKIP
     """
@@ -313,6 +323,7 @@ def finished_of_one(records: Any) -> tuple[Experiment, list[Record]]:
     names = list(dict.fromkeys(record.experiment for record in done))
     if len(names) != 1:
         raise InputError(
-            f"`records` must be finished ones of one experiment, and are of {', '.join(names) or 'none'}"
+            "`records` must be finished ones of one experiment, and are of "
+            f"{', '.join(names) or 'none'}"
         )
     return experiment_named(names[0]), done

@@ -1,4 +1,5 @@
-"""The texts of cells: shipped, generated, read from a dataset, or given; with labels where they are to be learned."""
+"""The texts of cells: shipped, generated, read from a dataset, or given; with labels where they are
+to be learned."""
 
 import hashlib
 from collections.abc import Sequence
@@ -48,8 +49,9 @@ class Embedded(Strict, frozen=True):
         encoder: the name or path of the encoder.
         layer: 0 is the embedding layer's output.
         keep_special_tokens: whether [CLS] and [SEP] count as words.
-        padded_below: None: texts of n words and more are taken. Else those of fewer than this many words: what they
-            lack of n is filled with rows of [PAD], which count as words, as in the code published with the paper.
+        padded_below: None: texts of n words and more are taken. Else those of fewer than this many
+            words: what they lack of n is filled with rows of [PAD], which count as words, as in the
+            code published with the paper.
     """
 
     encoder: str = "minilm"
@@ -75,7 +77,8 @@ class QuestionsText(Embedded, frozen=True):
 
 
 class PassagesText(Embedded, frozen=True):
-    """A passage that ships with wordsens, of 60 words and more: the first texts of its paragraphs' and pages' pairs."""
+    """A passage that ships with wordsens, of 60 words and more: the first texts of its paragraphs'
+    and pages' pairs."""
 
     kind: Literal["passages"] = "passages"
 
@@ -85,7 +88,8 @@ class DatasetText(Embedded, frozen=True):
 
     Attributes:
         path: what to read.
-        text_column, label_column: the columns of a table; a label column of None is `label`, where labels are needed.
+        text_column, label_column: the columns of a table; a label column of None is `label`, where
+            labels are needed.
         split: of a source that has splits; None for its training texts.
         limit: how many documents to read; None for all.
         where: COLUMN=VALUE, the rows of a table that are read; None for all.
@@ -101,7 +105,8 @@ class DatasetText(Embedded, frozen=True):
 
 
 class GivenText(Embedded, frozen=True):
-    """The text itself, of `wordsens measure`: every draw is this text; map and search take the cell's own seed.
+    """The text itself, of `wordsens measure`: every draw is this text; map and search take the
+    cell's own seed.
 
     Attributes:
         content: the characters.
@@ -135,7 +140,8 @@ class CorrelatedText(Strict, frozen=True):
 
 
 class RepeatedText(Strict, frozen=True):
-    """Gaussian rows of length sqrt(d), of which `distinct` are different and the others repeat them."""
+    """Gaussian rows of length sqrt(d), of which `distinct` are different and the others repeat
+    them."""
 
     kind: Literal["repeated"] = "repeated"
     distinct: Annotated[int, Field(ge=1)]
@@ -190,9 +196,11 @@ TextKey = Annotated[TextSource, BeforeValidator(_known_kind)]
 
 
 def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, Any]:
-    """The keys of a text as a cell's spec has them: the digest of a real source's texts in place of where they lie.
+    """The keys of a text as a cell's spec has them: the digest of a real source's texts in place of
+    where they lie.
 
-    `own_rows`: whether the map makes the rows itself. A text that then says how it becomes rows is refused.
+    `own_rows`: whether the map makes the rows itself. A text that then says how it becomes rows is
+    refused.
     """
     keys = text.model_dump(mode="json")
     if content is None:
@@ -206,14 +214,16 @@ def require_own_rows(text: Any) -> None:
     for name in _ROWS:
         if name in text.model_fields_set:
             raise InputError(
-                f"`{name}` is not for the map 'model', which makes the rows of its texts itself; drop it"
+                f"`{name}` is not for the map 'model', which makes the rows of its texts itself; "
+                "drop it"
             )
 
 
 def documents(source: Embedded, *, labelled: bool = False) -> tuple[Document, ...]:
     """Every document of a real source, read once in a process; empty texts are passed over.
 
-    Labels are read where they are needed (`labelled`) or where their column is named. InputError when that fails.
+    Labels are read where they are needed (`labelled`) or where their column is named. InputError
+    when that fails.
     """
     return _read(_place(source, labelled))
 
@@ -226,7 +236,8 @@ def fingerprint(source: Embedded, *, labelled: bool = False) -> str:
 
 
 def reads_labels(source: Embedded, labels: str) -> bool:
-    """True where the labels of the source are read: where its sentiment is learned, and where they can be understood.
+    """True where the labels of the source are read: where its sentiment is learned, and where they
+    can be understood.
 
     Raises:
         InputError: the sentiment is to be learned, and the labels cannot be read.
@@ -261,7 +272,8 @@ def long_documents(
     labelled: bool = False,
     model: TransformerFeatures | None = None,
 ) -> tuple[Document, ...]:
-    """Up to `most` documents that the source takes for n rows, in the order that the stream of random numbers gives.
+    """Up to `most` documents that the source takes for n rows, in the order that the stream of
+    random numbers gives.
 
     Tokenizes no more documents than it must.
     """
@@ -293,7 +305,8 @@ def text_rows(
     dtype: torch.dtype = torch.float64,
     model: TransformerFeatures | None = None,
 ) -> list[TextMatrix]:
-    """The first n words of each document as rows of d coordinates and length sqrt(d); of a `model`, its own rows."""
+    """The first n words of each document as rows of d coordinates and length sqrt(d); of a `model`,
+    its own rows."""
     if model is None:
         rows = embed(
             texts,
@@ -310,13 +323,15 @@ def text_rows(
     around = 0 if model.reader is None else model.reader.own_tokens
     if n - around < 1:
         raise InputError(
-            f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a larger n"
+            f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a "
+            "larger n"
         )
     rows = model.embed(texts, max_words=n - around)
     for text in rows:
         if text.rows.shape != (n, d):
             raise InputError(
-                f"`d` (={d}) and `n` (={n}) do not fit the model, which makes {tuple(text.rows.shape)} of a text; "
+                f"`d` (={d}) and `n` (={n}) do not fit the model, which makes "
+                f"{tuple(text.rows.shape)} of a text; "
                 f"d must be {text.rows.shape[1]}"
             )
     return rows
@@ -325,12 +340,15 @@ def text_rows(
 def load_text(
     source: Any, n: int, d: int, *, draw: int, seed: int, model: TransformerFeatures | None = None
 ) -> TextMatrix:
-    """The text of one draw: n words, d coordinates, rows of length sqrt(d); a real text's rows are a `model`'s own.
+    """The text of one draw: n words, d coordinates, rows of length sqrt(d); a real text's rows are
+    a `model`'s own.
 
-    The draws 0, 1, ... of a real source are distinct documents until it has no more of n words; then they repeat.
+    The draws 0, 1, ... of a real source are distinct documents until it has no more of n words;
+    then they repeat.
 
     Raises:
-        InputError: no document has n words, the encoder has fewer than d coordinates, or there is no such encoder.
+        InputError: no document has n words, the encoder has fewer than d coordinates, or there is
+            no such encoder.
     """
     if not isinstance(source, Embedded):
         return synthetic_text(source, n, d, derive_seed(seed, "text", n, d, draw))
@@ -342,7 +360,8 @@ def load_text(
             else f"fewer than {source.padded_below} words"
         )
         raise InputError(
-            f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or longer texts"
+            f"none of the {len(documents(source))} texts has {wanted}; choose a smaller n or "
+            "longer texts"
         )
     return text_rows([texts[draw % len(texts)]], source, n, d, model=model)[0]
 
@@ -394,7 +413,8 @@ def labelled_texts(
     The held-out texts do not depend on how many others there are.
 
     Raises:
-        InputError: too few texts of n words, or a text without a label where sentiment is to be learned.
+        InputError: too few texts of n words, or a text without a label where sentiment is to be
+            learned.
     """
     from wordsens.generalization import linear_labels, random_labels
 
@@ -407,8 +427,10 @@ def labelled_texts(
         )
         if len(chosen) < wanted:
             raise InputError(
-                f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} words, but "
-                f"{wanted} are wanted, the held-out ones included; give more or longer texts, or lower `texts` or `n`"
+                f"of {len(documents(source, labelled=labelled))} texts, {len(chosen)} have n = {n} "
+                "words, but "
+                f"{wanted} are wanted, the held-out ones included; give more or longer texts, or "
+                "lower `texts` or `n`"
             )
         texts = tuple(text_rows(chosen, source, n, d, dtype=dtype, model=model))
     else:
@@ -429,14 +451,16 @@ def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
     for text in texts:
         if text.label is None:
             raise InputError(
-                f"the text {text.source!r} has no label, so its sentiment cannot be learned; give labelled texts, or "
+                f"the text {text.source!r} has no label, so its sentiment cannot be learned; give "
+                "labelled texts, or "
                 "labels='linear' or 'random'"
             )
     return torch.tensor([float(text.label or 0) for text in texts], dtype=torch.float64)
 
 
 _Read = tuple[Embedded, bool]
-"""What decides which documents are read: a source without what it says of their rows, and whether they have labels."""
+"""What decides which documents are read: a source without what it says of their rows, and whether
+they have labels."""
 
 
 def _place(source: Embedded, labelled: bool) -> _Read:
@@ -480,7 +504,8 @@ def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[dict[str,
         for name in (column, source.text_column):
             if name not in row:
                 raise InputError(
-                    f"`texts` (={source.path!r}) has no column {name!r}; it has {', '.join(map(str, row))}"
+                    f"`texts` (={source.path!r}) has no column {name!r}; it has "
+                    f"{', '.join(map(str, row))}"
                 )
         if str(row[source.text_column] or "").strip():
             rows.setdefault(str(row[column]), []).append(row)

@@ -37,7 +37,8 @@ class LabelReader:
     """Reads the labels of one data set; a missing one (None, "", NaN) is None.
 
     Args:
-        class_names: what the data set's label numbers stand for, where it says so; -1 then means unknown.
+        class_names: what the data set's label numbers stand for, where it says so; -1 then means
+            unknown.
     """
 
     def __init__(self, class_names: Sequence[str] | None = None):
@@ -47,7 +48,8 @@ class LabelReader:
     def read(self, value: object, where: str) -> int | None:
         """+1, -1 or None.
 
-        Raises InputError for anything else, and when 0 and -1 both occur: -1 could mean negative or unknown.
+        Raises InputError for anything else, and when 0 and -1 both occur: -1 could mean negative or
+        unknown.
 
         >>> reader = LabelReader()
         >>> [reader.read(value, "row 1") for value in (1, "Positive", 0, True, None)]
@@ -57,7 +59,8 @@ class LabelReader:
         if names is not None and isinstance(value, int):
             if not -1 <= value < len(names):
                 raise InputError(
-                    f"{where}: the label {value} is not one of the {len(names)} classes of the data set"
+                    f"{where}: the label {value} is not one of the {len(names)} classes of the "
+                    "data set"
                 )
             return None if value == -1 else _sign(names[value], where)
         number = _sign(value, where)
@@ -67,7 +70,8 @@ class LabelReader:
             self._negative = number
         if self._negative != number:
             raise InputError(
-                f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or unknown; "
+                f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or "
+                "unknown; "
                 "keep one of them, or pass labels=False"
             )
         return -1
@@ -90,5 +94,6 @@ def _sign(value: object, where: str) -> int | None:
     if isinstance(number, (bool, int, float)) and number in (-1, 0, 1):
         return int(number)
     raise InputError(
-        f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False to read none"
+        f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False "
+        "to read none"
     )

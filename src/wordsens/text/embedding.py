@@ -31,28 +31,37 @@ def embed(
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[TextMatrix]:
-    """One TextMatrix a text, (n, d): row j is the encoder's vector of the text's token j at `layer`.
+    """One TextMatrix a text, (n, d): row j is the encoder's vector of the text's token j at
+    `layer`.
 
     The encoder always reads the text between its special tokens ([CLS] and [SEP] for BERT).
-    A text is never padded, unless `pad_to` asks for it, and never cut, unless `max_words` asks for it.
+    A text is never padded, unless `pad_to` asks for it, and never cut, unless `max_words` asks for
+    it.
 
     Args:
-        texts: strings or Documents, whose label and source are kept; a single one gives a list of one.
-        encoder: "minilm", a model's folder, a name on the Hugging Face hub; a pair (model, tokenizer) of transformers,
-            a pipeline or a SentenceTransformer; or an Encoder, such as `load_encoder(name, revision="v2")`.
-        layer: 0 for the embedding layer's output, k for the output of layer k; negative from the last, -1.
-        max_words: longer texts keep their first `max_words` rows; the encoder does not see the rest.
+        texts: strings or Documents, whose label and source are kept; a single one gives a list of
+            one.
+        encoder: "minilm", a model's folder, a name on the Hugging Face hub; a pair (model,
+            tokenizer) of transformers, a pipeline or a SentenceTransformer; or an Encoder, such as
+            `load_encoder(name, revision="v2")`.
+        layer: 0 for the embedding layer's output, k for the output of layer k; negative from the
+            last, -1.
+        max_words: longer texts keep their first `max_words` rows; the encoder does not see the
+            rest.
         rescale: scale every row to Euclidean length sqrt(d), the paper's normalisation.
         special_tokens: keep the rows of the special tokens; they count as words.
-        pad_to: shorter texts get [PAD] rows up to this many, as the code published with the paper did.
+        pad_to: shorter texts get [PAD] rows up to this many, as the code published with the paper
+            did.
         dtype: of the rows; the model itself computes in float32.
-        device: where the model computes and the rows are left; None: the CPU, or where the given Encoder is.
+        device: where the model computes and the rows are left; None: the CPU, or where the given
+            Encoder is.
         batch_size: how many texts the model takes at once.
         progress: called with (texts done, texts in all) after every batch.
 
     Raises:
-        InputError: a text without a token; a text longer than the encoder's context and no `max_words`;
-            no such model, layer or device; `pad_to` with a model that has no [PAD] token.
+        InputError: a text without a token; a text longer than the encoder's context and no
+            `max_words`; no such model, layer or device; `pad_to` with a model that has no [PAD]
+            token.
         MissingExtraError: transformers, or MiniLM's package, is not installed.
 
     >>> X = embed("I love her much")[0]
@@ -105,8 +114,8 @@ def texts_of_length(
 ) -> list[Document]:
     """The first `count` documents that give at least `words` rows, so that none needs padding.
 
-    Without `count`, all of them. Reads no further than needed. Raises InputError when there are fewer, saying
-    how many there are.
+    Without `count`, all of them. Reads no further than needed. Raises InputError when there are
+    fewer, saying how many there are.
 
     >>> reviews = texts_of_length(["much too short", "this one is long enough"], 5)
     >>> [review.text for review in reviews]
@@ -127,8 +136,10 @@ def texts_of_length(
             return long_enough
     if not long_enough or count is not None:
         raise InputError(
-            f"of {read} texts, only {len(long_enough)} have at least `words` (={words}) tokens in {chosen.name}, but "
-            f"`count` (={count or 1}) are wanted; give longer or more texts, or lower words or count"
+            f"of {read} texts, only {len(long_enough)} have at least `words` (={words}) tokens in "
+            f"{chosen.name}, but "
+            f"`count` (={count or 1}) are wanted; give longer or more texts, or lower words or "
+            "count"
         )
     return long_enough
 
@@ -143,22 +154,25 @@ def vocabulary_rows(
     dtype: torch.dtype = torch.float64,
     batch_size: int = 1024,
 ) -> tuple[tuple[str, ...], Float[Tensor, "v d"]]:
-    """The words of the encoder's vocabulary and their rows at layer 0, as `embed` would give them at that position.
+    """The words of the encoder's vocabulary and their rows at layer 0, as `embed` would give them
+    at that position.
 
-    Layer 0 of a BERT-like encoder is the normalised sum of the token's, the position's and the type's embedding: a
-    word's row depends on its position, not on the words around it.
+    Layer 0 of a BERT-like encoder is the normalised sum of the token's, the position's and the
+    type's embedding: a word's row depends on its position, not on the words around it.
 
     Args:
         encoder: as for `embed`.
         position: the word's index in the text, counted as `embed` counts.
         special_tokens: whether the leading special tokens count as words.
         rescale: scale every row to length sqrt(d).
-        keep: which tokens are words; by default those of letters only: no number, and no piece of a word of BERT's.
+        keep: which tokens are words; by default those of letters only: no number, and no piece of a
+            word of BERT's.
         dtype: of the rows.
         batch_size: how many words the model takes at once.
 
     Raises:
-        InputError: an encoder that does not list its vocabulary, a position past its context, or no word kept.
+        InputError: an encoder that does not list its vocabulary, a position past its context, or no
+            word kept.
 
     >>> words, rows = vocabulary_rows("minilm", 1, keep=lambda token: token == "love")
     >>> words, tuple(rows.shape)
@@ -175,7 +189,8 @@ def vocabulary_rows(
     at = position if special_tokens else position + frame.leading
     if chosen.context is not None and at >= chosen.context:
         raise InputError(
-            f"`position` (={position}) is past the context of {chosen.name}, {chosen.context} tokens; "
+            f"`position` (={position}) is past the context of {chosen.name}, {chosen.context} "
+            "tokens; "
             "choose a smaller one"
         )
     before = (frame.ids[: frame.leading] + (frame.ids[frame.leading],) * at)[:at]
@@ -190,7 +205,8 @@ def vocabulary_rows(
 
 
 def as_documents(texts: Texts) -> list[Document]:
-    """The texts as Documents; refuses what is neither a string nor a Document, and for no text at all."""
+    """The texts as Documents; refuses what is neither a string nor a Document, and for no text at
+    all."""
     items = [texts] if isinstance(texts, (str, Document)) else list(texts)
     if not items:
         raise InputError("`texts` holds no text; give at least one")
@@ -219,7 +235,8 @@ def _chosen(encoder: Any, device: str | None) -> Encoder:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One text's input, the positions in it that become rows, their tokens, and the words with their rows."""
+    """One text's input, the positions in it that become rows, their tokens, and the words with
+    their rows."""
 
     input: EncoderInput
     positions: tuple[int, ...]
@@ -241,7 +258,8 @@ def _plan(
         raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
     taken = whole
     if max_words is not None:
-        # The leading special tokens count as words where they are kept; at least one word of the text stays.
+        # The leading special tokens count as words where they are kept; at least one word of the
+        # text stays.
         taken = whole.first_words(max(1, max_words - (whole.leading if special_tokens else 0)))
     start, stop = (
         (0, len(taken.ids)) if special_tokens else (taken.leading, taken.leading + taken.words)
@@ -251,7 +269,8 @@ def _plan(
     missing = 0 if pad_to is None else max(0, pad_to - (stop - start))
     if missing and encoder.padding is None:
         raise InputError(
-            f"`pad_to` needs a [PAD] token, but {encoder.name} has none; leave pad_to out, or take longer "
+            f"`pad_to` needs a [PAD] token, but {encoder.name} has none; leave pad_to out, or take "
+            "longer "
             "texts (texts_of_length)"
         )
     number, token = encoder.padding or (0, "")
@@ -260,10 +279,12 @@ def _plan(
         special = whole.leading + whole.trailing
         most = encoder.context - special
         raise InputError(
-            f"`pad_to` (={pad_to}) does not fit {encoder.name}, whose context is {encoder.context} tokens, {special} "
+            f"`pad_to` (={pad_to}) does not fit {encoder.name}, whose context is {encoder.context} "
+            f"tokens, {special} "
             f"of them its own; pass pad_to={most} or less"
             if missing
-            else f"{where} has {whole.words} tokens and {encoder.name} adds {special}, but its context is "
+            else f"{where} has {whole.words} tokens and {encoder.name} adds {special}, but its "
+            "context is "
             f"{encoder.context} tokens; pass max_words={most} or less"
         )
     positions = (*range(start, stop), *range(len(taken.ids), len(ids)))

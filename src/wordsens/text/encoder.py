@@ -19,9 +19,10 @@ class Tokenization:
     Attributes:
         ids: the numbers that enter the model.
         tokens: the same tokens as strings, as the vocabulary spells them.
-        leading, trailing: how many special tokens the tokenizer put before and after the text's own.
-        whole_words: the words as a reader sees them, each with the places of its tokens; None where the tokenizer does
-            not tell.
+        leading, trailing: how many special tokens the tokenizer put before and after the text's
+            own.
+        whole_words: the words as a reader sees them, each with the places of its tokens; None where
+            the tokenizer does not tell.
     """
 
     ids: tuple[int, ...]
@@ -50,8 +51,8 @@ class Tokenization:
         )
 
     def without_front(self, count: int, special: int) -> "Tokenization":
-        """Without `count` tokens behind the first `special` ones, as tokenizers cut that keep the end of a text: those
-        of a prompt go first."""
+        """Without `count` tokens behind the first `special` ones, as tokenizers cut that keep the
+        end of a text: those of a prompt go first."""
         leading = max(special, self.leading - count)
         words = tuple(
             replace(word, rows=tuple(row - count for row in word.rows))
@@ -69,7 +70,8 @@ class Tokenization:
 
 @dataclass(frozen=True)
 class EncoderInput:
-    """The token numbers of one text; the last `padding` are [PAD], to which the others do not attend."""
+    """The token numbers of one text; the last `padding` are [PAD], to which the others do not
+    attend."""
 
     ids: tuple[int, ...]
     padding: int = 0
@@ -82,7 +84,8 @@ class Encoder(ABC):
         name: what messages and records call the encoder.
         dimension: d, the length of a row.
         layers: the number of layers L; layer 0 is the embedding layer's output, layer L the last.
-        context: the most tokens a text may have, special tokens included; None where there is no limit.
+        context: the most tokens a text may have, special tokens included; None where there is no
+            limit.
         padding: the [PAD] token as (number, string), or None where the model has none.
         device: where the model computes.
     """
@@ -105,16 +108,19 @@ class Encoder(ABC):
         """The rows of every input at `layer` (0 to L), one row for each of its token numbers."""
 
     def vocabulary(self) -> dict[int, str]:
-        """Number and string of every token that is not special; InputError where the encoder does not list them."""
+        """Number and string of every token that is not special; InputError where the encoder does
+        not list them."""
         raise InputError(
-            f"the encoder {self.name} does not list its vocabulary; use one that does, such as 'minilm'"
+            f"the encoder {self.name} does not list its vocabulary; use one that does, such as "
+            "'minilm'"
         )
 
     def layer_index(self, layer: int) -> int:
         """The layer as a number from 0 to L; negative ones count from the last, -1."""
         if not -self.layers - 1 <= layer <= self.layers:
             raise InputError(
-                f"`layer` (={layer}) is not a layer of {self.name}, which has layers 0 (embeddings) to "
+                f"`layer` (={layer}) is not a layer of {self.name}, which has layers 0 "
+                "(embeddings) to "
                 f"{self.layers}; negative numbers count from the last, -1"
             )
         return layer % (self.layers + 1)

@@ -1,4 +1,5 @@
-"""English words by kind: those that negate, those that hold sentences together, and the others; and words alike."""
+"""English words by kind: those that negate, those that hold sentences together, and the others; and
+words alike."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -23,10 +24,11 @@ _FUNCTION_WORDS = """
     having can could may might must shall should will would ought i'm you're he's she's it's we're they're i've you've
     we've they've i'd you'd he'd she'd we'd they'd i'll you'll he'll she'll we'll they'll that's who's what's here's
     there's let's
-"""
+"""  # noqa: E501
 
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree and place."""
+"""English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree
+and place."""
 
 KINDS = ("negation", "function word", "content word", "number or sign")
 
@@ -54,7 +56,8 @@ def place_of(share: float) -> str:
 
 
 Alternatives = Callable[[str], Sequence[str]]
-"""From a word to the words that may stand in its place, each as likely as the others; itself among them or not."""
+"""From a word to the words that may stand in its place, each as likely as the others; itself among
+them or not."""
 
 
 class SameKind:

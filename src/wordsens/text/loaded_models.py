@@ -1,4 +1,5 @@
-"""Models that someone else loaded: a transformers model with its tokenizer, a pipeline, a SentenceTransformer."""
+"""Models that someone else loaded: a transformers model with its tokenizer, a pipeline, a
+SentenceTransformer."""
 
 import copy
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from wordsens.text.pretrained import require_usable_tokenizer
 
 @dataclass(frozen=True)
 class ModelParts:
-    """A transformers model, its tokenizer, and what messages and records call it; of a SentenceTransformer also
-    its modules, the first of which runs that model."""
+    """A transformers model, its tokenizer, and what messages and records call it; of a
+    SentenceTransformer also its modules, the first of which runs that model."""
 
     model: Any
     tokenizer: Any
@@ -25,7 +26,8 @@ class ModelParts:
 def model_parts(given: Any) -> ModelParts:
     """The parts of a (model, tokenizer) pair, a transformers pipeline or a SentenceTransformer.
 
-    The model is a frozen view: the weights are shared, and the given model keeps its mode and its gradients.
+    The model is a frozen view: the weights are shared, and the given model keeps its mode and its
+    gradients.
 
     Raises:
         InputError: anything else, a tokenizer that knows no word, or weights without numbers.
@@ -41,7 +43,8 @@ def model_parts(given: Any) -> ModelParts:
         model, tokenizer = given
     else:
         raise InputError(
-            f"a transformer cannot be made of a {type(given).__name__}; pass a name, a folder, a pair (model, "
+            f"a transformer cannot be made of a {type(given).__name__}; pass a name, a folder, a "
+            "pair (model, "
             "tokenizer), a transformers pipeline or a SentenceTransformer"
         )
     path = str(getattr(getattr(model, "config", None), "_name_or_path", "") or "")
@@ -86,7 +89,8 @@ TASKS = {"query": "query", "document": "document", "passage": "document", "corpu
 
 
 def reading_module(model: Any, task: str | None) -> Any:
-    """The module of a sentence-transformers model that reads texts of the task, of a Router that of its route."""
+    """The module of a sentence-transformers model that reads texts of the task, of a Router that of
+    its route."""
     first, routes = model[0], getattr(model[0], "sub_modules", None)
     if routes is None:
         return first
@@ -111,7 +115,8 @@ def is_instance(given: Any, package: str, name: str) -> bool:
 
 
 def _frozen_views(modules: list[Any], *shared: Any) -> list[Any]:
-    """The modules again, with the same storage for their weights but modules, modes and gradient flags of their own.
+    """The modules again, with the same storage for their weights but modules, modes and gradient
+    flags of their own.
 
     The other objects that they hold are copied, but for the shared ones.
     """

@@ -39,7 +39,8 @@ class TextMatrix(Result):
         tokens: n strings, or None for a synthetic text.
         label: +1, -1 or None.
         source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
-        whole_words: the words of the text, each with its rows, special tokens left out; None where they are not known.
+        whole_words: the words of the text, each with its rows, special tokens left out; None where
+            they are not known.
     """
 
     rows: Float[Tensor, "n d"]
@@ -52,7 +53,8 @@ class TextMatrix(Result):
         require_rows(self.rows, "rows")
         if self.tokens is not None and len(self.tokens) != len(self.rows):
             raise InputError(
-                f"`tokens` has {len(self.tokens)} entries, but `rows` has {len(self.rows)} rows; give one token a row"
+                f"`tokens` has {len(self.tokens)} entries, but `rows` has {len(self.rows)} rows; "
+                "give one token a row"
             )
 
     def __len__(self) -> int:
@@ -74,7 +76,8 @@ class TextMatrix(Result):
         dimension = d if dimension is None else dimension
         if words > n or dimension > d or words < 1 or dimension < 1:
             raise InputError(
-                f"text {self.source!r} has {n} words and {d} coordinates, so its first {words} words and {dimension} "
+                f"text {self.source!r} has {n} words and {d} coordinates, so its first {words} "
+                f"words and {dimension} "
                 "coordinates cannot be taken; choose a longer text or a smaller size"
             )
         rows = self.rows[:words, :dimension]
@@ -127,7 +130,8 @@ def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
 
 
 def as_text_matrix(text: "TextMatrix | Tensor | np.ndarray", name: str = "X") -> TextMatrix:
-    """The text as a TextMatrix, checked. Tensors and arrays are taken as they are: nothing is rescaled."""
+    """The text as a TextMatrix, checked. Tensors and arrays are taken as they are: nothing is
+    rescaled."""
     if isinstance(text, TextMatrix):
         return text
     if isinstance(text, np.ndarray) and text.dtype.kind in "fiub" and text.dtype.itemsize <= 8:

@@ -1,4 +1,5 @@
-"""The content of a model's files: what two audits of one name must share before they may share records."""
+"""The content of a model's files: what two audits of one name must share before they may share
+records."""
 
 import hashlib
 import json
@@ -10,12 +11,13 @@ from wordsens.files import named_path
 from wordsens.text.pretrained import MINILM, minilm_folder
 
 KINDS = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
-"""Files that a model and its tokenizer are read from: configurations, weights and vocabularies. Read-me files, pickled
-weights of the transformer, optimizer states and other formats' weights decide nothing."""
+"""Files that a model and its tokenizer are read from: configurations, weights and vocabularies.
+Read-me files, pickled weights of the transformer, optimizer states and other formats' weights
+decide nothing."""
 
 _MODULE_KINDS = (*KINDS, ".bin")
-"""Those of a sentence-transformers module: a dense layer's weights are often pickled, and sentence-transformers reads
-them."""
+"""Those of a sentence-transformers module: a dense layer's weights are often pickled, and
+sentence-transformers reads them."""
 
 
 def model_digest(name: str, revision: str | None = None) -> str:
@@ -47,7 +49,8 @@ def model_digest(name: str, revision: str | None = None) -> str:
 
 
 def model_folder(name: str, revision: str | None = None) -> Path:
-    """The folder of the model's files on this machine: of a name on the hub, the snapshot that is loaded."""
+    """The folder of the model's files on this machine: of a name on the hub, the snapshot that is
+    loaded."""
     if name == MINILM:
         return minilm_folder()
     folder = named_path("model", name)
@@ -68,7 +71,8 @@ def model_folder(name: str, revision: str | None = None) -> Path:
 
 
 def _deciding(folder: Path) -> list[Path]:
-    """The files of the folder itself, and those in the folders of its sentence-transformers modules."""
+    """The files of the folder itself, and those in the folders of its sentence-transformers
+    modules."""
     places = {folder}
     modules = folder / "modules.json"
     if modules.is_file():

@@ -1,4 +1,5 @@
-"""Pairs of texts that mean the same or the opposite: the package's own, a file's, or given in Python."""
+"""Pairs of texts that mean the same or the opposite: the package's own, a file's, or given in
+Python."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,8 @@ COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
 
 PARAPHRASE, SYNONYM = "paraphrase", "synonym"
-"""Kinds of texts that mean the same: of few common words; with one word replaced by another of its meaning."""
+"""Kinds of texts that mean the same: of few common words; with one word replaced by another of its
+meaning."""
 
 _MOST_WORDS = {"question": 50, "paragraph": 150}
 """Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
@@ -29,8 +31,8 @@ class Pair:
     """Two texts, and whether they mean the same.
 
     Attributes:
-        kind: of the change, such as "negation"; of texts that mean the same, "paraphrase" where they share few words,
-            and any other name where they are near-duplicates.
+        kind: of the change, such as "negation"; of texts that mean the same, "paraphrase" where
+            they share few words, and any other name where they are near-duplicates.
         first, second: the texts.
         same: true where they mean the same, false of an opposite.
         columns: whatever else its row held: id, domain, note, ...
@@ -55,13 +57,14 @@ class Pair:
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The words of either text that the other has not, in its place; of words that changed places, those.
+        """The words of either text that the other has not, in its place; of words that changed
+        places, those.
 
         >>> Pair("antonym", "How do I enable it?", "How do I disable it?", False).changed
         ('enable', 'disable')
         >>> Pair("role", "The train from Vienna to Prague", "The train from Prague to Vienna", False).changed
         ('Vienna ... Prague', 'Prague ... Vienna')
-        """
+        """  # noqa: E501
         first, second = self.first.split(), self.second.split()
         if sorted(word.strip(".,;:?!").lower() for word in first) == sorted(
             word.strip(".,;:?!").lower() for word in second
@@ -96,13 +99,15 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     """The pairs of a source, in its order.
 
     Args:
-        pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file with the columns
-            kind, first, second and same; or such rows: tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
-            `same` is true or false, yes or no, 1 or 0. Further columns are kept.
+        pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file
+            with the columns kind, first, second and same; or such rows: tuples (kind, first,
+            second, same), dicts, MeaningPairs, Pairs. `same` is true or false, yes or no, 1 or 0.
+            Further columns are kept.
         encoding: of a plain file.
 
     Raises:
-        InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable file; says which row.
+        InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable
+            file; says which row.
         MissingExtraError: reading Parquet needs pyarrow.
 
     >>> read_pairs([("switch", "turn it on", "turn it off", False)])[0].changed
@@ -120,7 +125,8 @@ def pair_rows(
     """The rows of a source of pairs, each with where it stands.
 
     Args:
-        pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their order.
+        pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their
+            order.
         columns: what each row needs.
         encoding: of a plain file.
 
@@ -143,7 +149,8 @@ def pair_rows(
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
-    """Write the pairs to a CSV, TSV, JSON lines or Parquet file, by its extension, for `read_pairs` to read again.
+    """Write the pairs to a CSV, TSV, JSON lines or Parquet file, by its extension, for `read_pairs`
+    to read again.
 
     Raises:
         InputError: no pairs; another extension; a file that cannot be written.

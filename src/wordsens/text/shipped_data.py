@@ -1,4 +1,5 @@
-"""The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or different meaning."""
+"""The texts that come with the package: movie reviews, one-word pairs, and pairs of equal or
+different meaning."""
 
 import csv
 import json
@@ -26,7 +27,8 @@ class MinimalPair:
 
     Attributes:
         id: e.g. "negation-03".
-        kind: sentiment, negation, quantity, role, intensity; or synonym, the control: its meaning stays.
+        kind: sentiment, negation, quantity, role, intensity; or synonym, the control: its meaning
+            stays.
         first, second: the sentences.
     """
 
@@ -42,14 +44,14 @@ class MeaningPair:
 
     Attributes:
         id: e.g. "negation-003".
-        kind: negation, antonym, role, quantity, time, entity or modality, whose meanings differ; synonym (one word
-            replaced by another of its meaning in this text) or paraphrase (few content words shared), whose meanings
-            agree.
+        kind: negation, antonym, role, quantity, time, entity or modality, whose meanings differ;
+            synonym (one word replaced by another of its meaning in this text) or paraphrase (few
+            content words shared), whose meanings agree.
         domain: support, documentation, health, finance, law or everyday.
         first, second: the texts.
         same: True where they mean the same.
-        changed: the words of `first`, and those of `second` that stand in their place; for a role pair the two words
-            that change places; empty for a paraphrase.
+        changed: the words of `first`, and those of `second` that stand in their place; for a role
+            pair the two words that change places; empty for a paraphrase.
         length: question or sentence (up to 45 words), paragraph (60 to 120) or page (200 and more).
         note: a short description of the difference.
     """
@@ -109,10 +111,12 @@ def meaning_pairs() -> list[MeaningPair]:
 
 
 def near_duplicates() -> list[MeaningPair]:
-    """The near-duplicates written for this package: texts that mean the same and differ in a few words or signs.
+    """The near-duplicates written for this package: texts that mean the same and differ in a few
+    words or signs.
 
-    Their kind says how: contraction, number, date, voice, order, spelling, typo, abbreviation, filler, reminder
-    ("do not forget to", "remember to"), double negation, wording, case, or paragraph for longer texts.
+    Their kind says how: contraction, number, date, voice, order, spelling, typo, abbreviation,
+    filler, reminder ("do not forget to", "remember to"), double negation, wording, case, or
+    paragraph for longer texts.
 
     >>> pair = near_duplicates()[0]
     >>> pair.kind, pair.same, pair.second
@@ -133,7 +137,8 @@ def near_duplicates() -> list[MeaningPair]:
 
 
 def _of_pair(record: dict[str, Any]) -> MeaningPair:
-    """The pair of a record, which has no `second` where the first text with its changed words is the second."""
+    """The pair of a record, which has no `second` where the first text with its changed words is
+    the second."""
     first, kind, changed = record["first"], record["kind"], tuple(record.get("changed", ()))
     second = record.get("second") or _changed(first, *changed, both=kind == "role")
     changes = {
@@ -161,10 +166,16 @@ def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
     }
     for kind, second in {**seconds, "paraphrase": paraphrase}.items():
         yield MeaningPair(
-            id=f"{kind}-{page['id']}", kind=kind, domain=page["domain"], first=text, second=second,
-            same=kind in _SAME, changed=tuple(page["changes"].get(kind, ())), length="page",
+            id=f"{kind}-{page['id']}",
+            kind=kind,
+            domain=page["domain"],
+            first=text,
+            second=second,
+            same=kind in _SAME,
+            changed=tuple(page["changes"].get(kind, ())),
+            length="page",
             note="a page that stands in a pair of every kind",
-        )  # fmt: skip
+        )
 
 
 def _changed(text: str, old: str, new: str, *, both: bool) -> str:

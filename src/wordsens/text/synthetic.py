@@ -1,4 +1,5 @@
-"""Random texts of a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine, rows that repeat.
+"""Random texts of a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine, rows
+that repeat.
 
 Every row has length sqrt(d), the paper's normalisation.
 """
@@ -17,7 +18,8 @@ from wordsens.text.matrix import TextMatrix, rescale_rows
 def gaussian_text(
     n: int, d: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
-    """n independent rows, each uniform on the sphere of radius sqrt(d): standard Gaussian rows, rescaled.
+    """n independent rows, each uniform on the sphere of radius sqrt(d): standard Gaussian rows,
+    rescaled.
 
     >>> gaussian_text(3, 5).rows.square().sum(dim=1)
     tensor([5.0..., 5.0..., 5.0...], dtype=torch.float64)
@@ -50,14 +52,15 @@ def orthogonal_text(
 def correlated_text(
     n: int, d: int, mean_cosine: float, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
-    """n rows whose pairwise cosines are, or scatter around, `mean_cosine`; the more alike, the nearer to 1.
+    """n rows whose pairwise cosines are, or scatter around, `mean_cosine`; the more alike, the
+    nearer to 1.
 
-    x_i = sqrt(d) (sqrt(c) u + sqrt(1 - c) e_i), c = `mean_cosine`, u a random unit vector, e_i unit vectors
-    orthogonal to u (ours).
+    x_i = sqrt(d) (sqrt(c) u + sqrt(1 - c) e_i), c = `mean_cosine`, u a random unit vector, e_i unit
+    vectors orthogonal to u (ours).
 
     - n < d: the e_i are orthogonal to each other, so every pair of rows has cosine c exactly.
-    - n >= d, where that is impossible: the e_i are independent and uniform, so a pair's cosine has mean c and
-      standard deviation (1 - c) / sqrt(d - 1).
+    - n >= d, where that is impossible: the e_i are independent and uniform, so a pair's cosine has
+      mean c and standard deviation (1 - c) / sqrt(d - 1).
 
     Args:
         mean_cosine: c, in [0, 1).
@@ -71,7 +74,8 @@ def correlated_text(
     """
     if not 0 <= mean_cosine < 1:
         raise InputError(
-            f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1; at 1 all rows are the same"
+            f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1; at 1 all rows "
+            "are the same"
         )
     require_count("d", d, least=2, remedy="in one dimension every cosine is +1 or -1")
     common = rescale_rows(_gaussian(1, d, seed, "correlated text", "common"))[0] / math.sqrt(d)
@@ -92,9 +96,11 @@ def correlated_text(
 def repeated_text(
     n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
-    """n rows of which `distinct` are different: Gaussian rows, each as often as the others, or once more (ours).
+    """n rows of which `distinct` are different: Gaussian rows, each as often as the others, or once
+    more (ours).
 
-    Two rows drawn at random are equal with a chance of about 1 / distinct, which is then the mean cosine.
+    Two rows drawn at random are equal with a chance of about 1 / distinct, which is then the mean
+    cosine.
 
     Raises InputError when `distinct` is more than n.
 
@@ -118,6 +124,7 @@ def _gaussian(n: int, d: int, seed: Seed, *purpose: str) -> Float[Tensor, "n d"]
 
 
 def _orthonormal(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-    """Gram-Schmidt of the rows, by QR with R's diagonal made positive: Haar when the rows are Gaussian."""
+    """Gram-Schmidt of the rows, by QR with R's diagonal made positive: Haar when the rows are
+    Gaussian."""
     q, r = torch.linalg.qr(rows.T)
     return (q * r.diagonal().sign()).T

@@ -1,4 +1,5 @@
-"""Rows of CSV, TSV, JSON lines and Parquet files, and plain text files. Reading streams: no table is held whole."""
+"""Rows of CSV, TSV, JSON lines and Parquet files, and plain text files. Reading streams: no table
+is held whole."""
 
 import codecs
 import csv
@@ -26,7 +27,8 @@ _NAME_WORDS = 3
 """Words of a column's name, at most, that do not read as a text."""
 
 _LOOKED_AT, _TEXT_WORDS = 50, 2.0
-"""Rows that are looked at, and the mean number of words from which on a column holds texts, not names or numbers."""
+"""Rows that are looked at, and the mean number of words from which on a column holds texts, not
+names or numbers."""
 
 _BATCH_ROWS = 1024
 
@@ -34,7 +36,8 @@ Row = tuple[int, dict[str, Any]]
 """Number (of the row's last line; in Parquet of the row) and fields."""
 
 Choose = Callable[[Sequence[str], str], Sequence[str] | None]
-"""From the names of the columns, and what messages call the place, to the columns that are needed; it may raise."""
+"""From the names of the columns, and what messages call the place, to the columns that are needed;
+it may raise."""
 
 
 def table_rows(
@@ -42,7 +45,8 @@ def table_rows(
 ) -> Generator[Row, None, None]:
     """The rows of a file with one of the extensions TABLES.
 
-    `choose` is called before the first row; for JSON lines, which have no names of their own, before every row.
+    `choose` is called before the first row; for JSON lines, which have no names of their own,
+    before every row.
 
     Raises:
         InputError: a damaged file or row, two columns of one name, or what `choose` raises.
@@ -66,11 +70,12 @@ def require_table(path: Path, name: str) -> None:
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None:
-    """Write rows to a file with one of the extensions TABLES, whole or not at all; a column that a row lacks is empty.
+    """Write rows to a file with one of the extensions TABLES, whole or not at all; a column that a
+    row lacks is empty.
 
     Raises:
-        InputError: another extension, a column that Parquet cannot hold, a file that cannot be written; it names the
-            argument.
+        InputError: another extension, a column that Parquet cannot hold, a file that cannot be
+            written; it names the argument.
         MissingExtraError: writing Parquet needs pyarrow.
     """
     require_table(path, name)
@@ -131,7 +136,8 @@ def file_text(path: Path, encoding: str) -> str:
 
 
 def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
-    """`text` where a table has that column or none can be told; else the only one whose fields have several words.
+    """`text` where a table has that column or none can be told; else the only one whose fields have
+    several words.
 
     Of a folder its first table is looked at.
     """
@@ -159,7 +165,8 @@ def _are_texts(fields: Iterable[Any]) -> bool:
 
 
 def delimiter_of(path: Path, encoding: str) -> str:
-    """The sign that separates the fields of a CSV or TSV file: the one that gives all rows of its head as many fields.
+    """The sign that separates the fields of a CSV or TSV file: the one that gives all rows of its
+    head as many fields.
 
     A comma, or a tab in a .tsv file, where several or none do.
     """
@@ -181,7 +188,8 @@ def delimiter_of(path: Path, encoding: str) -> str:
 
 
 def require_names(header: Iterable[str], path: Path) -> None:
-    """Refuse a first line that reads as data: a number, or a whole sentence, where the name of a column should be."""
+    """Refuse a first line that reads as data: a number, or a whole sentence, where the name of a
+    column should be."""
     odd = next(
         (
             name
@@ -192,8 +200,10 @@ def require_names(header: Iterable[str], path: Path) -> None:
     )
     if odd is not None:
         raise InputError(
-            f"the first line of the file {str(path)!r} holds {odd[:60]!r}, which reads as data, not as the name of a "
-            "column; put a line such as text,label before it, or name the column of the texts with text_column"
+            f"the first line of the file {str(path)!r} holds {odd[:60]!r}, which reads as data, "
+            "not as the name of a "
+            "column; put a line such as text,label before it, or name the column of the texts with "
+            "text_column"
         )
 
 
@@ -211,13 +221,16 @@ def _csv_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None,
             for record in filter(None, reader):
                 if len(record) != len(header):
                     raise InputError(
-                        f"line {reader.line_num} of the file {str(path)!r} has {len(record)} fields, but the "
-                        f"first line names {len(header)} columns; put quotes around texts with {delimiter!r}"
+                        f"line {reader.line_num} of the file {str(path)!r} has {len(record)} "
+                        "fields, but the "
+                        f"first line names {len(header)} columns; put quotes around texts with "
+                        f"{delimiter!r}"
                     )
                 yield reader.line_num, dict(zip(header, record, strict=True))
         except csv.Error as error:
             raise InputError(
-                f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend it, or save "
+                f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend "
+                "it, or save "
                 "the texts as Parquet or JSON lines"
             ) from error
 
@@ -253,7 +266,8 @@ def _parquet_rows(path: Path, choose: Choose) -> Generator[Row, None, None]:
 
 
 def parquet_class_names(path: Path, label: str) -> list[str] | None:
-    """The names of a column's numbers, where `datasets` wrote them into the file; None elsewhere."""
+    """The names of a column's numbers, where `datasets` wrote them into the file; None
+    elsewhere."""
     with _opened_parquet(path) as file:
         metadata = file.schema_arrow.metadata or {}
     try:
@@ -294,7 +308,8 @@ def _lines(path: Path, encoding: str, *, newline: str | None) -> Generator[str, 
         file = path.open(encoding=codec, newline=newline)
     except (LookupError, ValueError) as error:  # ValueError of a name with a null character
         raise InputError(
-            f"`encoding` (={shown(encoding)}) is not a text encoding; use e.g. 'utf-8', 'latin-1' or 'utf-16'"
+            f"`encoding` (={shown(encoding)}) is not a text encoding; use e.g. 'utf-8', 'latin-1' "
+            "or 'utf-16'"
         ) from error
     except OSError as error:
         raise InputError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error

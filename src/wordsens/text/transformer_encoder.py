@@ -1,4 +1,5 @@
-"""Pretrained transformers as encoders, with the tokenizing and the checks that everything that runs one shares."""
+"""Pretrained transformers as encoders, with the tokenizing and the checks that everything that runs
+one shares."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from wordsens.text.pretrained import MINILM, Access, load_model
 from wordsens.text.whole_words import Span, whole_words
 
 MOST_UNKNOWN = 0.8
-"""A larger share of unknown tokens is refused: such a text's rows say nothing of its words. A text in a script that the
-vocabulary lacks is unknown but for digits and signs, about a tenth of ordinary prose; rare names stay far below."""
+"""A larger share of unknown tokens is refused: such a text's rows say nothing of its words. A text
+in a script that the vocabulary lacks is unknown but for digits and signs, about a tenth of ordinary
+prose; rare names stay far below."""
 
 _PROBE_TOKENS = 4
 
@@ -28,12 +30,12 @@ _AROUND = 16
 class TransformerEncoder(Encoder):
     """A Hugging Face model, run in float32 and without dropout; its layer k is `hidden_states[k]`.
 
-    Of models with an encoder and a decoder, the encoder is used. Layer 0 is computed without the layers above
-    it where a trial shows that this gives the same numbers.
+    Of models with an encoder and a decoder, the encoder is used. Layer 0 is computed without the
+    layers above it where a trial shows that this gives the same numbers.
 
     Args:
-        model: a name or folder; or a pair (model, tokenizer), a pipeline or a SentenceTransformer, which stays on its
-            own device.
+        model: a name or folder; or a pair (model, tokenizer), a pipeline or a SentenceTransformer,
+            which stays on its own device.
         device: where a model runs that is loaded here.
         local_files_only: never ask the hub.
         revision: branch, tag or commit of a name on the hub.
@@ -150,7 +152,8 @@ def tokenization_of(
 
     Args:
         special: 1 for each token that is not the text's own, else 0.
-        offsets: where each token starts and stops in prompt and text; None where the tokenizer does not tell.
+        offsets: where each token starts and stops in prompt and text; None where the tokenizer does
+            not tell.
     """
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
@@ -178,15 +181,17 @@ def require_known(
     unknown_tokens = [token for number, token in own if number == unknown]
     if len(unknown_tokens) > MOST_UNKNOWN * tokenization.words:
         raise InputError(
-            f"{where}: {len(unknown_tokens)} of its {tokenization.words} tokens are unknown to {name} "
-            f"({unknown_tokens[0]}), so a number would not speak of its words; use a model for this language, or one "
+            f"{where}: {len(unknown_tokens)} of its {tokenization.words} tokens are unknown to "
+            f"{name} "
+            f"({unknown_tokens[0]}), so a number would not speak of its words; use a model for "
+            "this language, or one "
             "whose tokenizer files are complete"
         )
 
 
 def spelled(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
-    """Tokens as the vocabulary spells them. Those of bytes, as RoBERTa, GPT-2 and Llama 3 have, are decoded; a piece of
-    a character is left as it is."""
+    """Tokens as the vocabulary spells them. Those of bytes, as RoBERTa, GPT-2 and Llama 3 have, are
+    decoded; a piece of a character is left as it is."""
     tokens: list[str] = tokenizer.convert_ids_to_tokens(list(ids))
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if decoder is None or b'"ByteLevel"' not in decoder.__getstate__():
@@ -203,8 +208,8 @@ def spelled(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
 
 
 def span_within(text: str, tokenizer: Any, context: int | None, *, prompt: str = "") -> Span:
-    """Where the part of the text starts and stops all of whose tokens fit into the context: its beginning, or its end
-    for a tokenizer that cuts on the left.
+    """Where the part of the text starts and stops all of whose tokens fit into the context: its
+    beginning, or its end for a tokenizer that cuts on the left.
 
     Of a tokenizer that tells no offsets, the longest beginning, or end, that has so few tokens.
     """
@@ -256,8 +261,8 @@ def cuts_on_the_left(tokenizer: Any) -> bool:
 
 
 def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
-    """The places of tokens in a text of that length; one without width, as some tokenizers give, reaches up to where
-    the next one begins. Where all begin at one place, nothing is known.
+    """The places of tokens in a text of that length; one without width, as some tokenizers give,
+    reaches up to where the next one begins. Where all begin at one place, nothing is known.
 
     >>> wide_offsets([(0, 0), (4, 4), (9, 11)], 11)
     [(0, 4), (4, 9), (9, 11)]
@@ -280,7 +285,8 @@ def encoder_part(model: Any) -> Any:
 
 
 def context_of(tokenizer: Any, model: Any) -> int | None:
-    """The most tokens the model takes: what tokenizer, configuration and position table all allow."""
+    """The most tokens the model takes: what tokenizer, configuration and position table all
+    allow."""
     limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from the number after their padding's.
@@ -313,7 +319,8 @@ def require_rows_of(
     most_tokens: int | None,
     prompt: str = "",
 ) -> None:
-    """`require_rows` of every text behind its prompt, cut to so many tokens; nothing where there is no such table."""
+    """`require_rows` of every text behind its prompt, cut to so many tokens; nothing where there is
+    no such table."""
     rows = embedding_rows(model)
     if rows is None or tokenizer is None or len(tokenizer.get_vocab()) <= rows:
         return
@@ -332,6 +339,7 @@ def require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: st
     if rows is not None and ids and max(ids) >= rows:
         token = tokenizer.convert_ids_to_tokens(max(ids))
         raise InputError(
-            f"{where}: the token {token!r} has the number {max(ids)}, but the model's table has {rows} rows; use the "
+            f"{where}: the token {token!r} has the number {max(ids)}, but the model's table has "
+            f"{rows} rows; use the "
             "tokenizer that belongs to the model, or resize the table"
         )

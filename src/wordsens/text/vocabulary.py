@@ -14,10 +14,11 @@ class Vocabulary:
 
     Args:
         tokens: v entries, as they are shown.
-        rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives the rows (c, p, d)
-            these entries have there.
+        rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives
+            the rows (c, p, d) these entries have there.
         name: of the vocabulary, in results.
-        outliers: entries that a search always evaluates, because a slope does not predict their effect.
+        outliers: entries that a search always evaluates, because a slope does not predict their
+            effect.
 
     Raises:
         InputError: when there is no entry, or an outlier is not one of them.
@@ -47,13 +48,14 @@ class Vocabulary:
         return len(self.tokens)
 
     def only(self, tokens: Iterable[str]) -> "Vocabulary | None":
-        """The entries with these names, such as the `substitutes` of a word; None where there is none.
+        """The entries with these names, such as the `substitutes` of a word; None where there is
+        none.
 
         >>> import torch
         >>> words = Vocabulary.of_rows(["film", "play", "runs"], torch.eye(3)).only(["play", "novel"])
         >>> words.tokens, words.rows(torch.tensor([0]), torch.tensor([2])).tolist()
         (('play',), [[[0.0, 1.0, 0.0]]])
-        """
+        """  # noqa: E501
         wanted = set(tokens)
         chosen = [entry for entry, token in enumerate(self.tokens) if token in wanted]
         if not chosen:
@@ -78,7 +80,7 @@ class Vocabulary:
         >>> import torch
         >>> Vocabulary.of_rows(["a", "b"], torch.eye(2)).rows(torch.tensor([1]), torch.tensor([0, 3])).shape
         torch.Size([1, 2, 2])
-        """
+        """  # noqa: E501
         if len(rows) != len(tokens):
             raise InputError(
                 f"`rows` has {len(rows)} rows for {len(tokens)} tokens; give one row a token"

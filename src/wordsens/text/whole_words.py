@@ -14,7 +14,8 @@ _PIECE = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]\p{M}*|(\p{P})\1+|(?:\X(?!\b))*\X",
     regex.WORD | regex.V1,
 )
-"""An ideograph or kana with its marks; a repeated sign; or what stands between two of Unicode's word boundaries."""
+"""An ideograph or kana with its marks; a repeated sign; or what stands between two of Unicode's
+word boundaries."""
 
 _HYPHENS = "-‐‑"
 
@@ -22,9 +23,10 @@ _HYPHENS = "-‐‑"
 def word_spans(text: str) -> list[Span]:
     """Where each word of the text starts and stops.
 
-    Unicode's default word boundaries, which keep combining marks, joined emoji and soft hyphens inside a word. An
-    ideograph or kana is a word of its own, words joined by a hyphen are one, and so is a sign, or a run of the same
-    (...). Scripts that are written without blanks (Thai, Khmer, Burmese) fall into their grapheme clusters.
+    Unicode's default word boundaries, which keep combining marks, joined emoji and soft hyphens
+    inside a word. An ideograph or kana is a word of its own, words joined by a hyphen are one, and
+    so is a sign, or a run of the same (...). Scripts that are written without blanks (Thai, Khmer,
+    Burmese) fall into their grapheme clusters.
 
     >>> word_spans("He didn't!")
     [(0, 2), (3, 9), (9, 10)]
@@ -101,9 +103,9 @@ def with_word(text: str, span: Span, word: str) -> str:
 def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Word, ...]:
     """The words of the text with the rows of their tokens; a word without a token is left out.
 
-    A word has the rows of all tokens that hold a character of it: "didn't" is one word, whether a tokenizer makes
-    `didn ' t` or ` didn 't` of it. A token that holds characters of several words belongs to each, and they are
-    marked as `shared`.
+    A word has the rows of all tokens that hold a character of it: "didn't" is one word, whether a
+    tokenizer makes `didn ' t` or ` didn 't` of it. A token that holds characters of several words
+    belongs to each, and they are marked as `shared`.
 
     Args:
         text: as it was tokenized.
@@ -114,7 +116,7 @@ def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Wor
     ['He', "didn't", '!']
     >>> [(word.text, word.rows, word.shared) for word in whole_words("不好吗", [(0, 2), (2, 3)], 1)]
     [('不', (1,), True), ('好', (1,), True), ('吗', (2,), False)]
-    """
+    """  # noqa: E501
     spans = word_spans(text)
     starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
     rows: dict[int, list[int]] = {}
@@ -132,6 +134,7 @@ def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Wor
 
 
 def words_at(words: Iterable[Word] | None, spans: Sequence[Span]) -> list[Word | None]:
-    """The word that stands at each of these places of the text; None where the model did not read it."""
+    """The word that stands at each of these places of the text; None where the model did not read
+    it."""
     known: Mapping[Span, Word] = {(word.start, word.stop): word for word in words or ()}
     return [known.get(span) for span in spans]

@@ -1,4 +1,5 @@
-"""Predictions of word sensitivity, conditions of the paper's theorems, and Lipschitz bounds of the literature."""
+"""Predictions of word sensitivity, conditions of the paper's theorems, and Lipschitz bounds of the
+literature."""
 
 from wordsens.theory.attention import raf_sensitivity as raf_sensitivity
 from wordsens.theory.attention import raf_sensitivity_of_text as raf_sensitivity_of_text

@@ -1,4 +1,5 @@
-"""The prediction of word sensitivity for attention: of a typical word and of the largest of many."""
+"""The prediction of word sensitivity for attention: of a typical word and of the largest of
+many."""
 
 import math
 from collections.abc import Callable
@@ -40,25 +41,28 @@ def raf_sensitivity(
     spread: float | None = None,
     words: int | None = None,
 ) -> float:
-    """A prediction of S under random attention features: Gordon's comparison, solved as a scalar problem.
+    """A prediction of S under random attention features: Gordon's comparison, solved as a scalar
+    problem.
 
-    Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and changes by p_j Delta
-    + (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the logit of its attention to the word
-    before; of ReLU scores divided by their sum p_j = r / (R_j + r), r = max(s_ji + t_j, 0). Moving along the word
-    adds to t_j the very Gaussian that the score is made of; the rest of Delta meets fresh Gaussians, for which
-    Gordon's inequality gives a problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word,
-    its value bounds the expected largest over Delta from above, for the idealised rows of the proof;
-    that it is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
-    scores, all of it is a prediction. So is the scatter from word to word, from which the largest of several words
-    follows.
+    Row j is drawn to the changed word with a weight p_j, a function of t_j = u_j . Delta, and
+    changes by p_j Delta + (p_j - a_j)(x_i - m_j). Of a softmax p_j = sigmoid(l_j + t_j), l_j the
+    logit of its attention to the word before; of ReLU scores divided by their sum p_j = r / (R_j +
+    r), r = max(s_ji + t_j, 0). Moving along the word adds to t_j the very Gaussian that the score
+    is made of; the rest of Delta meets fresh Gaussians, for which Gordon's inequality gives a
+    problem in a few numbers (docs/theory/sharp.md). Under softmax, for a typical word, its value
+    bounds the expected largest over Delta from above, for the idealised rows of the proof; that it
+    is attained is not proved. Under ReLU, whose row i can be left to the word by lowering its other
+    scores, all of it is a prediction. So is the scatter from word to word, from which the largest
+    of several words follows.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
         score: "softmax", or "relu": divided by the row's sum.
         mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows.
-        spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None for 1,
-            independent rows; more where rows repeat.
-        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
+        spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None
+            for 1, independent rows; more where rows repeat.
+        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a
+            typical word.
 
     Warns (PredictionWarning) of sizes at which it was not compared with measurements.
 
@@ -99,9 +103,10 @@ def exchangeable_sensitivity(
 def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None) -> float:
     """The same prediction for one text, from its Gram matrix X X^T / d in place of a mean cosine.
 
-    What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of; the rest enters by
-    its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed seed. Words scatter by how near they
-    are to what attention retains, too. A text without anything in common is taken as `raf_sensitivity` takes it.
+    What rows share is the leading eigenvector of the Gram matrix, which rows have more or less of;
+    the rest enters by its mean square. ‖phi(X)‖² is its mean over W, by 2,000 draws with a fixed
+    seed. Words scatter by how near they are to what attention retains, too. A text without anything
+    in common is taken as `raf_sensitivity` takes it.
 
     Args:
         X: the text, (n, d), rows of length sqrt(d).
@@ -145,9 +150,10 @@ class _Layer:
 
     Attributes:
         rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
-        problem: (rows, what the scores of a word share, their scale) -> the problem for a word; with a number of
-            `deviations` of the cost, where the scores of row i are lowered.
-        lowers: whether they are: by what that costs, words may fall into those that can be turned and others.
+        problem: (rows, what the scores of a word share, their scale) -> the problem for a word;
+            with a number of `deviations` of the cost, where the scores of row i are lowered.
+        lowers: whether they are: by what that costs, words may fall into those that can be turned
+            and others.
     """
 
     rows: Callable[[int, int, float, float], Rows]
@@ -159,18 +165,21 @@ class _Layer:
 def _over_words(layer: _Layer, rows: Rows) -> Solution:
     """The law over words of S² ‖phi(X)‖² / d.
 
-    What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own: the value is
-    taken as a parabola in h through three values, at the direction that is best for a typical word.
+    What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own:
+    the value is taken as a parabola in h through three values, at the direction that is best for a
+    typical word.
     """
     typical = layer.problem(rows, 0.0).solve()
     short, long = (
         layer.problem(rows, 0.0, 1 + sign * _STRETCH).least(typical.direction, typical.price)[0]
         for sign in (-1, 1)
     )
-    # Scores of words with rows of spread 1 are a key's products with them: its squared length scatters by sqrt(2 / d).
+    # Scores of words with rows of spread 1 are a key's products with them: its squared length
+    # scatters by sqrt(2 / d).
     typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
     if layer.lowers:
-        # By a difference: where little is left to pay with, a price says little of what another cost would make.
+        # By a difference: where little is left to pay with, a price says little of what another
+        # cost would make.
         by_cost = layer.problem(rows, 0.0, deviations=1.0).solve().value - typical.value
         typical = replace(typical, variance=typical.variance + by_cost**2)
     if not rows.common:
@@ -213,7 +222,8 @@ _LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
 
 
 def _quantile(law: Solution, words: int) -> float:
-    """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and Fisher's series."""
+    """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and
+    Fisher's series."""
     deviation = math.sqrt(law.variance)
     skewness = law.third / deviation**3 if deviation else 0.0
     deviations = _deviations(words)

@@ -1,7 +1,9 @@
-"""Gordon's comparison for one word of an attention layer: the scalar problem in place of the largest over Delta.
+"""Gordon's comparison for one word of an attention layer: the scalar problem in place of the
+largest over Delta.
 
-The value of word i is a sum over rows j of suprema at (s_j, g_j), s_j the row's score with the word, g_j what the best
-Delta of the other rows does to it; its scatter from word to word is a prediction. docs/theory/sharp.md derives both.
+The value of word i is a sum over rows j of suprema at (s_j, g_j), s_j the row's score with the
+word, g_j what the best Delta of the other rows does to it; its scatter from word to word is a
+prediction. docs/theory/sharp.md derives both.
 """
 
 import math
@@ -20,7 +22,9 @@ _FINE, _COARSE = (
     (33, 96),
     (17, 96),
 )  # nodes of g and values of t: where all rows are alike, and of several kinds
-_STEPPED = 2000  # values of t for a row i whose other scores may all be lowered to zero: its weight is then a step
+_STEPPED = 2000
+"""Values of t for a row i whose other scores may all fall to zero: its weight is then a step."""
+
 _PRICED = 1e-5  # what is still to be had over the price, relative to the value, which is of S²
 _OPTIONS = {
     "ftol": 1e-6,
@@ -43,9 +47,10 @@ _DEGREES = (16, 20)  # of polynomials in s and g; fewer where there are fewer no
 
 @dataclass(frozen=True)
 class Direction:
-    """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T W x_i, and `alpha`
-    for the length of the part that comes of itself. And `lowered`: by how much it lowers the other scores of row i, in
-    their standard deviations, where that can turn a row to the word."""
+    """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T
+    W x_i, and `alpha` for the length of the part that comes of itself. And `lowered`: by how much
+    it lowers the other scores of row i, in their standard deviations, where that can turn a row to
+    the word."""
 
     c: float
     b: float = 0.0
@@ -97,8 +102,9 @@ class Solution:
 
 @dataclass(frozen=True)
 class Largest:
-    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z: the value, the t, the derivative over z, y (t -
-    z)²; and the place on the grid of t next to it, with how many steps t lies beyond."""
+    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z: the value, the t, the
+    derivative over z, y (t - z)²; and the place on the grid of t next to it, with how many steps t
+    lies beyond."""
 
     value: Float[Tensor, "..."]
     at: Float[Tensor, "..."]
@@ -116,8 +122,9 @@ class Largest:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The others' suprema at the nodes of s and g, their means over g, and the weights of both; `parts` make up z: the
-    common direction, the word, and noise; `alone` is 1 - f², `turned` the derivative of psi over c on the grid of t."""
+    """The others' suprema at the nodes of s and g, their means over g, and the weights of both;
+    `parts` make up z: the common direction, the word, and noise; `alone` is 1 - f², `turned` the
+    derivative of psi over c on the grid of t."""
 
     best: Largest
     means: Float[Tensor, " k"]
@@ -129,7 +136,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Inner:
-    """The inner function at a price: its value, its derivative over the price, and where the suprema are taken."""
+    """The inner function at a price: its value, its derivative over the price, and where the
+    suprema are taken."""
 
     value: float
     slope: float
@@ -140,12 +148,13 @@ class Inner:
 
 @dataclass(frozen=True)
 class Problem:
-    """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 - f²)] + row i.
+    """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 -
+    f²)] + row i.
 
     The budget is d rest free, less what row i takes to lower its other scores.
 
-    psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f sqrt(d) + (c + w) s.
-    docs/theory/sharp.md derives it.
+    psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f
+    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it.
     """
 
     rows: Rows
@@ -187,7 +196,8 @@ class Problem:
         )
 
     def self_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
-        """sup_t of row i's change less its price, at the nodes of its score with itself; and their weights."""
+        """sup_t of row i's change less its price, at the nodes of its score with itself; and their
+        weights."""
         nodes, weights = gaussian_nodes(_FINE[0])
         if self.self_row is None:
             nothing = torch.zeros_like(nodes)
@@ -232,7 +242,8 @@ class Problem:
         return ("c", *(name for name, there in named.items() if there))
 
     def slope(self, at: Direction, inner: Inner) -> dict[str, float]:
-        """The inner function's derivatives over the shares at one price, every t staying put (envelope theorem)."""
+        """The inner function's derivatives over the shares at one price, every t staying put
+        (envelope theorem)."""
         rows, y = self.rows, inner.price
         force = inner.others.weights * inner.others.best.force * rows.n
         pulls = [float((force * part).sum()) for part in inner.others.parts]
@@ -269,7 +280,8 @@ class Problem:
         return (-math.inf, near or 1.0) if inner is None else (inner.value, inner.price)
 
     def _least(self, direction: Direction, near: float | None = None) -> Inner | None:
-        """A line plus means of suprema of lines is convex in y: secants to where what is paid is the budget.
+        """A line plus means of suprema of lines is convex in y: secants to where what is paid is
+        the budget.
 
         The logarithm of their ratio falls with log y, nearly on a line.
         """
@@ -304,7 +316,8 @@ class Problem:
         return best
 
     def solve(self) -> Solution:
-        """The best direction by quasi-Newton ascents over the shares that this text has, and the scatter over words."""
+        """The best direction by quasi-Newton ascents over the shares that this text has, and the
+        scatter over words."""
         common = (0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,)
         lowered = _LOWERED if self.lowers else (0.0,)
         starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
@@ -317,7 +330,8 @@ class Problem:
         return self._scattered(best, value, price)
 
     def _climbed(self, start: Direction) -> tuple[float, float, Direction]:
-        """The value, price and direction of a local maximum; where shares are more than there is the value counts 0."""
+        """The value, price and direction of a local maximum; where shares are more than there is
+        the value counts 0."""
         value, price = self.least(start)
 
         def direction(shares: Float[np.ndarray, " m"]) -> Direction:
@@ -341,13 +355,15 @@ class Problem:
         return *self.least(best, price), best
 
     def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
-        """Cumulants over words at this price: of the sum over other rows, of row i, of the word's shift."""
+        """Cumulants over words at this price: of the sum over other rows, of row i, of the word's
+        shift."""
         self_row, self_weights = self.self_suprema(direction, y)
         second, third = cumulants(self_row.value, self_weights)
         drawn, others = self.suprema(direction, y), self.others
         kinds, nodes, states = others.layout
         chances = others.weights.reshape(others.layout)
-        # A row's kind and its state are the same for all words: only its score with the word scatters.
+        # A row's kind and its state are the same for all words: only its score with the word
+        # scatters.
         for means, weights in zip(
             drawn.means.reshape(others.layout).mT.reshape(-1, nodes),
             chances.mT.reshape(-1, nodes),
@@ -378,7 +394,8 @@ def largest(
     *,
     smooth: bool = True,
 ) -> Largest:
-    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three values adds.
+    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three
+    values adds.
 
     `smooth`: False where psi has a step, over which a parabola would rise.
     """
@@ -404,17 +421,19 @@ def cumulants(values: Float[Tensor, " k"], weights: Float[Tensor, " k"]) -> tupl
 def overlapping_variance(
     values: Float[Tensor, "c s r g"], weights: Float[Tensor, "c r"], force: float
 ) -> tuple[float, float]:
-    """The variance over words of a row's value, per row, as though Delta were chosen anew for every word; and in truth.
+    """The variance over words of a row's value, per row, as though Delta were chosen anew for every
+    word; and in truth.
 
-    The first is Var_s E_g F. For the second let words have scores of correlation rho with the rows, and their best
-    Deltas the overlap q(rho): it is the integral over rho of E [F_s(s, g) F_s(s', g')], s, s' of correlation rho and
-    g, g' of correlation q; and q = E [F_g(s, g) F_g(s', g')] / E F_g², since Delta is made of what rows are pulled by.
-    With b_kl the coefficients of F in the orthonormal polynomials of s and g these are
-    sum b_kl² k rho^(k-1) q^l and q = sum b_kl² l rho^k q^(l-1) / E F_g².
+    The first is Var_s E_g F. For the second let words have scores of correlation rho with the rows,
+    and their best Deltas the overlap q(rho): it is the integral over rho of E [F_s(s, g) F_s(s',
+    g')], s, s' of correlation rho and g, g' of correlation q; and q = E [F_g(s, g) F_g(s', g')] / E
+    F_g², since Delta is made of what rows are pulled by. With b_kl the coefficients of F in the
+    orthonormal polynomials of s and g these are sum b_kl² k rho^(k-1) q^l and q = sum b_kl² l rho^k
+    q^(l-1) / E F_g².
 
     Args:
-        values: F at the nodes of s and g (`gaussian_nodes`), for kinds c and states r of rows that do not depend on
-            the word.
+        values: F at the nodes of s and g (`gaussian_nodes`), for kinds c and states r of rows that
+            do not depend on the word.
         weights: of kinds and states, summing to one.
         force: E F_g².
     """

@@ -1,4 +1,5 @@
-"""The conditions of the paper's theorems that a map and a text meet; the sizes at which predictions were measured."""
+"""The conditions of the paper's theorems that a map and a text meet; the sizes at which predictions
+were measured."""
 
 import math
 import warnings
@@ -44,7 +45,8 @@ class Condition:
 
     Attributes:
         name: what is required.
-        holds: True or False; None where the condition is asymptotic; `detail` then names the theorem in the paper.
+        holds: True or False; None where the condition is asymptotic; `detail` then names the
+            theorem in the paper.
         detail: the numbers, in a sentence.
     """
 
@@ -58,11 +60,13 @@ class Condition:
 
 
 def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition, ...]:
-    """The conditions of the theorem about this map, checked on this text as far as a text can show them.
+    """The conditions of the theorem about this map, checked on this text as far as a text can show
+    them.
 
-    The theorems are asymptotic: where a size must be large, the sizes are reported and `holds` is None; how large, see
-    the theorem in the paper. The mean cosine is no condition of any theorem; it is reported because correlated
-    words change S (docs/theory/predictions.md). A map that no theorem covers gets one condition that says so.
+    The theorems are asymptotic: where a size must be large, the sizes are reported and `holds` is
+    None; how large, see the theorem in the paper. The mean cosine is no condition of any theorem;
+    it is reported because correlated words change S (docs/theory/predictions.md). A map that no
+    theorem covers gets one condition that says so.
 
     >>> from wordsens.maps.dense import RandomFeatures
     >>> print(check_conditions(RandomFeatures(4, 9), torch.ones(4, 9))[0])
@@ -107,7 +111,8 @@ def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
     width = Condition(
         "width",
         None,
-        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; for the condition on k see {theorem} of the paper",
+        f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; for the condition on k see "
+        f"{theorem} of the paper",
     )
     if phi.depth == 1:
         return lipschitz, width
@@ -122,7 +127,8 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
         f"the scores are {phi.score.name}; Theorem 3 is about softmax",
     )
     detail = (
-        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d to be large compared "
+        f"d = {d}, n = {n}, d / n = {d / n:.3g}, log n = {math.log(n):.3g}; Theorem 3 requires d "
+        "to be large compared "
         "with n up to logarithms; for the exact condition see Theorem 3 of the paper"
     )
     return softmax, Condition("d large compared with n", None, detail)
@@ -159,7 +165,8 @@ class PredictionWarning(UserWarning):
 
 
 def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) -> tuple[str, ...]:
-    """The sizes of random features, deep ones where depth is not 1, that lie beyond the measured ones."""
+    """The sizes of random features, deep ones where depth is not 1, that lie beyond the measured
+    ones."""
     sizes = {"n": n, "d": d, "k / (n d)": width / (n * d), "depth": depth}
     named = () if activation == "relu" else (f"activation {activation} (measured: relu)",)
     return (*_outside(sizes, RF_RANGE if depth == 1 else DRF_RANGE), *named)

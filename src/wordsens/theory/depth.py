@@ -1,4 +1,5 @@
-"""The average case of word sensitivity over the layers of a random transformer, as d grows (docs/theory/depth.md)."""
+"""The average case of word sensitivity over the layers of a random transformer, as d grows
+(docs/theory/depth.md)."""
 
 import math
 
@@ -22,21 +23,23 @@ def average_by_layer(
     *,
     paths: int = 32,
 ) -> Float[Tensor, " depth"]:
-    """Predicts the average case behind every layer: E ‖phi_l(X^i(Delta)) - phi_l(X)‖ / ‖phi_l(X)‖ for a Delta that is
-    uniform on the sphere of that radius and knows nothing of the weights.
+    """Predicts the average case behind every layer: E ‖phi_l(X^i(Delta)) - phi_l(X)‖ / ‖phi_l(X)‖
+    for a Delta that is uniform on the sphere of that radius and knows nothing of the weights.
 
-    As d grows with n fixed, the inner products of all rows of both texts, K (2 n, 2 n), are known behind every layer
-    once the scores are, and the scores are Gaussian given K. With K = L L^T, S = L G L^T, G of iid N(0, 1) entries, and
-    B = blockdiag(weights of S on X, weights of S on X'), one layer takes K to
+    As d grows with n fixed, the inner products of all rows of both texts, K (2 n, 2 n), are known
+    behind every layer once the scores are, and the scores are Gaussian given K. With K = L L^T, S =
+    L G L^T, G of iid N(0, 1) entries, and B = blockdiag(weights of S on X, weights of S on X'), one
+    layer takes K to
 
         K + (1/heads) sum over heads of B K B^T,            attention with values and a residual,
         K_jk / sqrt(K_jj K_kk),                             LayerNorm,
         K + sqrt(K_jj K_kk) kappa(K_jk / sqrt(K_jj K_kk)),  a wide MLP and a residual,
 
-    kappa(c) = (sqrt(1 - c²) + c (pi - arccos c)) / pi, and so on for the other forms (ours; derivation in
-    docs/theory/depth.md). The mean over `paths` independent sequences of G.
+    kappa(c) = (sqrt(1 - c²) + c (pi - arccos c)) / pi, and so on for the other forms (ours;
+    derivation in docs/theory/depth.md). The mean over `paths` independent sequences of G.
 
-    LayerNorm is taken as division by the length: rows whose mean coordinate is not small are not covered.
+    LayerNorm is taken as division by the length: rows whose mean coordinate is not small are not
+    covered.
 
     Args:
         phi: its layers, heads, score and options are read, its weights are not.

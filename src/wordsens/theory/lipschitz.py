@@ -1,7 +1,9 @@
-"""Bounds of the Lipschitz constant of softmax attention, of the literature's kinds (docs/theory/lipschitz.md).
+"""Bounds of the Lipschitz constant of softmax attention, of the literature's kinds
+(docs/theory/lipschitz.md).
 
-For one head O = softmax(X A X^T) X V, A = W / scale, ‖.‖ the spectral norm of a matrix and the length of a row, and
-texts X of n words, ‖X' - X‖ the Frobenius norm. They bound what any change of a text does, not that of one word only.
+For one head O = softmax(X A X^T) X V, A = W / scale, ‖.‖ the spectral norm of a matrix and the
+length of a row, and texts X of n words, ‖X' - X‖ the Frobenius norm. They bound what any change of
+a text does, not that of one word only.
 """
 
 import math
@@ -25,7 +27,8 @@ from wordsens.text.matrix import TextMatrix
 
 @dataclass(frozen=True)
 class LipschitzBound:
-    """‖phi(X') - phi(X)‖ <= value ‖X' - X‖, for the texts X' that `lipschitz_bounds` was asked about.
+    """‖phi(X') - phi(X)‖ <= value ‖X' - X‖, for the texts X' that `lipschitz_bounds` was asked
+    about.
 
     Attributes:
         name: of the bound.
@@ -44,10 +47,11 @@ def lipschitz_bounds(
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
 ) -> tuple[LipschitzBound, ...]:
-    """Upper bounds of the Lipschitz constant of softmax attention where one of the words moves by at most its radius.
+    """Upper bounds of the Lipschitz constant of softmax attention where one of the words moves by
+    at most its radius.
 
-    value * radius / ‖phi(X)‖ is comparable with the word sensitivity. Of heads side by side the constant is the root of
-    the sum of squares of theirs, of heads that are added their sum.
+    value * radius / ‖phi(X)‖ is comparable with the word sensitivity. Of heads side by side the
+    constant is the root of the sum of squares of theirs, of heads that are added their sum.
 
     Args:
         phi: RandomAttentionFeatures or AttentionFeatures.
@@ -55,7 +59,8 @@ def lipschitz_bounds(
         words, radius: as for word_sensitivity; radius 0: bounds of the Jacobian's norm at X.
 
     Returns:
-        A bound an entry; () for scores other than softmax, for biases of the queries, and for other maps.
+        A bound an entry; () for scores other than softmax, for biases of the queries, and for other
+            maps.
 
     Raises:
         InputError: a bad text, word or radius.
@@ -63,7 +68,7 @@ def lipschitz_bounds(
     >>> phi = RandomAttentionFeatures.of_weight(torch.zeros(2, 2))     # the mean of the words, in every row
     >>> [(bound.name, round(bound.value, 3)) for bound in lipschitz_bounds(phi, torch.eye(2))]
     [('Castin-type', 2.449), ('Dasoulas-type', 1.414)]
-    """
+    """  # noqa: E501
     text = as_text(X)
     # By the exact class: a subclass may change phi.
     if not isinstance(phi, AttentionLayer) or type(phi) not in (
@@ -93,10 +98,12 @@ def lipschitz_bounds(
 
 
 def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
-    """sqrt(3) ‖V‖ sqrt(‖A‖² R⁴ (4 n + 1) + n), for all texts of n words whose rows are no longer than R (`longest`).
+    """sqrt(3) ‖V‖ sqrt(‖A‖² R⁴ (4 n + 1) + n), for all texts of n words whose rows are no longer
+    than R (`longest`).
 
-    Of the kind of Castin, Ablin and Peyré 2024 ("How Smooth Is Attention?"): sqrt(n) times a constant on a compact set.
-    Proved in docs/theory/lipschitz.md, from three terms of the derivative, also under a mask.
+    Of the kind of Castin, Ablin and Peyré 2024 ("How Smooth Is Attention?"): sqrt(n) times a
+    constant on a compact set. Proved in docs/theory/lipschitz.md, from three terms of the
+    derivative, also under a mask.
 
     >>> round(castin_constant(HeadWeights(torch.eye(1)), 2, 1.0) ** 2, 12)       # 3 (9 + 2)
     33.0
@@ -108,12 +115,14 @@ def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
 def dasoulas_constant(
     head: HeadWeights, rows: Float[Tensor, "n d"], radius: float, longest: float
 ) -> float:
-    """‖V‖ (p + R (‖X A‖_F + max over l of ‖A x_l‖ + 2 ‖A‖ radius)) where one word moves by at most the radius.
+    """‖V‖ (p + R (‖X A‖_F + max over l of ‖A x_l‖ + 2 ‖A‖ radius)) where one word moves by at most
+    the radius.
 
-    p is sqrt(n), or ‖P‖_F for radius 0, P the attention weights; no row is longer than R (`longest`). Ours, proved in
-    docs/theory/lipschitz.md, in the terms of Dasoulas, Scaman and Virmaux 2021 ("Lipschitz Normalization for
-    Self-Attention Layers"): the weights' norm, and the longest row times the derivative of the scores from the
-    Frobenius norm to the largest entry of each row.
+    p is sqrt(n), or ‖P‖_F for radius 0, P the attention weights; no row is longer than R
+    (`longest`). Ours, proved in docs/theory/lipschitz.md, in the terms of Dasoulas, Scaman and
+    Virmaux 2021 ("Lipschitz Normalization for Self-Attention Layers"): the weights' norm, and the
+    longest row times the derivative of the scores from the Frobenius norm to the largest entry of
+    each row.
 
     >>> half = HeadWeights(torch.zeros(2, 2))                                  # all weights are 1/2
     >>> round(dasoulas_constant(half, torch.eye(2), 0.0, 1.0), 12)             # ‖P‖_F

@@ -29,8 +29,10 @@ class Prediction:
         value: of S.
         of: its subject: "the largest of 16 words", or "a typical word".
         source: where it comes from, a few words.
-        outside: the sizes that lie beyond those at which it was compared with measurements, each with the range.
-        kind: "prediction", or "upper in the limit, for idealised rows" where docs/theory/sharp.md proves that much.
+        outside: the sizes that lie beyond those at which it was compared with measurements, each
+            with the range.
+        kind: "prediction", or "upper in the limit, for idealised rows" where docs/theory/sharp.md
+            proves that much.
     """
 
     value: float
@@ -48,12 +50,13 @@ class Prediction:
 def predict(
     phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
 ) -> Prediction | None:
-    """The prediction of S for this map and text, from their sizes and, for attention, the rows' Gram matrix.
+    """The prediction of S for this map and text, from their sizes and, for attention, the rows'
+    Gram matrix.
 
-    Random features, deep ones: `rf_sensitivity`. Softmax attention with one head of full rank and temperature 1:
-    `raf_sensitivity_of_text`. Normalized ReLU attention with one head, where rows have no mean cosine:
-    `raf_sensitivity`. None for other maps, and for rows that are not of length sqrt(d). The radius is sqrt(d).
-    docs/theory/predictions.md compares each with measurements.
+    Random features, deep ones: `rf_sensitivity`. Softmax attention with one head of full rank and
+    temperature 1: `raf_sensitivity_of_text`. Normalized ReLU attention with one head, where rows
+    have no mean cosine: `raf_sensitivity`. None for other maps, and for rows that are not of length
+    sqrt(d). The radius is sqrt(d). docs/theory/predictions.md compares each with measurements.
 
     Args:
         words: over how many words S is the largest; None for all of the text's.

@@ -1,5 +1,5 @@
-"""Predictions of word sensitivity for random features: infinitely wide, by the dual kernel; of finite width, by the
-edge of the Jacobian's spectrum (docs/theory/predictions.md).
+"""Predictions of word sensitivity for random features: infinitely wide, by the dual kernel; of
+finite width, by the edge of the Jacobian's spectrum (docs/theory/predictions.md).
 """
 
 import math
@@ -32,7 +32,8 @@ _GAMMA_SHAPE, _GAMMA_SCALE, _GAMMA_SHIFT = 46.446, 0.186054, 9.84801
 
 @dataclass(frozen=True)
 class Moments:
-    """Second moments of a pair of pre-activations (u, v) that are jointly Gaussian with mean zero: E u², E v², E uv."""
+    """Second moments of a pair of pre-activations (u, v) that are jointly Gaussian with mean zero:
+    E u², E v², E uv."""
 
     first: Float[Tensor, "*points"]
     second: Float[Tensor, "*points"]
@@ -41,7 +42,8 @@ class Moments:
 
 @dataclass(frozen=True)
 class SpectralEdge:
-    """The largest eigenvalue of a large random matrix of which the limiting spectrum ends like a square root.
+    """The largest eigenvalue of a large random matrix of which the limiting spectrum ends like a
+    square root.
 
     Attributes:
         value: where the limiting spectrum ends.
@@ -70,20 +72,23 @@ def rf_sensitivity(
     activation: str = "relu",
     words: int | None = None,
 ) -> float:
-    """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at the weights.
+    """A prediction of S for RF (depth 1) and DRF at finite width, with Delta chosen by looking at
+    the weights.
 
-    S ≈ sqrt(edge / n) * contraction. The edge is that of the Jacobian's spectrum, (1 + sqrt(2 d / k))² for one layer
-    of ReLU and k features, min over z of (1 + 1/z) (1 + 2 d z / k)^L for L (free probability), with its Tracy-Widom
-    shift at finite d and, over `words` words, the expected largest. The contraction is what a Delta of full length
-    loses against the linearised map when it does not look at the weights: the ratio of `orthogonal_change` to its
-    linearisation. A prediction, not a bound: ours, derived and measured in docs/theory/predictions.md.
+    S ≈ sqrt(edge / n) * contraction. The edge is that of the Jacobian's spectrum, (1 + sqrt(2 d /
+    k))² for one layer of ReLU and k features, min over z of (1 + 1/z) (1 + 2 d z / k)^L for L (free
+    probability), with its Tracy-Widom shift at finite d and, over `words` words, the expected
+    largest. The contraction is what a Delta of full length loses against the linearised map when it
+    does not look at the weights: the ratio of `orthogonal_change` to its linearisation. A
+    prediction, not a bound: ours, derived and measured in docs/theory/predictions.md.
 
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
         width: k; None for n d.
         depth: L.
         activation: one of relu, leaky_relu, identity, tanh, gelu, erf.
-        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a typical word.
+        words: over how many words the largest is taken; None for all n, as S is defined; 1 for a
+            typical word.
 
     Warns (PredictionWarning) of sizes at which it was not compared with measurements.
 
@@ -115,15 +120,17 @@ def finite_width_sensitivity(
 
 
 def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "relu") -> float:
-    """A prediction of S for RF (depth 1) and DRF as the width grows while Delta does not look at the weights.
+    """A prediction of S for RF (depth 1) and DRF as the width grows while Delta does not look at
+    the weights.
 
-    The features' inner products then follow the dual kernel K, and S depends on Delta only through its length and
-    its component along x_i: with Delta of length m sqrt(d) and inner product p d with x_i,
+    The features' inner products then follow the dual kernel K, and S depends on Delta only through
+    its length and its component along x_i: with Delta of length m sqrt(d) and inner product p d
+    with x_i,
 
         ‖X^i(Delta)‖² / ‖X‖² = 1 + (2 p + m²) / n,    <X^i(Delta), X> / ‖X‖² = 1 + p / n,
 
-    and S² = (K' - 2 K'' + K) / K after `depth` layers. For ReLU, S² = r'² + 1 - 2 r' kappa^depth(c) with the
-    arc-cosine kernel kappa. The prediction is the largest value over |p| <= m <= 1 (ours;
+    and S² = (K' - 2 K'' + K) / K after `depth` layers. For ReLU, S² = r'² + 1 - 2 r' kappa^depth(c)
+    with the arc-cosine kernel kappa. The prediction is the largest value over |p| <= m <= 1 (ours;
     docs/theory/predictions.md). Rows have length sqrt(d); their directions do not matter.
 
     >>> round(rf_sensitivity_infinite_width(50, 8) * 50 ** 0.5, 3)
@@ -147,7 +154,8 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 
 
 def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
-    """The same S for one Delta: orthogonal to x_i, of length sqrt(d). Nearly every Delta is so when d is large."""
+    """The same S for one Delta: orthogonal to x_i, of length sqrt(d). Nearly every Delta is so when
+    d is large."""
     length = torch.ones((), dtype=torch.float64)
     squared = _squared(activation_named(activation), n, depth, length, 0 * length)
     return math.sqrt(float(squared))
@@ -165,7 +173,8 @@ def _squared(
     still = torch.ones_like(moved)
     moments = Moments(still, moved, product)
     for _ in range(depth):
-        # The next layer's weights have variance 1 / E[act(z)²] over the fan-in, so X stays at second moment 1.
+        # The next layer's weights have variance 1 / E[act(z)²] over the fan-in, so X stays at
+        # second moment 1.
         moments = Moments(
             still,
             mean_square(activation, moments.second) * activation.he_variance,
@@ -177,8 +186,8 @@ def _squared(
 def dual_kernel(activation: Activation, moments: Moments) -> Float[Tensor, "*points"]:
     """E[act(u) act(v)].
 
-    Closed forms for relu, leaky_relu (arc-cosine kernel: Cho and Saul, 2009), erf (Williams, 1997) and identity;
-    Gauss-Hermite quadrature with 64 x 64 nodes for the others, which are smooth.
+    Closed forms for relu, leaky_relu (arc-cosine kernel: Cho and Saul, 2009), erf (Williams, 1997)
+    and identity; Gauss-Hermite quadrature with 64 x 64 nodes for the others, which are smooth.
 
     >>> one = torch.ones((), dtype=torch.float64)
     >>> from wordsens.activations import activation_named
@@ -199,7 +208,8 @@ def dual_kernel(activation: Activation, moments: Moments) -> Float[Tensor, "*poi
 
 
 def quadrature_kernel(activation: Activation, moments: Moments) -> Float[Tensor, "*points"]:
-    """E[act(u) act(v)] by Gauss-Hermite quadrature, whatever the activation; exact to rounding for smooth ones only."""
+    """E[act(u) act(v)] by Gauss-Hermite quadrature, whatever the activation; exact to rounding for
+    smooth ones only."""
     nodes, weights = gauss_hermite(_NODES)
     first, second = moments.first.sqrt(), moments.second.sqrt()
     along = moments.product / first
@@ -214,7 +224,8 @@ def quadrature_kernel(activation: Activation, moments: Moments) -> Float[Tensor,
 def mean_square(
     activation: Activation, variance: Float[Tensor, "*points"]
 ) -> Float[Tensor, "*points"]:
-    """E[act(u)²] for u ~ N(0, variance); by one-dimensional quadrature where there is no closed form."""
+    """E[act(u)²] for u ~ N(0, variance); by one-dimensional quadrature where there is no closed
+    form."""
     if activation.name in CLOSED_FORMS:
         return dual_kernel(activation, Moments(variance, variance, variance))
     nodes, weights = gauss_hermite(_NODES)
@@ -223,7 +234,8 @@ def mean_square(
 
 @lru_cache(maxsize=16)
 def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
-    """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2 count - 1."""
+    """Nodes and weights with sum(weights * f(nodes)) ≈ E f(z), z ~ N(0, 1); exact up to degree 2
+    count - 1."""
     nodes, weights = (
         torch.from_numpy(array) for array in np.polynomial.hermite_e.hermegauss(count)
     )
@@ -231,7 +243,8 @@ def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " 
 
 
 def _relu_kernel(moments: Moments, sign: float) -> Float[Tensor, "*points"]:
-    """E[relu(u) relu(sign v)] = |u| |v| (sin a + (pi - a) cos a) / (2 pi), a the angle between u and sign v."""
+    """E[relu(u) relu(sign v)] = |u| |v| (sin a + (pi - a) cos a) / (2 pi), a the angle between u
+    and sign v."""
     scale = torch.sqrt(moments.first * moments.second)
     cosine = (sign * moments.product / scale).clamp(-1, 1)
     return (
@@ -244,23 +257,25 @@ def _relu_kernel(moments: Moments, sign: float) -> Float[Tensor, "*points"]:
 def jacobian_edge(
     activation: Activation, *, depth: int, dimension: int, width: int
 ) -> SpectralEdge:
-    """The edge of J^T J for J = D_L W_L ... D_1 W_1; W_1 is (width, dimension), the other W_l are square.
+    """The edge of J^T J for J = D_L W_L ... D_1 W_1; W_1 is (width, dimension), the other W_l are
+    square.
 
-    W_l has iid N(0, 1/width) entries times sqrt(1 / E act(z)²), D_l is diagonal with entries act'(z), z ~ N(0, 1),
-    all independent. In the limit the factors are free and the S-transform of J^T J is a product. Its inverse moment
-    function at z > 0 is
+    W_l has iid N(0, 1/width) entries times sqrt(1 / E act(z)²), D_l is diagonal with entries
+    act'(z), z ~ N(0, 1), all independent. In the limit the factors are free and the S-transform of
+    J^T J is a product. Its inverse moment function at z > 0 is
 
         lambda(z) = (1 + 1/z) * (s y / u(y))^L,   y = z dimension / width,   E[u D² / (1 - u D²)] = y,   s = 1 / E
         act(z)²,
 
-    and the edge is its minimum (ours; docs/theory/predictions.md). For ReLU, s y / u = 1 + 2 y, so lambda(z) =
-    (1 + 1/z) (1 + 2 y)^L. The Tracy-Widom scale comes from the curvature at the minimum.
+    and the edge is its minimum (ours; docs/theory/predictions.md). For ReLU, s y / u = 1 + 2 y, so
+    lambda(z) = (1 + 1/z) (1 + 2 y)^L. The Tracy-Widom scale comes from the curvature at the
+    minimum.
 
     >>> from wordsens.activations import activation_named
     >>> edge = jacobian_edge(activation_named("relu"), depth=1, dimension=100, width=800)   # (1 + sqrt(2 * 100 / 800))²
     >>> round(edge.value, 4)
     2.25
-    """
+    """  # noqa: E501
 
     def logarithm(z: Tensor) -> Tensor:
         y = z * dimension / width
@@ -276,26 +291,30 @@ def jacobian_edge(
     beside = torch.tensor([1 - step, 1.0, 1 + step], dtype=torch.float64) * centre
     below, value, above = logarithm(beside).exp().tolist()
     curvature = (below - 2 * value + above) / (step * centre) ** 2
-    # The density near the edge is sqrt(2 (value - x) / curvature) / (pi value): compare with sqrt(2 - x) / pi of a GOE.
+    # The density near the edge is sqrt(2 (value - x) / curvature) / (pi value): compare with sqrt(2
+    # - x) / pi of a GOE.
     scale = (dimension * math.sqrt(2 / curvature) / value) ** (-2 / 3)
     return SpectralEdge(value, scale)
 
 
 def linear_gain(activation: Activation) -> float:
-    """E act'(z)² / E act(z)²: how much one wide layer stretches squared distances, linearised. 1 for ReLU."""
+    """E act'(z)² / E act(z)²: how much one wide layer stretches squared distances, linearised. 1
+    for ReLU."""
     weights, squared = _squared_derivative(activation)
     return float(weights @ squared) * activation.he_variance
 
 
 def tracy_widom_quantile(probability: float) -> float:
-    """A quantile of the Tracy-Widom law of real matrices, by a Gamma approximation (Chiani, 2014)."""
+    """A quantile of the Tracy-Widom law of real matrices, by a Gamma approximation (Chiani,
+    2014)."""
     return _GAMMA_SCALE * float(gammaincinv(_GAMMA_SHAPE, probability)) - _GAMMA_SHIFT
 
 
 def _inverse_scaled(
     activation: Activation, y: Float[Tensor, " points"]
 ) -> Float[Tensor, " points"]:
-    """y / u, where u in (0, 1 / max D²) solves E[u D² / (1 - u D²)] = y, D = act'(z), z ~ N(0, 1)."""
+    """y / u, where u in (0, 1 / max D²) solves E[u D² / (1 - u D²)] = y, D = act'(z), z ~ N(0,
+    1)."""
     if activation.name in ("relu", "identity"):
         active = 0.5 if activation.name == "relu" else 1.0
         return active + y
@@ -313,7 +332,8 @@ def _inverse_scaled(
 def _squared_derivative(
     activation: Activation,
 ) -> tuple[Float[Tensor, " nodes"], Float[Tensor, " nodes"]]:
-    """Weights of N(0, 1) and act'² at midpoints of a fine grid, which has no node on the kink at 0."""
+    """Weights of N(0, 1) and act'² at midpoints of a fine grid, which has no node on the kink at
+    0."""
     nodes = (torch.arange(4000, dtype=torch.float64) - 1999.5) * (18 / 4000)
     weights = torch.exp(-0.5 * nodes**2)
     return weights / weights.sum(), activation.derivative(nodes).square()

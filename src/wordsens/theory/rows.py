@@ -1,4 +1,5 @@
-"""Attention's rows as the scalar problem takes them (docs/theory/sharp.md): those of the other words, and row i itself.
+"""Attention's rows as the scalar problem takes them (docs/theory/sharp.md): those of the other
+words, and row i itself.
 
 Under softmax and under normalized ReLU; for rows that are alike, and for those of one text.
 """
@@ -34,13 +35,14 @@ _DRAWS = 2000
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of length sqrt(d), x_j = sqrt(d) (f_j e + sqrt(1 - f_j²) v_j), and what attention retains of them.
+    """Rows of length sqrt(d), x_j = sqrt(d) (f_j e + sqrt(1 - f_j²) v_j), and what attention
+    retains of them.
 
     Attributes:
         n, d: rows and coordinates.
         loadings: f_j, as few representatives of equal weight.
-        spread: d times the mean square of v_j . v_k, j != k: 0 for orthogonal v, 1 for independent uniform ones, more
-            where rows repeat.
+        spread: d times the mean square of v_j . v_k, j != k: 0 for orthogonal v, 1 for independent
+            uniform ones, more where rows repeat.
         retained: E ‖o_j‖² / d.
         word, cross: of the word i that moves, its loading and x_i . m_j / d.
     """
@@ -81,8 +83,10 @@ class Others:
         drawn: t (r,) -> (k, r), its attention after.
         apart: ‖x_i - m_j‖² / d.
         pull: Delta . m_j per unit of t_j.
-        reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would not pay for it.
-        layout: the nodes as kinds of rows, nodes of the row's score with the word, and other states of a row.
+        reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would
+            not pay for it.
+        layout: the nodes as kinds of rows, nodes of the row's score with the word, and other states
+            of a row.
     """
 
     weights: Float[Tensor, " k"]
@@ -98,7 +102,8 @@ class Others:
 
 @dataclass(frozen=True)
 class PredictedSelfRow:
-    """The row i: its squared change over d at a score that Delta moved by t, from where it is by itself.
+    """The row i: its squared change over d at a score that Delta moved by t, from where it is by
+    itself.
 
     Attributes:
         change: t (r,) -> (r,).
@@ -115,7 +120,8 @@ class PredictedSelfRow:
 
 @lru_cache(maxsize=16)
 def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
-    """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which polynomials do not suit."""
+    """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which
+    polynomials do not suit."""
     nodes = torch.linspace(-4.5, 4.5, count, dtype=torch.float64)
     weights = torch.exp(-0.5 * nodes**2)
     return nodes, weights / weights.sum()
@@ -123,11 +129,12 @@ def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, "
 
 @lru_cache(maxsize=1024)
 def softmax_moments(n: int, variance: float) -> tuple[float, float]:
-    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of softmax weights of n scores sqrt(variance) g_l.
+    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of softmax weights of n scores
+    sqrt(variance) g_l.
 
-    The first is e^variance / n for large n: how concentrated a row's attention is. The second is what the words'
-    products add to its output; by Stein's lemma twice it is variance times E[(1 - sum a²) - 4 (sum a² - sum a³)
-    + 6 ((sum a²)² - sum a⁴)].
+    The first is e^variance / n for large n: how concentrated a row's attention is. The second is
+    what the words' products add to its output; by Stein's lemma twice it is variance times E[(1 -
+    sum a²) - 4 (sum a² - sum a³) + 6 ((sum a²)² - sum a⁴)].
     """
     scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
     law, logs = torch.exp(-0.5 * scores**2), torch.linspace(-30, 12, 301, dtype=torch.float64)
@@ -138,7 +145,8 @@ def softmax_moments(n: int, variance: float) -> tuple[float, float]:
 def relu_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
     """The same of positive parts of scores shift + sqrt(variance) g_l, divided by their sum.
 
-    For many scores of mean 0 about pi / n and pi / 2. A row without a positive score counts nothing.
+    For many scores of mean 0 about pi / n and pi / 2. A row without a positive score counts
+    nothing.
     """
     scores, law = _standard_scores()
     r = (shift + math.sqrt(variance) * scores).clamp(min=0)
@@ -152,8 +160,8 @@ def _moments_of(
     law: Float[Tensor, " g"],
     logs: Float[Tensor, " u"],
 ) -> tuple[float, float]:
-    """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1)
-    times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
+    """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n -
+    1), and n (n - 1) times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
     u = logs.exp().unsqueeze(1)
     damped = torch.exp(-u * r)
     rest, squared = damped @ law, u.squeeze(1) ** 2
@@ -167,9 +175,9 @@ def _moments_of(
 def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
-    A row's output retains the common part, q, and of the words' other parts E Σ a² where weights are independent of the
-    words. But they lean towards the row's query, and where rows are not orthogonal a share spread / d of
-    the second of `softmax_moments` shows (docs/theory/sharp.md).
+    A row's output retains the common part, q, and of the words' other parts E Σ a² where weights
+    are independent of the words. But they lean towards the row's query, and where rows are not
+    orthogonal a share spread / d of the second of `softmax_moments` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     concentration, lean = softmax_moments(n, alone)
@@ -178,10 +186,12 @@ def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
 
 
 def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
-    """The rows j != i. Their logits: sqrt(1 - f_i²) s_j - log(n - 1) - (1 - q) / 2, s_j = sqrt(d) u_j . v_i.
+    """The rows j != i. Their logits: sqrt(1 - f_i²) s_j - log(n - 1) - (1 - q) / 2, s_j = sqrt(d)
+    u_j . v_i.
 
     Args:
-        shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest is j's own.
+        shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest
+            is j's own.
         scale: of the rest: the length of the word's key beside its mean.
     """
     nodes, weights = gaussian_nodes(STATE_NODES if len(rows.loadings) == 1 else COARSE_NODES)
@@ -206,17 +216,20 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
 
 @lru_cache(maxsize=1024)
 def softmax_self_row(rows: Rows, c: float) -> PredictedSelfRow:
-    """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
+    """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 +
+    2 c sqrt(1 - f_i²)).
 
-    Its scores with the others have variance (1 - q) times that; its score with itself, (x_i + Delta)^T W (x_i + Delta)
-    / sqrt(d) less what all its scores share, grows with Delta both as a query and as a key.
+    Its scores with the others have variance (1 - q) times that; its score with itself, (x_i +
+    Delta)^T W (x_i + Delta) / sqrt(d) less what all its scores share, grows with Delta both as a
+    query and as a key.
     """
     n, alone = rows.n, rows.alone
     length = 2 + 2 * c * rows.unshared
     others = alone * length
     base = -math.log(n - 1) - others / 2
     after, before = softmax_moments(n, others)[0], softmax_moments(n, alone)[0]
-    # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its exponential over n.
+    # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its
+    # exponential over n.
     both = min(math.exp(alone * (1 + c * rows.unshared)) / n, math.sqrt(after * before))
     key = length - rows.word**2
 
@@ -231,9 +244,10 @@ def softmax_self_row(rows: Rows, c: float) -> PredictedSelfRow:
 def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
-    A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word: weights are a_l = r_l / sum r,
-    r = max(score, 0). Of the words' other parts a row's output retains E sum a², and beside it, as weights lean
-    towards the row's query, a share spread / d of E sum over l != m of a_l a_m g_l g_m.
+    A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word: weights are a_l
+    = r_l / sum r, r = max(score, 0). Of the words' other parts a row's output retains E sum a², and
+    beside it, as weights lean towards the row's query, a share spread / d of E sum over l != m of
+    a_l a_m g_l g_m.
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
@@ -247,12 +261,14 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
-    """The rows j != i: p_j = r / (R_j + r), r = max(score + t_j, 0), R_j the sum of the row's other positive scores.
+    """The rows j != i: p_j = r / (R_j + r), r = max(score + t_j, 0), R_j the sum of the row's other
+    positive scores.
 
     R_j is taken as log-normal, with the mean and the variance of n - 1 independent scores.
 
     Args:
-        shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest is j's own.
+        shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest
+            is j's own.
         scale: of the rest: the length of the word's key beside its mean.
     """
     nodes, weights = gaussian_nodes(_WORD_NODES)
@@ -296,13 +312,15 @@ def relu_self_row(
 ) -> PredictedSelfRow:
     """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
-    Delta turns it to the word by its score with itself, and by lowering its scores with the others: each positive one
-    by mu and none below 0, and all by what rows share, x say. Of the means R of what is left, that costs least,
-    E sum_l (lowered by)² + x² / q: x is where x / q is the sum of what single scores are lowered by.
+    Delta turns it to the word by its score with itself, and by lowering its scores with the others:
+    each positive one by mu and none below 0, and all by what rows share, x say. Of the means R of
+    what is left, that costs least, E sum_l (lowered by)² + x² / q: x is where x / q is the sum of
+    what single scores are lowered by.
 
     Args:
         lowered: mu, in standard deviations of a score.
-        deviations: by how many standard deviations a word's scores cost less to lower than in the mean over words.
+        deviations: by how many standard deviations a word's scores cost less to lower than in the
+            mean over words.
     """
     n, alone = rows.n, rows.alone
     length = 2 + 2 * c * rows.unshared
@@ -324,7 +342,8 @@ def relu_self_row(
     paid = n * float(singly(shift) ** 2 @ law) + (shift**2 / (1 - alone) if rows.common else 0.0)
     total = n * float(r @ law)
     squares = n * float(r**2 @ law)
-    # The scores before and after have a correlation of `shared`. Words differ in those before; the rest is Delta's.
+    # The scores before and after have a correlation of `shared`. Words differ in those before; the
+    # rest is Delta's.
     shared = (1 + c * rows.unshared) / math.sqrt(length)
     nodes, weights = gaussian_nodes(_SCATTER_NODES)
     mixed = shared * nodes.unsqueeze(1) + math.sqrt(max(0.0, 1 - shared**2)) * nodes
@@ -380,11 +399,12 @@ def _rectified(mean: Float[Tensor, " g"], variance: float) -> Float[Tensor, " g"
 
 
 def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
-    """The rows of a text with this Gram matrix X X^T / d: first for a typical word, then for words of every kind.
+    """The rows of a text with this Gram matrix X X^T / d: first for a typical word, then for words
+    of every kind.
 
-    e is the Gram matrix's leading eigenvector, f_j = sqrt(its eigenvalue) e_j. What a softmax retains of a row and how
-    far that leans towards each word are means over 2,000 Gaussian rows of scores with covariance G, drawn with a fixed
-    seed: exact in law.
+    e is the Gram matrix's leading eigenvector, f_j = sqrt(its eigenvalue) e_j. What a softmax
+    retains of a row and how far that leans towards each word are means over 2,000 Gaussian rows of
+    scores with covariance G, drawn with a fixed seed: exact in law.
     """
     n = len(gram)
     values, vectors = torch.linalg.eigh(gram)
@@ -419,14 +439,15 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
 def gram_moments(gram: Float[Tensor, "n n"], d: int) -> tuple[float, float]:
     """The mean cosine q of a text's rows and their spread, each taken as what it is nearly.
 
-    q is at least 0, less than 1, and 0 where it is mere noise; the spread is d times the mean over pairs of ((cosine -
-    q) / (1 - q))², and 1 where independent rows scatter so.
+    q is at least 0, less than 1, and 0 where it is mere noise; the spread is d times the mean over
+    pairs of ((cosine - q) / (1 - q))², and 1 where independent rows scatter so.
     """
     n = len(gram)
     pairs = n * (n - 1)
     away = gram - torch.diag(gram.diagonal())
     cosine = float(away.sum()) / pairs
-    # Of iid Gaussian rows the mean cosine scatters by sqrt(2 / (pairs d)), the spread by sqrt(4 / pairs).
+    # Of iid Gaussian rows the mean cosine scatters by sqrt(2 / (pairs d)), the spread by sqrt(4 /
+    # pairs).
     shared = 0.0 if cosine < 3 * (2 / (pairs * d)) ** 0.5 else min(cosine, 1 - 1e-3)
     squares = float(away.sub(shared).square().sum()) - n * shared**2
     spread = d * max(0.0, squares) / pairs / (1 - shared) ** 2

@@ -48,7 +48,8 @@ def split_pairs(
     for part, name in ((train, "to train on"), (held_out, "to judge by")):
         if not any(pair.near for pair in part) or all(pair.same for pair in part):
             raise InputError(
-                f"`pairs` leaves {len(part)} of {len(pairs)} pairs {name}, and each part needs opposites and "
+                f"`pairs` leaves {len(part)} of {len(pairs)} pairs {name}, and each part needs "
+                "opposites and "
                 "near-duplicates: give more pairs, or none for the package's own"
             )
     return train, held_out, tuple(sorted(apart)) if by_domain else ()
@@ -60,7 +61,8 @@ class HeldOutScores:
 
     Attributes:
         check: of all pairs that were held out.
-        new: the same, of the opposites none of whose changed words is one in a triple; None where there are none.
+        new: the same, of the opposites none of whose changed words is one in a triple; None where
+            there are none.
         recall: recall@1 of paraphrases among each other and the sentences of the texts.
     """
 
@@ -165,8 +167,8 @@ class Tuned:
     notes: tuple[str, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The AUC of every kind, and recall@1, before and after, with 95 % intervals; `new` counts the opposites none
-        of whose changed words is one in a triple."""
+        """The AUC of every kind, and recall@1, before and after, with 95 % intervals; `new` counts
+        the opposites none of whose changed words is one in a triple."""
         rows: list[dict[str, Any]] = []
         sides = {"before": self.before, "after": self.after}
         for kind, first in self.before.check.kinds.items():

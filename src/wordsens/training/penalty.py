@@ -1,4 +1,5 @@
-"""The sensitivity penalty: a differentiable term for anyone's training loop, and the short search behind it."""
+"""The sensitivity penalty: a differentiable term for anyone's training loop, and the short search
+behind it."""
 
 import math
 from collections.abc import Callable
@@ -21,10 +22,12 @@ OVER = ("mean", "max")
 WAYS = ("lower", "raise", "hold")
 
 GROW, SHRINK = 1.5, 0.25
-"""A step that gains is followed by a longer one, a step that loses by a much shorter one, as in `search.climb`."""
+"""A step that gains is followed by a longer one, a step that loses by a much shorter one, as in
+`search.climb`."""
 
 FIRST, LONGEST = 1.0, 2.0
-"""The first and the longest step, in radii: the first crosses the ball, as the maximiser of a linear function would."""
+"""The first and the longest step, in radii: the first crosses the ball, as the maximiser of a
+linear function would."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,8 @@ class ShortSearch:
     Attributes:
         texts: at most so many of a batch's texts are searched, drawn anew each time.
         words: so many words of each, drawn anew; None for all.
-        steps: of projected ascent. The usual numbers keep a training step of 32 texts below 3 plain ones.
+        steps: of projected ascent. The usual numbers keep a training step of 32 texts below 3 plain
+            ones.
     """
 
     texts: int = 8
@@ -49,10 +53,11 @@ class ShortSearch:
 
 
 class SensitivityPenalty:
-    """A differentiable term that lowers, raises or holds word sensitivity: `loss = loss + weight * penalty(X)`.
+    """A differentiable term that lowers, raises or holds word sensitivity:
+    `loss = loss + weight * penalty(X)`.
 
-    For some texts X of a batch and some words i of each, a short search (projected ascent) finds a Delta_i in the ball
-    ‖Delta‖ <= radius, and with it
+    For some texts X of a batch and some words i of each, a short search (projected ascent) finds a
+    Delta_i in the ball ‖Delta‖ <= radius, and with it
 
         s_i = ‖phi(X^i(Delta_i)) - phi(X)‖ / ‖phi(X)‖,    S(X) = the mean or the largest of the s_i of the chosen words,
 
@@ -60,17 +65,18 @@ class SensitivityPenalty:
 
         S        to lower it,       -ln S    to raise it,       (ln S/target)²    to hold it at a target.
 
-    **Gradient.** By the envelope theorem: Delta_i is held fixed where the search left it. For the sup itself this is
-    exact where phi and its gradient in the parameters are continuous on the ball and the maximiser is unique, or the
-    maximisers agree in that gradient (Danskin; docs/theory/control). A search that stops early gives the gradient of
-    the value that it attained with that Delta. With over="max" the same holds for the word.
+    **Gradient.** By the envelope theorem: Delta_i is held fixed where the search left it. For the
+    sup itself this is exact where phi and its gradient in the parameters are continuous on the ball
+    and the maximiser is unique, or the maximisers agree in that gradient (Danskin;
+    docs/theory/control). A search that stops early gives the gradient of the value that it attained
+    with that Delta. With over="max" the same holds for the word.
 
-    **Warm start.** Half of the searches start from the last call's perturbations, the others at random: directions that
-    move one text often move others.
+    **Warm start.** Half of the searches start from the last call's perturbations, the others at
+    random: directions that move one text often move others.
 
     Args:
-        phi: differentiable, from (b, n, d) to (b, ...), the same each time it is asked: no dropout inside. Of a network
-            of one's own, the module or the method that gives its features.
+        phi: differentiable, from (b, n, d) to (b, ...), the same each time it is asked: no dropout
+            inside. Of a network of one's own, the module or the method that gives its features.
         target: the S to hold; None where it is lowered or raised.
         way: "lower", "raise" or "hold"; None for "hold" with a target, else "lower".
         over: "mean" or "max" over the words that were searched.
@@ -79,8 +85,10 @@ class SensitivityPenalty:
         seed: of the choice of texts and words, and of the random starts.
 
     Raises:
-        InputError: a target that is not positive, or without its way; from a call, texts that are no batch.
-        ZeroFeaturesError: from a call: phi(X) = 0 for every text that it chose (single ones: `left_out`).
+        InputError: a target that is not positive, or without its way; from a call, texts that are
+            no batch.
+        ZeroFeaturesError: from a call: phi(X) = 0 for every text that it chose (single ones:
+            `left_out`).
 
     >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 8), torch.nn.Tanh())
     >>> penalty = SensitivityPenalty(network, target=0.5)
@@ -88,7 +96,7 @@ class SensitivityPenalty:
     >>> penalty(X).backward()
     >>> network[1].weight.grad.shape, penalty.last.shape
     (torch.Size([8, 12]), torch.Size([4]))
-    """
+    """  # noqa: E501
 
     def __init__(
         self,
@@ -106,13 +114,15 @@ class SensitivityPenalty:
         self.way = require_choice("way", way or ("lower" if target is None else "hold"), WAYS)
         if (self.way == "hold") != (target is not None):
             raise InputError(
-                f"`target` (={target!r}) goes with way='hold', and `way` is {self.way!r}; give both or none"
+                f"`target` (={target!r}) goes with way='hold', and `way` is {self.way!r}; give "
+                "both or none"
             )
         self.over = require_choice("over", over, OVER)
         self.last: Tensor = torch.empty(0)
         """S of each text of the last call, attained by its short search."""
         self.left_out = 0
-        """Texts of all calls that had phi(X) = 0, whose S is not defined: they are left out of the mean."""
+        """Texts of all calls that had phi(X) = 0, whose S is not defined: they are left out of the
+        mean."""
         generator(seed)
         self._phi, self._target, self._seed, self._search = phi, target, seed, search
         self._radius = None if radius is None else require_positive("radius", radius)
@@ -125,7 +135,8 @@ class SensitivityPenalty:
         self.last = sensitivity.detach()
         if self.way == "lower":
             return sensitivity.mean()
-        # A phi that does not change at all has S = 0: the smallest number keeps its logarithm finite.
+        # A phi that does not change at all has S = 0: the smallest number keeps its logarithm
+        # finite.
         logarithm = sensitivity.clamp(min=torch.finfo(sensitivity.dtype).tiny).log()
         if self._target is None:
             return -logarithm.mean()
@@ -166,7 +177,8 @@ class SensitivityPenalty:
             self.left_out += int((~defined).sum())
             if not bool(defined.any()):
                 raise ZeroFeaturesError(
-                    f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity is not defined; "
+                    f"phi(X) = 0 for all {len(some)} texts that were chosen, and their sensitivity "
+                    "is not defined; "
                     "lower the learning rate or the penalty's weight"
                 )
             pairs = defined.repeat_interleave(words.shape[1])
@@ -186,8 +198,9 @@ class SensitivityPenalty:
             trial = ascent.trial()
             ascent.take(trial, *_value_and_slope(change, moved, trial))
         delta = ascent.trial()
-        # One evaluation carries the gradient: of the texts as they are and as they were moved. It judges the last step
-        # as well, and is done again only where that did not gain for every pair.
+        # One evaluation carries the gradient: of the texts as they are and as they were moved. It
+        # judges the last step as well, and is done again only where that did not gain for every
+        # pair.
         before, changes = self._evaluated(both(delta), len(some))
         if not bool((changes.detach() > ascent.value).all()):
             delta = torch.where((changes.detach() > ascent.value).unsqueeze(1), delta, ascent.best)
@@ -201,7 +214,8 @@ class SensitivityPenalty:
     def _evaluated(
         self, both: Float[Tensor, "m n d"], texts: int
     ) -> tuple[Float[Tensor, "b h"], Float[Tensor, " p"]]:
-        """phi(X), and ‖phi(X^i(Delta)) - phi(X)‖ of every pair, differentiable in phi's parameters and in the texts."""
+        """phi(X), and ‖phi(X^i(Delta)) - phi(X)‖ of every pair, differentiable in phi's parameters
+        and in the texts."""
         features = self._phi(both).flatten(1)
         before, after = features[:texts], features[texts:]
         return before, torch.linalg.vector_norm(after - _copies(before, len(after) // texts), dim=1)
@@ -222,7 +236,8 @@ def _copies(base: Float[Tensor, "b h"], times: int) -> Float[Tensor, "p h"]:
 
 
 class MovedTexts:
-    """Each of b texts w times, in each copy another of its words moved; p = b w pairs of a text and a word.
+    """Each of b texts w times, in each copy another of its words moved; p = b w pairs of a text and
+    a word.
 
     Args:
         texts: as they are.
@@ -251,10 +266,11 @@ Change = Callable[[Float[Tensor, "m n d"]], Float[Tensor, " p"]]
 
 
 class _Ascent:
-    """Projected ascent of p pairs in step, each up its own change along the unit gradient; a step is taken if it gains.
+    """Projected ascent of p pairs in step, each up its own change along the unit gradient; a step
+    is taken if it gains.
 
-    At a point of the sphere whose gradient points straight outward the ascent stays: those, and points where the
-    gradient is zero, are the stationary points of the ball.
+    At a point of the sphere whose gradient points straight outward the ascent stays: those, and
+    points where the gradient is zero, are the stationary points of the ball.
 
     Args:
         start: where the ascent begins, in the ball.
@@ -283,7 +299,8 @@ class _Ascent:
         reached: Float[Tensor, " p"],
         uphill: Float[Tensor, "p d"],
     ) -> None:
-        """Take the steps that gained; `reached` and `uphill` are the change at the trial and its gradient."""
+        """Take the steps that gained; `reached` and `uphill` are the change at the trial and its
+        gradient."""
         better = reached > self.value
         self.best = torch.where(better.unsqueeze(1), trial, self.best)
         self._slope = torch.where(better.unsqueeze(1), uphill, self._slope)

@@ -1,4 +1,5 @@
-"""Training triples of `tune`: a text, the same in other words, and a text that one change turned around."""
+"""Training triples of `tune`: a text, the same in other words, and a text that one change turned
+around."""
 
 import random
 import re
@@ -16,10 +17,19 @@ _LENGTHS = range(4, 21)
 """Words of a sentence: a shorter one has no room for a change, a longer one costs time."""
 
 _CONTRACTED = {
-    "i'm": "i am", "it's": "it is", "that's": "that is", "there's": "there is", "i've": "i have", "i'll": "i will",
-    "we're": "we are", "they're": "they are", "you're": "you are", "we've": "we have", "you'll": "you will",
+    "i'm": "i am",
+    "it's": "it is",
+    "that's": "that is",
+    "there's": "there is",
+    "i've": "i have",
+    "i'll": "i will",
+    "we're": "we are",
+    "they're": "they are",
+    "you're": "you are",
+    "we've": "we have",
+    "you'll": "you will",
     **{short: f"{verb} not" for short, verb in NEGATED.items() if short != "cannot"},
-}  # fmt: skip
+}
 _NUMBERS = [
     "two",
     "three",
@@ -49,7 +59,8 @@ _CAPITAL = re.compile(r"(I|I'\w+|[A-Z]\w*[A-Z]\w*|(Mon|Tues|Wednes|Thurs|Fri|Sat
 def make_triples(
     pairs: Sequence[Pair], near_misses: Sequence[Pair], chance: random.Random
 ) -> list[Triple]:
-    """Triples from all opposites, in both directions, and from near-duplicates that a rule turns into an opposite.
+    """Triples from all opposites, in both directions, and from near-duplicates that a rule turns
+    into an opposite.
 
     Args:
         pairs: opposites and near-duplicates; what means the same in few common words is left out.
@@ -84,11 +95,12 @@ def sentences_of(texts: Iterable[str | Document]) -> list[str]:
 
 
 def reword(sentence: str, chance: random.Random, *, changes: int = 2) -> str:
-    """The sentence after so many changes that keep its meaning; after fewer where no more rules apply.
+    """The sentence after so many changes that keep its meaning; after fewer where no more rules
+    apply.
 
     >>> "It is not ready." in {reword("It isn't ready.", random.Random(seed), changes=1) for seed in range(60)}
     True
-    """
+    """  # noqa: E501
     applied = 0
     for rule in chance.sample(_REWORDINGS, k=len(_REWORDINGS)):
         reworded = rule(sentence, chance) or sentence
@@ -147,5 +159,11 @@ def _lower(text: str) -> str:
 
 
 _REWORDINGS: tuple[Callable[[str, random.Random], str | None], ...] = (
-    _synonym, _synonym, _spelling, _spelling, _filler, _order, _typo,
-)  # fmt: skip
+    _synonym,
+    _synonym,
+    _spelling,
+    _spelling,
+    _filler,
+    _order,
+    _typo,
+)

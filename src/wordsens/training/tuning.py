@@ -1,8 +1,9 @@
-"""`tune`: train a sentence-transformers model to see a meaning that one word turns around; judged before and after.
+"""`tune`: train a sentence-transformers model to see a meaning that one word turns around; judged
+before and after.
 
-Triples (a text, the same in other words, a text of another meaning) come from the pairs and from near misses of the
-user's own texts. The training is sentence-transformers' own, full or low-rank (peft); what is saved has the dimension,
-the size and the speed of the model that was given.
+Triples (a text, the same in other words, a text of another meaning) come from the pairs and from
+near misses of the user's own texts. The training is sentence-transformers' own, full or low-rank
+(peft); what is saved has the dimension, the size and the speed of the model that was given.
 """
 
 import hashlib
@@ -56,8 +57,8 @@ _MOST_SENTENCES = 1000
 """Of the user's texts among which paraphrases are looked for."""
 
 _SHORT = 30
-"""Words of a pair's longer text up to which it is trained on: longer ones take most of the time. Where all are longer,
-all are."""
+"""Words of a pair's longer text up to which it is trained on: longer ones take most of the time.
+Where all are longer, all are."""
 
 _PARTS = 5
 """Of the triples, by length: a batch comes from one of them, and little is padded."""
@@ -83,29 +84,36 @@ def tune(
     seed: Seed = 0,
     progress: Progress = lambda now, share: None,
 ) -> Tuned:
-    """Train the model so that a "not", an antonym, an amount, a time or a role moves its embedding, and save it.
+    """Train the model so that a "not", an antonym, an amount, a time or a role moves its embedding,
+    and save it.
 
-    A third of the domains of the pairs is held out, and judged by `check` before and after; so is recall@1 of
-    paraphrases among the texts. Where tuning reaches little, `guard` is the remedy (docs/tune.md).
+    A third of the domains of the pairs is held out, and judged by `check` before and after; so is
+    recall@1 of paraphrases among the texts. Where tuning reaches little, `guard` is the remedy
+    (docs/tune.md).
 
     Args:
         model: a name, a folder, or "minilm": any SentenceTransformer whose weights can be trained.
-        out: the folder of the tuned model, new or empty. Until it is complete, checkpoints are in OUT.checkpoints; a
-            run that was stopped goes on from there when it is called again in the same way.
+        out: the folder of the tuned model, new or empty. Until it is complete, checkpoints are in
+            OUT.checkpoints; a run that was stopped goes on from there when it is called again in
+            the same way.
         pairs: the package's own, or yours; see `read_pairs`.
-        texts: yours, in English: half of them for near misses, half for recall@1. None: the package's reviews.
+        texts: yours, in English: half of them for near misses, half for recall@1. None: the
+            package's reviews.
         steps: of AdamW.
         batch: triples a step.
-        rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from there.
-        lora: train low-rank matrices instead of the weights, and add them to the weights at the end (peft).
+        rate: the highest learning rate, reached after a tenth of the steps; it falls to zero from
+            there.
+        lora: train low-rank matrices instead of the weights, and add them to the weights at the end
+            (peft).
         device: cpu, cuda, ...
         seed: of everything random.
         progress: called with what is being done and its share.
 
     Raises:
-        InputError: no such model, or none that can be trained; `out` is not empty; too few pairs or texts; other
-            options than those of the run that is continued.
-        MissingExtraError: sentence-transformers, accelerate, datasets or, for LoRA, peft is not installed.
+        InputError: no such model, or none that can be trained; `out` is not empty; too few pairs or
+            texts; other options than those of the run that is continued.
+        MissingExtraError: sentence-transformers, accelerate, datasets or, for LoRA, peft is not
+            installed.
     """
     require_count("steps", steps)
     require_count("batch", batch, least=2)
@@ -145,14 +153,16 @@ def tune(
 
 
 def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str], list[str]]:
-    """Sentences of one half of the texts to train on, and at most 1000 of the other half to search among."""
+    """Sentences of one half of the texts to train on, and at most 1000 of the other half to search
+    among."""
     listed = list(texts)
     random.Random(derive_seed(seed, "texts")).shuffle(listed)
     ours = sentences_of(listed[0::2])
     apart = sorted(set(sentences_of(listed[1::2])) - set(ours))
     if not ours or not apart:
         raise InputError(
-            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on one half and search "
+            f"`texts` (={len(listed)} texts) has too few sentences of 4 to 20 words to train on "
+            "one half and search "
             "the other; give more texts, or none for the package's reviews"
         )
     chance = random.Random(derive_seed(seed, "searched"))
@@ -160,10 +170,12 @@ def _split_texts(texts: Iterable[str | Document], seed: Seed) -> tuple[list[str]
 
 
 def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "SentenceTransformer":
-    """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices where asked."""
+    """The model as a SentenceTransformer whose weights can be trained, with fresh low-rank matrices
+    where asked."""
     if not isinstance(model, str | PathLike):
         raise InputError(
-            f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a model"
+            f"`model` (a {type(model).__name__}) cannot be trained; give the name or folder of a "
+            "model"
         )
     name = os.fspath(model)
     require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
@@ -178,7 +190,8 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     require_cosines(as_model(network), "tuned models")
     if not any(weight.requires_grad for weight in network.parameters()):
         raise InputError(
-            f"`model` (={name!r}) has no weights that can be trained; give the model before quantisation"
+            f"`model` (={name!r}) has no weights that can be trained; give the model before "
+            "quantisation"
         )
     if lora:
         from peft import LoraConfig
@@ -211,7 +224,8 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
         other = [name for name, value in settings.items() if before.get(name) != value]
         if other:
             raise InputError(
-                f"`out`: {str(work)!r} holds the checkpoints of a training with another {', '.join(other)}; repeat "
+                f"`out`: {str(work)!r} holds the checkpoints of a training with another "
+                f"{', '.join(other)}; repeat "
                 "that one, or remove the folder"
             )
         return
@@ -225,9 +239,15 @@ def _begin(work: Path, settings: dict[str, Any]) -> None:
 
 
 def _train(
-    network: "SentenceTransformer", data: Data, work: Path, seed: Seed, progress: Progress, steps: int, batch: int,
+    network: "SentenceTransformer",
+    data: Data,
+    work: Path,
+    seed: Seed,
+    progress: Progress,
+    steps: int,
+    batch: int,
     rate: float,
-) -> None:  # fmt: skip
+) -> None:
     """Train in place, from the last checkpoint where there is one."""
     from sentence_transformers import (
         SentenceTransformerTrainer,
@@ -240,11 +260,19 @@ def _train(
             progress("training", state.global_step / steps)
 
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(work), max_steps=steps, per_device_train_batch_size=batch, learning_rate=rate,
-        warmup_steps=max(1, steps // 10), save_steps=max(1, steps // _CHECKPOINTS), save_total_limit=2,
-        use_cpu=network.device.type == "cpu", seed=derive_seed(seed, "trainer") % 2**32, dataloader_pin_memory=False,
-        disable_tqdm=True, report_to=[],
-    )  # fmt: skip
+        output_dir=str(work),
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        learning_rate=rate,
+        warmup_steps=max(1, steps // 10),
+        save_steps=max(1, steps // _CHECKPOINTS),
+        save_total_limit=2,
+        use_cpu=network.device.type == "cpu",
+        seed=derive_seed(seed, "trainer") % 2**32,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        report_to=[],
+    )
     network.model_card_data.widget = [
         {"text": ""}
     ]  # else the library draws examples, with a progress bar
@@ -270,7 +298,8 @@ def _train(
 
 
 def _data(network: "SentenceTransformer", triples: Sequence[Triple], steady: Sequence[str]) -> Data:
-    """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose embeddings should stay.
+    """Data sets and their losses: triples, whose opposites are hard negatives, and texts whose
+    embeddings should stay.
 
     Each is in parts by length.
     """

@@ -1,4 +1,5 @@
-"""Controls: the penalty's value is attained, its gradient is that of finite differences, and each does what it says."""
+"""Controls: the penalty's value is attained, its gradient is that of finite differences, and each
+does what it says."""
 
 import math
 
@@ -22,7 +23,8 @@ def texts(count=3, n=4, d=5):
 
 
 def smooth(name):
-    """Features whose gradient is continuous, as the envelope theorem asks; maxima like to lie on the kinks of ReLU."""
+    """Features whose gradient is continuous, as the envelope theorem asks; maxima like to lie on
+    the kinks of ReLU."""
     if name != "tanh":
         return small(name)
     torch.manual_seed(0)
@@ -49,7 +51,8 @@ def smooth(name):
     ],
 )
 def test_the_gradient_is_that_of_finite_differences(name, target, way, over):
-    """Central differences of the whole penalty, its search included, along random directions of all parameters."""
+    """Central differences of the whole penalty, its search included, along random directions of all
+    parameters."""
     net, X = smooth(name), texts()
     phi = net if name == "tanh" else net.features
 

@@ -67,7 +67,8 @@ def test_the_search_measures_a_network_and_each_of_its_layers():
 @pytest.mark.parametrize("score", ["softmax", "relu", "sigmoid", "linear"])
 @pytest.mark.parametrize("value", [True, False])
 def test_a_first_layer_that_is_attention_alone_is_the_map_that_has_certificates(score, value):
-    """Up to the division by n of scores that do not sum to one: a certificate is of relative changes."""
+    """Up to the division by n of scores that do not sum to one: a certificate is of relative
+    changes."""
     architecture = control.Architecture(layer=score, temperature=2.0, value=value, layers=2)
     network = control.build_network(architecture, 6, 8, seed=3, dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,5 @@
-"""Tasks: the label is what the words say, one word decides it or none can, and parts are what was asked for."""
+"""Tasks: the label is what the words say, one word decides it or none can, and parts are what was
+asked for."""
 
 import pytest
 import torch

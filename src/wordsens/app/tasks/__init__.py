@@ -16,14 +16,21 @@ from wordsens.maps.transformer.features import loaded_model
 TASKS: Mapping[str, Callable[..., Any]] = {
     task.__name__: task
     for task in (
-        measure, word_detail, attention, check, two_texts, lengths, theorem, learning,
+        measure,
+        word_detail,
+        attention,
+        check,
+        two_texts,
+        lengths,
+        theorem,
+        learning,
     )
-}  # fmt: skip
+}
 
 
 def warm_up(models: Sequence[str]) -> None:
-    """Load every model, the first last, which stays in memory, and measure three words: the first visitor does not wait
-    for what is read once.
+    """Load every model, the first last, which stays in memory, and measure three words: the first
+    visitor does not wait for what is read once.
 
     Raises:
         InputError: there is no such model.

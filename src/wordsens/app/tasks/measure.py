@@ -41,7 +41,8 @@ UNKNOWN = ("[UNK]", "<unk>")
 
 
 def measure(context: TaskContext, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The text of the request under each of its maps, by their names; parts have the share that is done."""
+    """The text of the request under each of its maps, by their names; parts have the share that is
+    done."""
     singles = MeasureRequest(**request).single
 
     def report(at: int) -> Progress:
@@ -86,7 +87,8 @@ def build(config: MeasureRequest) -> tuple[FeatureMap, TextMatrix]:
 
 
 def _radius(config: MeasureRequest, text: TextMatrix) -> float | None:
-    """The radius of every ball; None for the map's own. Of a model a share is of the rows' mean length."""
+    """The radius of every ball; None for the map's own. Of a model a share is of the rows' mean
+    length."""
     if config.share == 1:
         return None
     length = float(torch.linalg.vector_norm(text.rows, dim=1).mean())
@@ -101,7 +103,8 @@ def shown_text(
     """The text as it is written, in pieces: strings, and for a searched word what is known of it.
 
     Args:
-        values: by row, what is attained and its upper bound; the row that moves the output most speaks for its word.
+        values: by row, what is attained and its upper bound; the row that moves the output most
+            speaks for its word.
     """
     pieces: list[Any] = []
     end = total = 0
@@ -134,10 +137,11 @@ def shown_text(
 def word_detail(
     context: TaskContext, request: dict[str, Any], row: int, witness: list[float]
 ) -> dict[str, Any]:
-    """The word in that row of the text, part by part; the answer is the last part: the farthest of the words that a
-    writer could put there, None where there is none.
+    """The word in that row of the text, part by part; the answer is the last part: the farthest of
+    the words that a writer could put there, None where there is none.
 
-    A map that is sampled on demand reads texts of one length alone: it has a row of zeros for the deletion.
+    A map that is sampled on demand reads texts of one length alone: it has a row of zeros for the
+    deletion.
     """
     config = MeasureRequest(**request)
     phi, text = build(config)
@@ -164,9 +168,11 @@ def word_detail(
 def attention_lines(
     phi: FeatureMap, text: TextMatrix, at: int, delta: torch.Tensor
 ) -> dict[str, Any] | None:
-    """The attention weights while row `at` goes along `delta`, at SHARES; None for maps without attention.
+    """The attention weights while row `at` goes along `delta`, at SHARES; None for maps without
+    attention.
 
-    frames[k][j][i] is the weight that word j gives word i; of a longer text the MOST_LINES words that turn most.
+    frames[k][j][i] is the weight that word j gives word i; of a longer text the MOST_LINES words
+    that turn most.
     """
     layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)
     if not isinstance(phi, AttentionMap) or layer == 0:

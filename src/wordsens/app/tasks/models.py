@@ -1,4 +1,5 @@
-"""A trained model: its attention on two sentences, the cosine of two texts by its words, and its cosines of pairs."""
+"""A trained model: its attention on two sentences, the cosine of two texts by its words, and its
+cosines of pairs."""
 
 import csv
 import io
@@ -63,8 +64,8 @@ def attention(
 
 
 def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict[str, Any]:
-    """The similarity of two texts and the guard's verdict, which are a part; and, where a text has two words or more,
-    the word that keeps them apart, the words in colour, and all numbers."""
+    """The similarity of two texts and the guard's verdict, which are a part; and, where a text has
+    two words or more, the word that keeps them apart, the words in colour, and all numbers."""
     loaded = load(model)
     value = float(similarities(loaded, [Pair("", first, second, same=False)])[0])
     judgement = guard(first, second)
@@ -97,9 +98,11 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
 
 
 def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, Any]:
-    """The similarities that a model gives to opposites and near-duplicates: the package's of that length, or `own`.
+    """The similarities that a model gives to opposites and near-duplicates: the package's of that
+    length, or `own`.
 
-    A row: the similarity, the kind, whether both mean the same, whether the guard calls them different, the texts.
+    A row: the similarity, the kind, whether both mean the same, whether the guard calls them
+    different, the texts.
     """
     loaded = load(model)
     chosen, notes = choose_pairs(_rows(own) if own.strip() else None)
@@ -124,7 +127,8 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
 
 
 def _rows(content: str) -> list[dict[str, Any]]:
-    """The pairs of a pasted table with a line of names, or of JSON lines; without a column `kind` all are "yours"."""
+    """The pairs of a pasted table with a line of names, or of JSON lines; without a column `kind`
+    all are "yours"."""
     if content.lstrip().startswith("{"):
         try:
             rows = [json.loads(line) for line in content.splitlines() if line.strip()]

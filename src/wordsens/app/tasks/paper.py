@@ -28,7 +28,8 @@ SEARCHED = 4
 
 
 def lengths(context: TaskContext) -> dict[str, Any]:
-    """Step 1: [n, S, predicted S] of random texts; the last is None where no measurement was compared with it."""
+    """Step 1: [n, S, predicted S] of random texts; the last is None where no measurement was
+    compared with it."""
     points: dict[str, list[list[float | None]]] = {name: [] for name in COMPARED}
     for done, n in enumerate(SIZES, start=1):
         X = gaussian_text(n, DIMENSION, seed=n)
@@ -78,8 +79,8 @@ GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 
 
 def learning(context: TaskContext, seed: int) -> dict[str, Any]:
-    """Step 3: the least error that one changed word can reach under each limit on gamma, of a dense layer and of
-    attention."""
+    """Step 3: the least error that one changed word can reach under each limit on gamma, of a dense
+    layer and of attention."""
     size = WORDS, LEARNING_DIMENSION
     texts = [gaussian_text(*size, seed=seed * 1000 + at) for at in range(1, TEXTS + 1)]
     labels = [1, -1] * (TEXTS // 2)

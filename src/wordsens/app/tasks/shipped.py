@@ -1,6 +1,8 @@
-"""The results that the page shows before anything is measured: `python -m wordsens.app.tasks.shipped` writes them.
+"""The results that the page shows before anything is measured:
+`python -m wordsens.app.tasks.shipped` writes them.
 
-They are the answers of the same tasks with the page's own settings and seed 0, rounded to six digits.
+They are the answers of the same tasks with the page's own settings and seed 0, rounded to six
+digits.
 """
 
 import json
@@ -22,7 +24,8 @@ MODEL = "minilm"
 
 
 def shipped_results() -> dict[str, Any]:
-    """Two texts, a check, and the comparison of attention with a fully connected layer with all its words' details."""
+    """Two texts, a check, and the comparison of attention with a fully connected layer with all its
+    words' details."""
     torch.set_num_threads(1)
     request = MeasureRequest(text=next(iter(EXAMPLES.values())))
     comparison, known = measure(Parts(), asdict(request)), defaultdict(dict)

@@ -1,8 +1,8 @@
 """Upper bounds of word sensitivity for attention: all rows jointly, through one Lagrangian.
 
-docs/theory/certificates-attention.md states and proves what is computed in this folder. The bound of a word is the
-least of three: the Lagrangian's (`multipliers`), that of the first order (`first_order`, at small radii), and, for
-weights that sum to one, that of their hull.
+docs/theory/certificates-attention.md states and proves what is computed in this folder. The bound
+of a word is the least of three: the Lagrangian's (`multipliers`), that of the first order
+(`first_order`, at small radii), and, for weights that sum to one, that of their hull.
 """
 
 import math
@@ -41,13 +41,14 @@ def attention_certificate(
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Certificate | None:
-    """The certificate of attention, of any temperature and number of heads, for the words of one text.
+    """The certificate of attention, of any temperature and number of heads, for the words of one
+    text.
 
     None where the score offers no bounds (`Certified`), or none for rows that do not see all words.
 
-    Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n; memory O(N²).
-    Bounds of groups of heads (where N would be large, or heads have value matrices) are combined by Pythagoras;
-    those of heads that are summed, by the triangle inequality.
+    Computed in float64, whatever phi's dtype. O(heads (n d² + n² d) + N³ + w N²) with N = heads n;
+    memory O(N²). Bounds of groups of heads (where N would be large, or heads have value matrices)
+    are combined by Pythagoras; those of heads that are summed, by the triangle inequality.
 
     Raises:
         ZeroFeaturesError: phi(X) = 0, or so small that rounding hides it.
@@ -73,7 +74,8 @@ def attention_certificate(
     )
     if not norm > 0:
         raise ZeroFeaturesError(
-            f"{phi.name} maps this text to features that rounding cannot tell from zero, so no relative bound is "
+            f"{phi.name} maps this text to features that rounding cannot tell from zero, so no "
+            "relative bound is "
             "known; use another text, seed or map"
         )
     plain, upper = (
@@ -84,7 +86,8 @@ def attention_certificate(
     upper = upper * (radius / unit / norm) * (1 + 1e-14)
     if not bool(upper.isfinite().all()):
         raise InputError(
-            f"the certificate of {phi.name} overflows float64 at `radius` (={float(radius.max()):.3g}); use a smaller "
+            f"the certificate of {phi.name} overflows float64 at `radius` "
+            f"(={float(radius.max()):.3g}); use a smaller "
             "radius or rescale the rows"
         )
     return Certificate(
@@ -95,10 +98,12 @@ def attention_certificate(
 def _scaled(
     phi: AttentionLayer, rows: Float[Tensor, "n d"]
 ) -> tuple[Float[Tensor, "n d"], list[HeadWeights], list[float], float]:
-    """X / unit, the heads with W unit² / scale in place of W, their values' units, and unit, a power of two.
+    """X / unit, the heads with W unit² / scale in place of W, their values' units, and unit, a
+    power of two.
 
-    The scores are the same, and S is that at radius / unit, which is above the longest row. Squares of rows then
-    neither overflow nor underflow. A value matrix is divided by its unit, at least its operator norm; 1 without one.
+    The scores are the same, and S is that at radius / unit, which is above the longest row. Squares
+    of rows then neither overflow nor underflow. A value matrix is divided by its unit, at least its
+    operator norm; 1 without one.
     """
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
     heads, units = [], []
@@ -111,7 +116,8 @@ def _scaled(
         largest = max(float(part.abs().amax()) for part in linear if part is not None)
         if not (largest == 0 or 1 / _LARGEST_SCORES < largest < _LARGEST_SCORES):
             raise InputError(
-                f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose squares float64 "
+                f"the scores of {phi.name} on this text are of the order of {largest:.1g}, whose "
+                "squares float64 "
                 "cannot hold; rescale the rows, or change the temperature"
             )
     return rows / unit, heads, units, unit
@@ -131,7 +137,8 @@ def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
 
 @dataclass(frozen=True)
 class _Changes:
-    """Bounds of the change of some heads' features, before and after rounding outward, and of their norm from below.
+    """Bounds of the change of some heads' features, before and after rounding outward, and of their
+    norm from below.
 
     The changes are in units of the radius. `outputs` are off by at most `off` in Frobenius norm.
     """
@@ -224,7 +231,8 @@ class _Heads:
     def _first_order(
         self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]
     ) -> FirstOrderBounds:
-        """Infinite where the score has no expansion, and where they cannot improve on `row`, a bound of row i."""
+        """Infinite where the score has no expansion, and where they cannot improve on `row`, a
+        bound of row i."""
         whole, of_row = torch.full_like(row, torch.inf), torch.full_like(row, torch.inf)
         bounds = FirstOrderBounds(whole, of_row, tight=torch.zeros_like(row, dtype=torch.bool))
         if self._expanded is not None:
@@ -246,7 +254,8 @@ class _Heads:
         radius: Float[Tensor, " w"],
         row: Float[Tensor, " w"],
     ) -> Tensor:
-        """True where no term of the first order's remainder exceeds the known bound. Keys are not centred."""
+        """True where no term of the first order's remainder exceeds the known bound. Keys are not
+        centred."""
         text, n = self._text, len(self._text.rows)
         least = torch.zeros_like(row)
         for head in range(text.heads):
@@ -263,9 +272,11 @@ class _Heads:
         return least.nan_to_num(torch.inf) < row
 
     def _hull(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
-        """A bound, over the radius, of the change under any normalized weights; infinite for others.
+        """A bound, over the radius, of the change under any normalized weights; infinite for
+        others.
 
-        Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius, temperature, rounding.
+        Every new output is a mean of the x_l and of x_i + Delta, or zero. Finite at any radius,
+        temperature, rounding.
         """
         text, errors = self._text, self._errors
         if not text.score.normalized:

@@ -1,9 +1,10 @@
-"""Bounds of attention's change by quadratic forms in the perturbation: exact to first order as the radius goes to zero.
+"""Bounds of attention's change by quadratic forms in the perturbation: exact to first order as the
+radius goes to zero.
 
-In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j, rho = g/t between two
-numbers; row i by J y plus a remainder. The squares of both are at most quadratic forms in y, apart from
-small constants; the bound is the largest eigenvalue of the sum of the forms, verified
-("Small radii" of docs/theory/certificates-attention.md).
+In units of the radius (Delta = radius y, ‖y‖ <= 1) row j != i changes by p y + rho (u_j . y) r_j,
+rho = g/t between two numbers; row i by J y plus a remainder. The squares of both are at most
+quadratic forms in y, apart from small constants; the bound is the largest eigenvalue of the sum of
+the forms, verified ("Small radii" of docs/theory/certificates-attention.md).
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from wordsens.maps.attention.scores.base import Curve, Expanded, Expansion
 
 _TIGHT = 0.3  # of the form's excess: the bound is then at most 15 % above first order
 _BATCH_NUMBERS = 1 << 22  # of the forms that are in memory at a time: 32 MiB an array
-_KRYLOV_STEPS = 12  # estimates are slightly low: Cholesky's factorisation fails once or twice before one is enough
+_KRYLOV_STEPS = 12
+"""Estimates are slightly low: Cholesky's factorisation fails once or twice before one suffices."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class FirstOrderBounds:
 class Form:
     """change / radius <= sqrt(y^T matrix y) + constant.
 
-    `size` bounds the norms of the terms that make up the matrix; `excess` is about the share by which the form exceeds
-    the first-order one.
+    `size` bounds the norms of the terms that make up the matrix; `excess` is about the share by
+    which the form exceeds the first-order one.
     """
 
     matrix: Float[Tensor, "w m m"]
@@ -64,10 +66,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Queries u_j and keys of every head; values and outputs; V^T, `lift`, through which perturbations enter values.
+    """Queries u_j and keys of every head; values and outputs; V^T, `lift`, through which
+    perturbations enter values.
 
-    Without a value matrix `lift` is None, and the values are the rows in the same basis. `error` bounds how far each
-    vector is off, relative to its length.
+    Without a value matrix `lift` is None, and the values are the rows in the same basis. `error`
+    bounds how far each vector is off, relative to its length.
     """
 
     queries: Float[Tensor, "heads n k"]
@@ -93,10 +96,12 @@ class Coordinates:
 
 
 def coordinates_of(text: AttentionText) -> Coordinates:
-    """By Householder's QR factorisation where the vectors are fewer than their coordinates; else as they are.
+    """By Householder's QR factorisation where the vectors are fewer than their coordinates; else as
+    they are.
 
-    The factor R holds, column by column, the coordinates in an exactly orthonormal basis of vectors that differ from
-    those given by at most gamma_(8 d m) of their lengths (Higham 2002, theorem 19.4, its constant taken as 8).
+    The factor R holds, column by column, the coordinates in an exactly orthonormal basis of vectors
+    that differ from those given by at most gamma_(8 d m) of their lengths (Higham 2002, theorem
+    19.4, its constant taken as 8).
     """
     n, d = text.rows.shape
     first = text.values if text.lift is None else text.lift.mT
@@ -163,10 +168,11 @@ class FirstOrder:
 class SelfExpansion:
     """The expansion of row i for some words i under one head, in the given coordinates.
 
-    In units of the radius r, with kappa_l = k_l - sum_m mean_m k_m (k_i + u_i for the word itself), the score moves by
-    tau_l = r kappa_l . y + away_l q, |q| <= twist r² being its quadratic part. The row's change is at most
-    sqrt(y^T matrix y) + constant, matrix = (1 + eps) scale² J^T J + (1 + 1/eps) F, F from `bend` and `spread`, and
-    J = sum_l slope_l x~_l kappa_l^T + a_i V^T (docs/theory/certificates-attention.md).
+    In units of the radius r, with kappa_l = k_l - sum_m mean_m k_m (k_i + u_i for the word itself),
+    the score moves by tau_l = r kappa_l . y + away_l q, |q| <= twist r² being its quadratic part.
+    The row's change is at most sqrt(y^T matrix y) + constant, matrix = (1 + eps) scale² J^T J + (1
+    + 1/eps) F, F from `bend` and `spread`, and J = sum_l slope_l x~_l kappa_l^T + a_i V^T
+    (docs/theory/certificates-attention.md).
     """
 
     def __init__(
@@ -271,7 +277,8 @@ class SelfExpansion:
         """f with ‖remainder‖² <= sum_l f_l (kappa_l . y)².
 
         ‖sum_l bend_l tau_l² x~_l‖ <= y^T V y, whose square is at most ‖V‖ y^T V y;
-        ‖sum_l b_l x~_l‖² <= nu sum_l b_l² ‖x~_l‖², nu the largest eigenvalue of the Gram matrix of the normalised x~_l.
+        ‖sum_l b_l x~_l‖² <= nu sum_l b_l² ‖x~_l‖², nu the largest eigenvalue of the Gram matrix of
+        the normalised x~_l.
         """
         bend = self._row.bend * self._distances * self._radius.unsqueeze(1) / per
         bent = bend.sqrt().unsqueeze(2) * self._kappa
@@ -318,12 +325,13 @@ class SelfExpansion:
 
 
 class _Others:
-    """All rows but i. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at most
+    """All rows but i. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at
+    most
 
     (1 + eps) p'² ‖V^T y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
 
     but for (p - p') y, which goes to the constant.
-    """
+    """  # noqa: E501
 
     def __init__(
         self,
@@ -400,9 +408,10 @@ class _Others:
 def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:
     """Bounds of g(t)/t, from below and from above, over 0 < |t| <= reach; 0 where the reach is 0.
 
-    Affine on every cell: g/t is monotone there, so its extrema are at nodes. Smooth: |d(g/t)/dt| <= sup |g''|/2 between
-    0 and t, so on a cell of width s, g/t is within (s/4) sup |g''| of the mean of its end values. With kinks: at most
-    the largest slope between 0 and t, and on a cell at most the larger |g| over the smaller |t|; at least 0.
+    Affine on every cell: g/t is monotone there, so its extrema are at nodes. Smooth: |d(g/t)/dt| <=
+    sup |g''|/2 between 0 and t, so on a cell of width s, g/t is within (s/4) sup |g''| of the mean
+    of its end values. With kinks: at most the largest slope between 0 and t, and on a cell at most
+    the larger |g| over the smaller |t|; at least 0.
     """
     t, g, factor = curve.t, curve.g, curve.factor.unsqueeze(-1)
     nonzero, widths = t != 0, t[..., 1:] - t[..., :-1]
@@ -422,7 +431,8 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
         high = torch.minimum(crude, factor * _outward(_per(curve.rise, widths), t)).amax(dim=-1)
         low = torch.zeros_like(high)
     else:
-        # A node at 0 takes the mean of its neighbours, and its two cells count as wide as both: they are one cell.
+        # A node at 0 takes the mean of its neighbours, and its two cells count as wide as both:
+        # they are one cell.
         value = torch.where(nonzero, value, 0.5 * (value.roll(1, -1) + value.roll(-1, -1)))
         right = torch.where(nonzero, t, t.roll(-1, -1))[..., 1:]
         width = right - torch.where(nonzero, t, t.roll(1, -1))[..., :-1]
@@ -438,8 +448,8 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
 def _per(
     bounds: Float[Tensor, "w N cells"], widths: Float[Tensor, "w N cells"]
 ) -> Float[Tensor, "w N cells"]:
-    """Bounds of a derivative; 0 on empty cells, and where the square of a width underflows: what it would add is
-    smaller still beside g/t, far below the outward rounding."""
+    """Bounds of a derivative; 0 on empty cells, and where the square of a width underflows: what it
+    would add is smaller still beside g/t, far below the outward rounding."""
     return torch.where(
         widths > 0, bounds / torch.where(widths > 0, widths, torch.ones_like(widths)), 0.0
     )
@@ -459,9 +469,11 @@ def _outward(
 def largest_eigenvalues(
     matrices: Float[Tensor, "w m m"], error: Float[Tensor, " w"]
 ) -> Float[Tensor, " w"]:
-    """Upper bounds of the largest eigenvalues of symmetric matrices, each given to within `error` in operator norm.
+    """Upper bounds of the largest eigenvalues of symmetric matrices, each given to within `error`
+    in operator norm.
 
-    As `gram_norm_bound` verifies its estimate, for many matrices at once. Infinite where numbers are not finite.
+    As `gram_norm_bound` verifies its estimate, for many matrices at once. Infinite where numbers
+    are not finite.
     """
     size = matrices.shape[-1]
     finite = matrices.isfinite().all(dim=2).all(dim=1) & error.isfinite()
@@ -482,7 +494,8 @@ def largest_eigenvalues(
         ).info
         bounds[left] = torch.where(failed == 0, bound, torch.inf)
         enlargement *= 3
-    # The eigenvalues of a matrix without a trace are bounded by its error only where it is positive semidefinite.
+    # The eigenvalues of a matrix without a trace are bounded by its error only where it is positive
+    # semidefinite.
     bounds = torch.where((trace == 0) & (matrices != 0).any(dim=2).any(dim=1), torch.inf, bounds)
     return torch.where(finite, (bounds + error) * (1 + 4 * UNIT_ROUNDOFF), torch.inf)
 
@@ -490,7 +503,8 @@ def largest_eigenvalues(
 def estimated_eigenvalues(
     matrices: Float[Tensor, "w m m"], steps: int = _KRYLOV_STEPS
 ) -> Float[Tensor, " w"]:
-    """About the largest eigenvalue of positive semidefinite matrices, from below; infinite where one is not finite."""
+    """About the largest eigenvalue of positive semidefinite matrices, from below; infinite where
+    one is not finite."""
     finite = matrices.isfinite().all(dim=2).all(dim=1)
     matrices = torch.where(finite[:, None, None], matrices, 0.0)
     start = torch.linspace(

@@ -1,7 +1,7 @@
 """Multipliers of the bound: Newton's method on the bound (3) with its suprema smoothed.
 
-No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken on intervals
-between ten places of z (`swept`).
+No multipliers need to be right: `relaxation.bound_at` holds for any. The bound over all z is taken
+on intervals between ten places of z (`swept`).
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,9 @@ _LEAST_CURVATURE = 1.0
 _LAM_SHARE, _CAUTIOUS_LAM_SHARE = 0.35, 0.15  # of lam, that one step adds at most
 _ASTRAY = 1.15  # a step that raises the bound by more than this is taken back
 
-# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) at which multipliers are optimised; the bound is
-# interpolated between them. Dense around .45, where the sup usually lies. A little beyond [-1, 1]: ‖direction‖ is 1 up
-# to rounding.
+# Places of z = Delta . (x_i - centre)/(‖x_i - centre‖ radius) at which multipliers are optimised;
+# the bound is interpolated between them. Dense around .45, where the sup usually lies. A little
+# beyond [-1, 1]: ‖direction‖ is 1 up to rounding.
 _PLACES = (-1 - 1e-9, -0.4, 0.0, 0.18, 0.32, 0.42, 0.52, 0.64, 0.8, 1 + 1e-9)
 _FIRST = 5
 _FIRST_TEMPERATURES = [0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.15, 0.15]
@@ -109,7 +109,8 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """A state, and what follows: the centre, the force that fixes z, the rows' h at the nodes, the largest of each."""
+    """A state, and what follows: the centre, the force that fixes z, the rows' h at the nodes, the
+    largest of each."""
 
     state: _State
     centre: Centre
@@ -122,9 +123,10 @@ class _Evaluated:
 class MultiplierSearch:
     """Newton steps for all words of a chunk at once.
 
-    With S = U (I - a U^T U)^-1 U^T, a the geometry's score weight, and one curvature c_j a row, a Newton system is
-    (S - h h^T/k + diag(c)) step = residual for each word: conjugate gradients, preconditioned by (S + mean c)^-1, which
-    all words share. O(steps N² w); S's eigenvectors once, O(N³).
+    With S = U (I - a U^T U)^-1 U^T, a the geometry's score weight, and one curvature c_j a row, a
+    Newton system is (S - h h^T/k + diag(c)) step = residual for each word: conjugate gradients,
+    preconditioned by (S + mean c)^-1, which all words share. O(steps N² w); S's eigenvectors once,
+    O(N³).
     """
 
     def __init__(self, geometry: Geometry):
@@ -158,7 +160,8 @@ class MultiplierSearch:
         z: Float[Tensor, " w"],
         t: Float[Tensor, "w N"] | None = None,
     ) -> Multipliers:
-        """alpha, beta and gamma of a state: the centre y' has y' . direction = z, and these t' where they are known."""
+        """alpha, beta and gamma of a state: the centre y' has y' . direction = z, and these t'
+        where they are known."""
         t = self._balance(pairs, state, z, self._push(pairs))[0] if t is None else t
         alpha = (state.y + self._geometry.score_weight * t) * pairs.counted
         gamma = z - (alpha * pairs.along_queries + state.beta * pairs.along_offsets).sum(dim=1)
@@ -240,8 +243,8 @@ class MultiplierSearch:
         rows = _moments(problem.nodes, point.heights - point.most, temperature, counted)
         lam, heat = state.lam.unsqueeze(1), temperature.unsqueeze(1)
 
-        # The gradient along y is -2 lam residual. Along lam, at fixed 2 lam y, it is `slope`; `mixed` / (2 lam) are the
-        # second derivatives in both.
+        # The gradient along y is -2 lam residual. Along lam, at fixed 2 lam y, it is `slope`;
+        # `mixed` / (2 lam) are the second derivatives in both.
         residual = (rows.t - centre.t) * counted
         curvature = (2 * lam * rows.t_variance / heat).clamp(min=_LEAST_CURVATURE / a)
         fixed = (centre.t * state.y + state.beta * centre.e).sum(dim=1) + point.force * problem.z
@@ -276,10 +279,11 @@ class MultiplierSearch:
     def _solve(
         self, sides: Float[Tensor, "sides w N"], curvature: Tensor, push: _Push, counted: Tensor
     ) -> Float[Tensor, "sides w N"]:
-        """(S - h h^T / k + diag(curvature))^-1 sides, about; in float32, where the curvatures leave it room.
+        """(S - h h^T / k + diag(curvature))^-1 sides, about; in float32, where the curvatures leave
+        it room.
 
-        With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose part of M^-1 r is left
-        out, need a product with S, with their rows of S.
+        With M = S + mean c, S M^-1 r = r - mean c M^-1 r: only the rows that do not count, whose
+        part of M^-1 r is left out, need a product with S, with their rows of S.
         """
         precision = (
             torch.float32 if float(curvature.amax()) < _LARGEST_IN_FLOAT32 else torch.float64
@@ -288,10 +292,16 @@ class MultiplierSearch:
         sides, curvature, counted, h, k, spectrum, vectors, stiffness = (
             array.to(precision)
             for array in (
-                sides / size, curvature, counted, push.h, push.k.unsqueeze(-1), self._spectrum, self._vectors,
+                sides / size,
+                curvature,
+                counted,
+                push.h,
+                push.k.unsqueeze(-1),
+                self._spectrum,
+                self._vectors,
                 self._stiffness,
             )
-        )  # fmt: skip
+        )
         count = counted.sum(dim=1, keepdim=True).clamp(min=1)
         mean = torch.exp((curvature.log() * counted).sum(dim=1, keepdim=True) / count)
         inverse = 1 / (spectrum + mean)
@@ -352,7 +362,8 @@ def _moments(nodes: _Nodes, below: Tensor, temperature: Tensor, counted: Tensor)
 
 @dataclass(frozen=True)
 class _Intervals:
-    """The least bounds known on each interval between neighbouring places, before and after rounding outward.
+    """The least bounds known on each interval between neighbouring places, before and after
+    rounding outward.
 
     `searched` is the largest bound from multipliers optimised for their interval.
     """
@@ -374,11 +385,13 @@ class _Intervals:
 def swept(
     text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """The Lagrangian's bounds over all z of some words' squared changes, before and after rounding outward."""
+    """The Lagrangian's bounds over all z of some words' squared changes, before and after rounding
+    outward."""
     unknown = torch.full((len(_PLACES) - 1, len(row.fixed)), torch.inf).to(row.fixed)
     intervals = _Intervals(unknown, unknown.clone(), torch.zeros_like(row.fixed))
     _Sweep(text, search, pairs, row).lower(intervals, _FIRST_TEMPERATURES, _NEXT_TEMPERATURES)
-    # Where the search for multipliers went astray on some interval, search again, with more and shorter steps.
+    # Where the search for multipliers went astray on some interval, search again, with more and
+    # shorter steps.
     astray = intervals.searched > _DOUBTFUL * intervals.rounded[_FIRST]
     doubtful = (astray & (intervals.rounded.amax(dim=0) > 0)).nonzero().squeeze(1)
     if len(doubtful):
@@ -402,7 +415,8 @@ class _End:
 
 
 class _Sweep:
-    """Bounds over the intervals of z between neighbouring places, in units of the squared radius."""
+    """Bounds over the intervals of z between neighbouring places, in units of the squared
+    radius."""
 
     def __init__(self, text: AttentionText, search: MultiplierSearch, pairs: Pairs, row: SelfRow):
         self._text, self._search, self._pairs, self._row = text, search, pairs, row
@@ -410,9 +424,10 @@ class _Sweep:
     def lower(self, intervals: _Intervals, first: list[float], following: list[float]) -> None:
         """Bounds on every interval; the temperatures are those of the Newton steps.
 
-        From the first place outward, to the right and to the left, the multipliers of the last place are improved for
-        the next. Only the largest bound of all intervals counts: where the multipliers of a place, as they are, keep
-        what is left on its side below the largest so far, nothing is improved there.
+        From the first place outward, to the right and to the left, the multipliers of the last
+        place are improved for the next. Only the largest bound of all intervals counts: where the
+        multipliers of a place, as they are, keep what is left on its side below the largest so far,
+        nothing is improved there.
         """
         start = self._search.improve(
             self._pairs, self._search.start(self._pairs), self._z(_FIRST), first
@@ -440,12 +455,20 @@ class _Sweep:
                 most[words] = torch.maximum(most[words], intervals.rounded[interval, words])
 
     def _step(
-        self, intervals: _Intervals, interval: int, state: _State, words: Tensor, following: list[float], *,
+        self,
+        intervals: _Intervals,
+        interval: int,
+        state: _State,
+        words: Tensor,
+        following: list[float],
+        *,
         leftward: bool,
-    ) -> _State:  # fmt: skip
-        """The bound on an interval, from the state at one of its ends and that of the other, which is returned."""
+    ) -> _State:
+        """The bound on an interval, from the state at one of its ends and that of the other, which
+        is returned."""
         place = interval if leftward else interval + 1
-        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to improve.
+        # Where z is +-1 nothing else can move: a neighbour's multipliers do, and there are none to
+        # improve.
         inside = abs(_PLACES[place]) < 1
         new = (
             self._search.improve(self._pairs, state, self._z(place), following) if inside else state
@@ -467,7 +490,8 @@ class _Sweep:
         state: _State,
         words: Tensor,
     ) -> None:
-        """Bounds on the intervals with one state's multipliers, nearest first, while they serve half of the words."""
+        """Bounds on the intervals with one state's multipliers, nearest first, while they serve
+        half of the words."""
         ends, nearest = {}, _nearest(ahead[0])
         for interval in ahead:
             for place in (interval, interval + 1):

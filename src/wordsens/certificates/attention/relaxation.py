@@ -1,17 +1,20 @@
-"""The Lagrangian bound: for any multipliers, no Delta of the ball makes a larger change than `bound_at` returns.
+"""The Lagrangian bound: for any multipliers, no Delta of the ball makes a larger change than
+`bound_at` returns.
 
-Everything is in units of the radius: Delta = radius y with ‖y‖ <= 1, t_j = u_j . y, e_j = v_j . y, z = direction . y.
-The change of row j, divided by the radius, is p y + g r_j, p and g depending on t_j alone; its square is at most
+Everything is in units of the radius: Delta = radius y with ‖y‖ <= 1, t_j = u_j . y, e_j = v_j . y,
+z = direction . y. The change of row j, divided by the radius, is p y + g r_j, p and g depending on
+t_j alone; its square is at most
 
     Psi_j = base + q (reach z + e_j) + crude |q|,     base = p² + ‖r_j‖² g², q = 2 p g.
 
-For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j . y', e'_j = v_j . y', and lam > 0,
+For a centre y' = sum_j (alpha_j u_j + beta_j v_j) + gamma direction, t'_j = u_j . y', e'_j = v_j .
+y', and lam > 0,
 
     0 <= lam (1 - ‖y‖²),    -‖y‖² <= ‖y'‖² - 2 y' . y - a sum_j (t_j - t'_j)² - b sum_j (e_j - e'_j)²,
 
-a and b being the geometry's weights: (2) of docs/theory/certificates-attention.md. Adding lam (1 - ‖y‖²) and letting
-t_j and e_j vary freely gives the bound, (3).
-"""
+a and b being the geometry's weights: (2) of docs/theory/certificates-attention.md. Adding lam (1 -
+‖y‖²) and letting t_j and e_j vary freely gives the bound, (3).
+"""  # noqa: E501
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -33,16 +36,19 @@ from wordsens.maps.attention.scores.base import HIGH_TAIL, LOW_TAIL, Curve, Roun
 
 @dataclass(frozen=True)
 class Pairs:
-    """Some words against all rows: what the bound needs of each pair. Word first; in units of the word's radius.
+    """Some words against all rows: what the bound needs of each pair. Word first; in units of the
+    word's radius.
 
-    t is in units of radius times the geometry's speed besides; p and g, and with them every change, in those of `unit`.
+    t is in units of radius times the geometry's speed besides; p and g, and with them every change,
+    in those of `unit`.
 
     Attributes:
         words: (w,), the words i.
-        unit: (w,), about the largest change of a row, over the radius: no square overflows, and none that counts
-            underflows.
+        unit: (w,), about the largest change of a row, over the radius: no square overflows, and
+            none that counts underflows.
         t, p, q, base: at the nodes of the curve.
-        chord, bend: what the second-order bound on a cell takes for curvature times squared width (see _row_suprema).
+        chord, bend: what the second-order bound on a cell takes for curvature times squared width
+            (see _row_suprema).
         widths: squared widths of the cells.
         affine: likewise, for affine curves only.
         reach: (w, N), r_j . direction, the part of r_j . y that z carries.
@@ -98,7 +104,8 @@ def pairs_of(
     radius: Float[Tensor, " w"],
     self_change: Float[Tensor, " w"],
 ) -> Pairs:
-    """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i over the radius."""
+    """The pairs of some words i with all rows; `self_change`, (w,): the size of the change of row i
+    over the radius."""
     speeds = text.geometry.query_gram.diagonal().clamp(min=0).sqrt()
     reach = radius.unsqueeze(1) * text.geometry.speed * speeds * (1 + 1e-12)
     curve = text.score.curve(text.scores[:, words].T, text.others[:, words].T, reach)
@@ -150,7 +157,8 @@ def pairs_of(
 
 
 def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) -> dict[str, Tensor]:
-    """The vectors r_j, from the outputs to some words, split along each word's direction and across: as in `Pairs`."""
+    """The vectors r_j, from the outputs to some words, split along each word's direction and
+    across: as in `Pairs`."""
     direction, length = directions(text, words)
     squares = text.distances[:, words].T.square()
     reach = length.unsqueeze(1).expand_as(squares).clone()
@@ -184,7 +192,8 @@ def _separations(text: AttentionText, words: Int[Tensor, " w"], curve: Curve) ->
 
 @dataclass(frozen=True)
 class Multipliers:
-    """lam (w,) > 0; alpha, beta (w, N), zero on row i; gamma (w,). Any values give a valid bound."""
+    """lam (w,) > 0; alpha, beta (w, N), zero on row i; gamma (w,). Any values give a valid
+    bound."""
 
     lam: Float[Tensor, " w"]
     alpha: Float[Tensor, "w N"]
@@ -194,7 +203,8 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class Centre:
-    """y' of some multipliers: t'_j, e'_j, ‖y'‖², and the sum of the lengths that make it up, for rounding errors."""
+    """y' of some multipliers: t'_j, e'_j, ‖y'‖², and the sum of the lengths that make it up, for
+    rounding errors."""
 
     t: Float[Tensor, "w N"]
     e: Float[Tensor, "w N"]
@@ -221,7 +231,8 @@ def centre_of(geometry: Geometry, pairs: Pairs, by: Multipliers) -> Centre:
 
 @dataclass(frozen=True)
 class Forces:
-    """The coefficients of h = base + q (linear + quadratic q) + |q| crude + t (pull - hold t) + constant."""
+    """The coefficients of h = base + q (linear + quadratic q) + |q| crude + t (pull - hold t) +
+    constant."""
 
     linear: Float[Tensor, "w N"]
     quadratic: Float[Tensor, "w N"]
@@ -269,10 +280,11 @@ def bound_at(
 def rise_between(
     left: Multipliers, left_z: Float[Tensor, " w"], right: Multipliers, right_z: Float[Tensor, " w"]
 ) -> Float[Tensor, " w"]:
-    """The most by which the bound can exceed the larger of its values at two z, for all z between them.
+    """The most by which the bound can exceed the larger of its values at two z, for all z between
+    them.
 
-    Let lam, lam a, lam b, 2 lam (alpha - a t'), 2 lam (beta - b e') and g = 2 lam gamma vary linearly in z from one end
-    to the other. The bound is then convex in z, but for -g z.
+    Let lam, lam a, lam b, 2 lam (alpha - a t'), 2 lam (beta - b e') and g = 2 lam gamma vary
+    linearly in z from one end to the other. The bound is then convex in z, but for -g z.
     """
     push = 2 * (right.lam * right.gamma - left.lam * left.gamma)
     return 0.25 * (push * (right_z - left_z)).clamp(min=0) * (1 + 1e-12)
@@ -296,10 +308,11 @@ def _row_suprema(
     across: Tensor,
     z: Tensor,
 ) -> Float[Tensor, "w N"]:
-    """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of its curvature.
+    """sup over |t| <= reach of h, for every pair: on each cell from its end values and a bound of
+    its curvature.
 
-    If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose maximum is the
-    larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
+    If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose
+    maximum is the larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
     """
     psi = torch.addcmul(
         pairs.base,
@@ -337,7 +350,8 @@ def _row_suprema(
 def _wide_cells(
     pairs: Pairs, psi: Tensor, force: Forces, spread: Tensor, cells: slice
 ) -> Float[Tensor, "w N picked"]:
-    """sup Psi over the cell's p, plus sup of the parabola over its t: all it needs is that p does not fall."""
+    """sup Psi over the cell's p, plus sup of the parabola over its t: all it needs is that p does
+    not fall."""
     left, right = (
         slice(cells.start + step, None if cells.stop is None else cells.stop + step)
         for step in (0, 1)
@@ -364,7 +378,8 @@ def _size_of_terms(
         + lam * (by.beta * (by.beta.abs() / b + 2 * centre.e.abs())).abs()
         + lam * a * centre.t.square()
     )
-    # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by ‖v_j‖ times it.
+    # A relative error in the centre, whose terms may cancel, moves t'_j by ‖u_j‖ times it, e'_j by
+    # ‖v_j‖ times it.
     queries, offsets = (
         gram.diagonal().clamp(min=0).sqrt() for gram in (geometry.query_gram, geometry.offset_gram)
     )
@@ -380,7 +395,8 @@ def _size_of_terms(
 def row_errors(
     text: AttentionText, errors: RoundingErrors, pairs: Pairs, radius: Float[Tensor, " w"]
 ) -> Float[Tensor, " w"]:
-    """A bound of the length, over all counted rows, of the error of their changes, in units of the radius.
+    """A bound of the length, over all counted rows, of the error of their changes, in units of the
+    radius.
 
     The change of row j is p Delta + g r_j, and its error at most
     |error of p| radius + |error of g| ‖r_j‖ + |g| ‖error of r_j‖.

@@ -1,8 +1,9 @@
-"""One text under attention, prepared for certificates: what does not depend on multipliers, in float64.
+"""One text under attention, prepared for certificates: what does not depend on multipliers, in
+float64.
 
-Every head's scores, outputs and distances; the geometry that all words share; bounds of the floating-point rounding in
-these numbers; and row i, whose query, key and value all move, apart from the other rows
-(docs/theory/certificates-attention.md).
+Every head's scores, outputs and distances; the geometry that all words share; bounds of the
+floating-point rounding in these numbers; and row i, whose query, key and value all move, apart from
+the other rows (docs/theory/certificates-attention.md).
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import Certified
 from wordsens.maps.attention.scores.base import RowSteps
 
-# Shares of the two families of directions in the joint constraint; the bound hardly depends on them.
+# Shares of the two families of directions in the joint constraint; the bound hardly depends on
+# them.
 _SCORE_SHARE, _OUTPUT_SHARE = 0.85, 0.15
 _LARGEST_WEIGHT = 1e24
 _LEAST_UNIT = 1e-30
@@ -28,11 +30,13 @@ _LEAST_UNIT = 1e-30
 class Geometry:
     """N rows (n for each head) with u_j, along which row j's score moves, and v_j = centre - o_j.
 
-    score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified, rounding included.
+    score_weight sum_j (u_j . y)² + output_weight sum_j (v_j . y)² <= ‖y‖² for every y: verified,
+    rounding included.
 
     Attributes:
-        speed: (N,), the units of the W^T x_j / scale: scores move by t_j times radius times these. One weight for all
-            rows is then one for each, less where many of the others go the same way.
+        speed: (N,), the units of the W^T x_j / scale: scores move by t_j times radius times these.
+            One weight for all rows is then one for each, less where many of the others go the same
+            way.
         fastest: at least the operator norm of all W^T x_j / scale together.
         queries: (N, d), u_j = W^T x_j / (scale speed_j).
         offsets: (N, d), v_j, times V where there is one; zeros for unnormalized scores.
@@ -62,7 +66,8 @@ def geometry_of(
     """The geometry of N rows with these u_j; the outputs enter where weights are `normalized`."""
     longest = float(torch.linalg.vector_norm(queries, dim=1).amax()) or 1.0
     queries = queries / longest
-    # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square underflows.
+    # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square
+    # underflows.
     gram = queries @ queries.mT
     fastest = longest * gram_norm_bound(gram, inner=max(queries.shape)) ** 0.5 * (1 + 1e-12)
     units = gram.abs().sum(dim=1).sqrt().clamp(min=_LEAST_UNIT)
@@ -121,11 +126,13 @@ class AttentionText:
         weights: of every head; one head, where it has a value matrix.
         queries, keys: (N, d), the u_j and k_l.
         scores: (N, n); -inf where row j does not see word l.
-        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to (`Certified.others`).
+        others: (N, n), entry (j, i) is what row j's scores but the i-th add up to
+            (`Certified.others`).
         values: (n, p), V^T x_l: the rows, without a value matrix.
         outputs: (N, p), o_j.
         distances: (N, n), ‖V^T x_i - o_j‖ for normalized scores, ‖V^T x_i‖ for others.
-        longest: at least the length of every value, and of the sum of the terms' absolute values that make it up.
+        longest: at least the length of every value, and of the sum of the terms' absolute values
+            that make it up.
         value_error: of any value, at most; 0 for rows as they are.
     """
 
@@ -192,7 +199,8 @@ class AttentionText:
 def attention_text(
     rows: Float[Tensor, "n d"], weights: Sequence[HeadWeights], score: Certified
 ) -> AttentionText:
-    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x N matrices.
+    """Everything that does not depend on the word. O(heads (n d² + n² d)), plus eigenvalues of N x
+    N matrices.
 
     A value matrix has an operator norm of at most 1, and then the head is alone.
     """
@@ -246,11 +254,13 @@ def apart_from(
     word: Int[Tensor, " m"],
     row: Int[Tensor, " m"],
 ) -> Float[Tensor, "m k"]:
-    """V^T x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of row j.
+    """V^T x_i - m_ji, m_ji the output of row j without word i; for the pairs in which i has most of
+    row j.
 
     The values may be in any coordinates."""
     without = text.score.attention_without(text.scores[row], word)
-    # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output zero.
+    # Differences first: the rows may be nearly parallel. A row of zeros, without word i, has output
+    # zero.
     beside = torch.einsum("ml,mld->md", without, values - values[word].unsqueeze(1))
     left = 1 - without.sum(dim=1, keepdim=True)
     return left.where(left.abs() > 0.5, torch.zeros_like(left)) * values[word] - beside
@@ -265,7 +275,8 @@ class RoundingErrors:
         score: (N,), of a score of row j.
         output: (N,), of the length of o_j.
         norm: a lower bound of ‖phi(X)‖; not positive where rounding hides it.
-        longest: of the values; so large besides that 16 roundings of it cover the error of any value.
+        longest: of the values; so large besides that 16 roundings of it cover the error of any
+            value.
     """
 
     speed: Float[Tensor, " N"]
@@ -326,7 +337,8 @@ class SelfRow:
         unit: (w,), positive.
         fixed: (w,), holds for every z.
         by_z: (4, heads, w), constant, along, across and far: the sum over heads of
-            max(far, constant + 2 (along z + across sqrt(1 - z²))) holds at z; None for unnormalized scores.
+            max(far, constant + 2 (along z + across sqrt(1 - z²))) holds at z; None for unnormalized
+            scores.
     """
 
     unit: Float[Tensor, " w"]
@@ -352,11 +364,13 @@ class SelfRow:
         return SelfRow(unit, scaled(self.fixed), None if self.by_z is None else scaled(self.by_z))
 
     def at_most(self, change: Float[Tensor, " w"]) -> "SelfRow":
-        """With another bound that holds for every z: of the change, over all heads, in units of the radius."""
+        """With another bound that holds for every z: of the change, over all heads, in units of the
+        radius."""
         return replace(self, fixed=torch.minimum(self.fixed, (change / self.unit).square()))
 
     def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
-        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None without one."""
+        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None
+        without one."""
         if self.by_z is None:
             return None
         constant, along, aside, far = self.by_z
@@ -372,8 +386,9 @@ def self_row(
 ) -> SelfRow:
     """The bounds of row i for some words i, rounding included.
 
-    Normalized scores: the new output is a mean of the x_l, l != i, and of x_i + Delta (or zero, for relu), so its
-    distance from o_i is at most the largest of theirs. Small radii: Lipschitz bounds of the weights.
+    Normalized scores: the new output is a mean of the x_l, l != i, and of x_i + Delta (or zero, for
+    relu), so its distance from o_i is at most the largest of theirs. Small radii: Lipschitz bounds
+    of the weights.
     """
     rows = text.self_rows(words)
     itself = words.view(1, -1, 1).expand(text.heads, -1, 1)
@@ -445,7 +460,8 @@ def _steps(
 
 
 def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> SelfRow:
-    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the longest."""
+    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the
+    longest."""
     longest = lengths.amax(dim=0)
     unit = torch.where((longest > 0) & longest.isfinite(), longest, torch.ones_like(longest))
     return SelfRow(unit, (lengths / unit).square().sum(dim=0))
@@ -454,10 +470,12 @@ def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> SelfRow:
 def _unnormalized(
     text: AttentionText, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], steps: RowSteps
 ) -> Float[Tensor, "heads w"]:
-    """(‖sum over l != i of (change of weight) v_l‖ + |change of weight i| ‖v_i‖ + |new weight i| radius) / radius.
+    """(‖sum over l != i of (change of weight) v_l‖ + |change of weight i| ‖v_i‖ + |new weight i|
+    radius) / radius.
 
-    v_l = V^T x_l. The first term is at most ‖X V‖_op times the length of the weights' changes, which is at most the
-    Lipschitz constant times ‖K‖_op radius, and at most the length of their largest changes.
+    v_l = V^T x_l. The first term is at most ‖X V‖_op times the length of the weights' changes,
+    which is at most the Lipschitz constant times ‖K‖_op radius, and at most the length of their
+    largest changes.
     """
     itself = words.view(1, -1, 1).expand(text.heads, -1, 1)
     # Over the radius before anything is squared, which would underflow.

@@ -1,7 +1,7 @@
 """Upper bounds of word sensitivity for random features and deep random features.
 
-docs/theory/certificates-dense.md: "Bounds that read the weights" (`_by_weights`); "Bounds that need no matrix"
-(`_by_law`, `chain_bound`).
+docs/theory/certificates-dense.md: "Bounds that read the weights" (`_by_weights`); "Bounds that need
+no matrix" (`_by_law`, `chain_bound`).
 """
 
 import math
@@ -27,13 +27,16 @@ from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
 FAILURE_PROBABILITY = 1e-9
-"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the words of one call."""
+"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the
+words of one call."""
 
 _BITS = {torch.float64: 40, torch.float32: 20}
-"""To which lengths are rounded up: by at most 2e-12 and 2e-6, far more than rows of one length differ by."""
+"""To which lengths are rounded up: by at most 2e-12 and 2e-6, far more than rows of one length
+differ by."""
 
 _LEAST_RADIUS = 1e-290
-"""Smaller balls are bounded as this one is by the law, so that no product of a radius underflows."""
+"""Smaller balls are bounded as this one is by the law, so that no product of a radius
+underflows."""
 
 METHODS = ("auto", "weights", "gaussian")
 
@@ -60,21 +63,24 @@ def dense_certificate(
     method: str = "auto",
     failure_probability: float = FAILURE_PROBABILITY,
 ) -> Certificate:
-    """Upper bounds of the sensitivity of RF or DRF to each group of words that move at once, ‖Delta‖_F <= radius over
-    the group (docs/theory/certificates-dense.md).
+    """Upper bounds of the sensitivity of RF or DRF to each group of words that move at once,
+    ‖Delta‖_F <= radius over the group (docs/theory/certificates-dense.md).
 
     "weights" reads the matrices and holds for certain: layer after layer, the change is at most
-    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k. "gaussian" reads
-    none: it uses the law of what is not yet known of the Gaussian weights given the pre-activations of X, and holds
-    with probability 1 - failure_probability over the draw of the weights, all these groups together, for rows, words
-    and radius that were chosen without looking at the weights; it is tighter, most of all for deep maps.
-    "auto" reads the weights where there are any.
+    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k.
+    "gaussian" reads none: it uses the law of what is not yet known of the Gaussian weights given
+    the pre-activations of X, and holds with probability 1 - failure_probability over the draw of
+    the weights, all these groups together, for rows, words and radius that were chosen without
+    looking at the weights; it is tighter, most of all for deep maps. "auto" reads the weights where
+    there are any.
 
-    A group is to V_1 what one word of g d coordinates is (ours). Words with a ball of radius r each are inside the
-    joint ball of radius r sqrt(g). `words` of the result are the groups' first words.
+    A group is to V_1 what one word of g d coordinates is (ours). Words with a ball of radius r each
+    are inside the joint ball of radius r sqrt(g). `words` of the result are the groups' first
+    words.
 
     Raises:
-        InputError: "weights" for a lazy map, which has none; a probability that is not between 0 and 1.
+        InputError: "weights" for a lazy map, which has none; a probability that is not between 0
+            and 1.
         ZeroFeaturesError: phi(X) = 0.
     """
     require_choice("method", method, METHODS)
@@ -113,7 +119,8 @@ def _by_weights(
             norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
             change, slack = change * norm, slack + excess
         inputs = phi.activation(preactivation)
-        # What is known to within `error` moves act by its slope there; act itself is off by a few units of rounding.
+        # What is known to within `error` moves act by its slope there; act itself is off by a few
+        # units of rounding.
         slopes = (steepest_secant(phi.activation, preactivation, error) + 1e-13).clamp(
             max=phi.activation.lipschitz
         )
@@ -122,20 +129,23 @@ def _by_weights(
     missing = float(torch.linalg.vector_norm(errors)) * (1 + 1e-6) + 1e-12 * norm
     if missing >= norm:
         raise InputError(
-            f"{phi.name} maps this text so close to zero that no bound can be certified; use another text"
+            f"{phi.name} maps this text so close to zero that no bound can be certified; use "
+            "another text"
         )
     return Certificate(
         words=groups[:, 0],
         upper=change / (norm - missing) * (1 + 1e-12),
         slack=slack + missing / (norm - missing) + 1e-12,
-        method="operator norms of the weights, inactive units counted only as far as they can cross",
+        method="operator norms of the weights, inactive units counted only as far as they can "
+        "cross",
     )
 
 
 def _preactivation(
     weight: Tensor, inputs: Float[Tensor, " columns"], errors: Float[Tensor, " columns"] | float
 ) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
-    """V phi in float64 and a bound of each entry's error, that of phi included. The weights are read in pieces."""
+    """V phi in float64 and a bound of each entry's error, that of phi included. The weights are
+    read in pieces."""
     values, bounds = [], []
     for piece in weight.split(max(1, (32 << 20) // (8 * weight.shape[1]))):
         piece = piece.double()
@@ -153,10 +163,12 @@ def _word_norm(
     error: Float[Tensor, " k"],
     change: float,
 ) -> tuple[float, float]:
-    """A bound of ‖diag(c) V‖_op for inputs within `change`, and its relative excess over the computed value."""
+    """A bound of ‖diag(c) V‖_op for inputs within `change`, and its relative excess over the
+    computed value."""
     block = block.double()
     reach = torch.linalg.vector_norm(block, dim=1) * change * (1 + rounding(block.shape[1] + 8))
-    # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for it in the slope.
+    # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for
+    # it in the slope.
     nearest = (
         preactivation + error if phi.activation.name in ("relu", "leaky_relu") else preactivation
     )
@@ -178,7 +190,8 @@ def _by_law(
     radius: Float[Tensor, " m"],
     failure_probability: float,
 ) -> Certificate:
-    """The chain of docs/theory/certificates-dense.md: sup ‖delta‖ and the Gaussian width, bounded layer after layer."""
+    """The chain of docs/theory/certificates-dense.md: sup ‖delta‖ and the Gaussian width, bounded
+    layer after layer."""
     hidden, layers = rows.flatten(), []
     bases = [float(torch.linalg.vector_norm(hidden, dtype=torch.float64))]
     for layer in phi.layers:
@@ -199,7 +212,8 @@ def _by_law(
     known: dict[tuple[float, float], float] = {}
     uppers = []
     for length, reach in zip(lengths.tolist(), radius.tolist(), strict=True):
-        # Rows are scaled to one length up to rounding: rounding that up lets equal words share their bound.
+        # Rows are scaled to one length up to rounding: rounding that up lets equal words share
+        # their bound.
         case = (_rounded_up(length, bits), max(_rounded_up(reach, bits), _LEAST_RADIUS))
         if case not in known:
             known[case] = chain_bound(
@@ -216,7 +230,8 @@ def _by_law(
 
 
 def _rounded_up(value: float, bits: int) -> float:
-    """The value rounded up to so many bits; values a rounding below and above such a number to one and the same."""
+    """The value rounded up to so many bits; values a rounding below and above such a number to one
+    and the same."""
     exponent = math.frexp(value * (1 + 2.0**-10))[1]
     return math.ldexp(math.ceil(math.ldexp(value, bits - exponent) + 0.25), exponent - bits)
 
@@ -224,7 +239,8 @@ def _rounded_up(value: float, bits: int) -> float:
 def events(depth: int) -> int:
     """How many events of probability exp(-margin² / 2) the bound of one word rests on.
 
-    One a layer for the norm; in all layers but the last two for the width, and one for either sign of s.
+    One a layer for the norm; in all layers but the last two for the width, and one for either sign
+    of s.
     """
     return 5 * depth - 4
 
@@ -238,10 +254,12 @@ def chain_bound(
     dimension: int,
     margin: float,
 ) -> float:
-    """A bound of ‖phi(X^i(Delta)) - phi(X)‖ over ‖Delta‖ <= radius, from the weights' law given X's pre-activations.
+    """A bound of ‖phi(X^i(Delta)) - phi(X)‖ over ‖Delta‖ <= radius, from the weights' law given X's
+    pre-activations.
 
-    ‖delta‖, s(delta) and the Gaussian width are bounded for the changes of every layer in turn: each by the layer's own
-    lemmas and, for ReLU, through all layers below at once; the smaller holds. O(L k + L²) for L layers of k units.
+    ‖delta‖, s(delta) and the Gaussian width are bounded for the changes of every layer in turn:
+    each by the layer's own lemmas and, for ReLU, through all layers below at once; the smaller
+    holds. O(L k + L²) for L layers of k units.
 
     Args:
         layers: from the text upwards; `bases` are ‖X‖ and each layer's ‖features‖.

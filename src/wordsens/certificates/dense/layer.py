@@ -1,6 +1,8 @@
-"""Bounds of how far a Gaussian layer can move its output, when nothing is known of its weights but its pre-activations.
+"""Bounds of how far a Gaussian layer can move its output, when nothing is known of its weights but
+its pre-activations.
 
-Lemmas 1 to 4 of docs/theory/certificates-dense.md, and the means of hinges and slopes that they need.
+Lemmas 1 to 4 of docs/theory/certificates-dense.md, and the means of hinges and slopes that they
+need.
 """
 
 import math
@@ -31,10 +33,12 @@ _INVISIBLE = 9.0
 LEAKS = {"identity": 1.0, "relu": 0.0, "leaky_relu": 0.01}
 """The slope below 0 of the activations that have slope 1 above it and no other."""
 _SECANT_NODES = 65
-# Below this distance a quotient of rounded differences is worth less than the derivative plus its growth.
+# Below this distance a quotient of rounded differences is worth less than the derivative plus its
+# growth.
 _SHORT = 1e-4
 
-# sup |act''|: where act''' = 0. tanh: at tanh(z)² = 1/3; erf: at z² = 1/2; gelu: (2 - z²) phi(z) at z = 0.
+# sup |act''|: where act''' = 0. tanh: at tanh(z)² = 1/3; erf: at z² = 1/2; gelu: (2 - z²) phi(z) at
+# z = 0.
 CURVATURE = {
     "tanh": 4 / (3 * math.sqrt(3)),
     "erf": 4 / math.sqrt(math.pi) * math.sqrt(0.5) * math.exp(-0.5),
@@ -77,11 +81,12 @@ class GaussianLayer:
 
 
 def expected_change(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup ‖act(h + V delta) - act(h)‖ over delta in T, V given V phi = h (Lemma 1).
+    """An upper bound of E sup ‖act(h + V delta) - act(h)‖ over delta in T, V given V phi = h (Lemma
+    1).
 
     sqrt of the least over e of sigma² W² / e + P(e), where P bounds E sup of the sum over units of
-    sup_t q_k(t) - (t - v_k)² / e, v_k = s h_k + sigma rho g_k, for convex q_k(t) >= (act(h_k + t) - act(h_k))².
-    Everything is computed in units of rho, so that no square over- or underflows.
+    sup_t q_k(t) - (t - v_k)² / e, v_k = s h_k + sigma rho g_k, for convex q_k(t) >= (act(h_k + t) -
+    act(h_k))². Everything is computed in units of rho, so that no square over- or underflows.
     """
     steepest = layer.activation.lipschitz**2
     trials = [
@@ -108,7 +113,8 @@ def expected_change(layer: GaussianLayer, change: InputChange) -> float:
 
 
 def _relu_sum(layer: GaussianLayer, change: InputChange) -> Callable[[float], float]:
-    """e -> (1 - e) P(e) / rho² for ReLU: active units move freely but stop at 0, inactive ones must cross 0 first."""
+    """e -> (1 - e) P(e) / rho² for ReLU: active units move freely but stop at 0, inactive ones must
+    cross 0 first."""
     h, sigma, base = layer.preactivation, layer.deviation, change.base
     tau, along = sigma * change.norm, change.along / change.norm
     active = h[h > 0]
@@ -162,8 +168,8 @@ def _general_sum(
 
 
 def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
-    """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3); it fails, over the draw
-    of V given V phi = h, with probability at most exp(-margin² / 2)."""
+    """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3); it
+    fails, over the draw of V given V phi = h, with probability at most exp(-margin² / 2)."""
     return (
         expected_width(layer, change)
         + layer.deviation * change.norm * layer.activation.lipschitz * margin
@@ -171,16 +177,17 @@ def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> fl
 
 
 def expected_width(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g Gaussian, act taken
-    as nothing but a Lipschitz function."""
+    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g
+    Gaussian, act taken as nothing but a Lipschitz function."""
     length = float(torch.linalg.vector_norm(layer.preactivation))
     free = layer.deviation * math.sqrt(len(layer.preactivation)) * change.width
     return layer.activation.lipschitz * (change.along * ABSOLUTE_MEAN * length + free)
 
 
 def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> float:
-    """A bound of sup |<phi', act(h + V delta) - act(h)>| / ‖phi'‖² over delta in T, phi' = act(h) (Lemma 4); it fails,
-    over the draw of V given V phi = h, with probability at most 2 exp(-margin² / 2)."""
+    """A bound of sup |<phi', act(h + V delta) - act(h)>| / ‖phi'‖² over delta in T, phi' = act(h)
+    (Lemma 4); it fails, over the draw of V given V phi = h, with probability at most 2 exp(-margin²
+    / 2)."""
     h, sigma, output = layer.preactivation, layer.deviation, layer.output
     features = layer.activation(h)
     tau, reach = sigma * change.norm, sigma * change.width
@@ -213,12 +220,14 @@ def likely_along(layer: GaussianLayer, change: InputChange, margin: float) -> fl
 def steepest_secant(
     activation: Activation, preactivation: Float[Tensor, " k"], reach: Float[Tensor, " k"]
 ) -> Float[Tensor, " k"]:
-    """An upper bound c of |act(h + t) - act(h)| / |t| over 0 < |t| <= T, for every unit; h `preactivation`, T `reach`.
+    """An upper bound c of |act(h + t) - act(h)| / |t| over 0 < |t| <= T, for every unit; h
+    `preactivation`, T `reach`.
 
-    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0. leaky_relu: likewise
-    above its leak. Smooth activations: the largest secant slope on a grid of t, plus what it can grow between grid
-    points, the slope's derivative being at most sup |act''| / 2; never more than the Lipschitz constant. Rounding of
-    the result: a few units of the last place, which the caller's slack covers.
+    ReLU: 1 where h >= 0; max(0, 1 - |h| / T) where h < 0, since such a unit must first cross 0.
+    leaky_relu: likewise above its leak. Smooth activations: the largest secant slope on a grid of
+    t, plus what it can grow between grid points, the slope's derivative being at most sup |act''| /
+    2; never more than the Lipschitz constant. Rounding of the result: a few units of the last
+    place, which the caller's slack covers.
     """
     if activation.name in LEAKS:
         leak = LEAKS[activation.name]
@@ -237,7 +246,8 @@ def steepest_secant(
         rise = (activation(preactivation + step) - base).abs()
         slope = rise / torch.where(step != 0, step.abs(), torch.ones_like(step))
         steepest = torch.maximum(steepest, slope)
-    # The secant slope changes by at most sup |act''| / 2 per unit of t, and grid points are 2 reach / 64 apart.
+    # The secant slope changes by at most sup |act''| / 2 per unit of t, and grid points are 2 reach
+    # / 64 apart.
     by_grid = steepest + 0.5 * curvature * reach / (_SECANT_NODES - 1)
     by_derivative = activation.derivative(preactivation).abs() + 0.5 * curvature * reach
     slope = torch.where(reach > _SHORT, torch.minimum(by_grid, by_derivative), by_derivative)
@@ -256,7 +266,8 @@ def reached_square(b: Float[Tensor, " units"]) -> Float[Tensor, " units"]:
 
 
 def reached_smoothly(b: Float[Tensor, " units"], ramp: float) -> Float[Tensor, " units"]:
-    """E f(g_+ - b), f the hinge rounded over [-ramp, ramp]: f(x) = ((x + ramp)_+² - (x - ramp)_+²) / (4 ramp)."""
+    """E f(g_+ - b), f the hinge rounded over [-ramp, ramp]: f(x) = ((x + ramp)_+² - (x - ramp)_+²)
+    / (4 ramp)."""
     return (reached_square(b - ramp) - reached_square(b + ramp)) / (4 * ramp)
 
 
@@ -287,7 +298,8 @@ def beyond(
 def chords() -> tuple[list[float], list[float], tuple[float, float]]:
     """Edges of cells of y = g_+, weights, and E of y and y² beyond the last edge.
 
-    E F(y) <= sum(weights * F(edges)) for convex F with F(0) = 0, up to what is beyond the last edge.
+    E F(y) <= sum(weights * F(edges)) for convex F with F(0) = 0, up to what is beyond the last
+    edge.
     """
     edges = [_CELL * index for index in range(_CELLS + 1)]
     density = [math.exp(-0.5 * y * y) / math.sqrt(2 * math.pi) for y in edges]
@@ -302,7 +314,8 @@ def chords() -> tuple[list[float], list[float], tuple[float, float]]:
 
 
 def weighed_hinges(far: Float[Tensor, " units"], shift: float, ramp: float) -> float:
-    """At least the sum of E y f(shift y + g_+ - far), y a g_+ of its own, f the hinge rounded over [-ramp, ramp]."""
+    """At least the sum of E y f(shift y + g_+ - far), y a g_+ of its own, f the hinge rounded over
+    [-ramp, ramp]."""
     edges, weights, (first, second) = chords()
     near = far[far < _INVISIBLE * (1 + shift) + ramp]
     sums = [float(reached_smoothly(near - shift * y, ramp).sum()) for y in edges]

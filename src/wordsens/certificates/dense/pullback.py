@@ -1,7 +1,8 @@
 """A functional of the changes of a ReLU layer's output, bounded by one of the changes of its input.
 
-docs/theory/certificates-dense.md states and proves what is computed here (Lemma 5). Several layers bounded by it one
-after the other preserve how norm and width are traded for each other; bounds of one layer at a time do not.
+docs/theory/certificates-dense.md states and proves what is computed here (Lemma 5). Several layers
+bounded by it one after the other preserve how norm and width are traded for each other; bounds of
+one layer at a time do not.
 """
 
 import math
@@ -24,12 +25,15 @@ from wordsens.certificates.dense.layer import (
 _RAMP = 0.7
 """Half the length of the rounded hinge's ramp, in units of sigma rho."""
 _NEAR = 1.0
-"""Inactive units this near to 0, in units of sigma rho, count in <g, delta> as though they were active."""
+"""Inactive units this near to 0, in units of sigma rho, count in <g, delta> as though they were
+active."""
 _LIKELY, _CERTAIN = 2.5, 6.0
-"""How far, in deviations, the two suprema that enter squares are followed; what is beyond is bounded apart."""
+"""How far, in deviations, the two suprema that enter squares are followed; what is beyond is
+bounded apart."""
 _FEW = (2.0, 4.5, 10.0)
 _SHARES = (0.05, 0.2, 1.0)
-"""Trials of theta: in units of its best value were crossing units alone to count; were few of them to."""
+"""Trials of theta: in units of its best value were crossing units alone to count; were few of them
+to."""
 _FEWEST = 60
 """Fewer active units concentrate too little for the lemma."""
 _SPLIT = 0.01
@@ -37,10 +41,11 @@ _SPLIT = 0.01
 
 @dataclass(frozen=True)
 class Functional:
-    """The coefficients' root mean squares of sqrt(K ‖delta‖² + e) + alpha s(delta) + beta <g, delta>.
+    """The coefficients' root mean squares of sqrt(K ‖delta‖² + e) + alpha s(delta) + beta <g,
+    delta>.
 
-    s(delta) = <phi, delta> / ‖phi‖², phi the features that delta changes; g a standard Gaussian. K, e, alpha and beta
-    are random, independent of the weights; e = 0 where K = 0.
+    s(delta) = <phi, delta> / ‖phi‖², phi the features that delta changes; g a standard Gaussian. K,
+    e, alpha and beta are random, independent of the weights; e = 0 where K = 0.
 
     Attributes:
         norm: sqrt(E K).
@@ -55,7 +60,8 @@ class Functional:
     width: float = 0.0
 
     def over_ball(self, radius: float, length: float, base: float, dimension: int) -> float:
-        """At least its mean sup over a word's changes, ‖delta‖ <= radius; phi = X, `base` ‖X‖, `length` ‖x_i‖."""
+        """At least its mean sup over a word's changes, ‖delta‖ <= radius; phi = X, `base` ‖X‖,
+        `length` ‖x_i‖."""
         sideways = math.hypot(self.along * length / base**2, self.width * math.sqrt(dimension))
         return radius * (math.hypot(self.norm, self.constant / radius) + sideways)
 
@@ -65,14 +71,16 @@ NORM, ALONG, WIDTH = Functional(norm=1.0), Functional(along=1.0), Functional(wid
 
 
 class Pullback:
-    """A ReLU layer with what is known of its input's changes: takes functionals of its output to such of its input.
+    """A ReLU layer with what is known of its input's changes: takes functionals of its output to
+    such of its input.
 
     Attributes:
         usable: whether the layer has active units enough.
     """
 
     def __init__(self, layer: GaussianLayer, change: InputChange, margin: float) -> None:
-        """`margin` m: exp(-m² / 2) is the probability, at most, that the layer's crossing sums are not what is said.
+        """`margin` m: exp(-m² / 2) is the probability, at most, that the layer's crossing sums are
+        not what is said.
 
         O(k) for k units, about 100 hinges a unit.
         """
@@ -102,7 +110,8 @@ class Pullback:
         self._bent = self._bends((1 - self._along) * active / tau, active / self._output**2)
 
     def _squares(self, far: Float[Tensor, " units"]) -> None:
-        """What inactive units add to ‖delta'‖²: a share of ‖delta‖², and what does not scale with it."""
+        """What inactive units add to ‖delta'‖²: a share of ‖delta‖², and what does not scale with
+        it."""
         sigma, freedom = self._sigma, self._active - 1
         likely = self._reach + sigma * _LIKELY
         self._shift = likely / (math.sqrt(freedom - 1) - _CERTAIN)
@@ -117,7 +126,8 @@ class Pullback:
         self._likely = likely
 
     def _hinges(self, far: Float[Tensor, " units"], units: int, margin: float) -> None:
-        """What inactive units add to <g, delta'>, for beta = 1, and the Lipschitz constant of that."""
+        """What inactive units add to <g, delta'>, for beta = 1, and the Lipschitz constant of
+        that."""
         sigma, freedom = self._sigma, self._active - 1
         ideal = self._reach / (sigma * math.sqrt(units))
         mean = min(
@@ -143,10 +153,12 @@ class Pullback:
         return best
 
     def __call__(self, after: Functional) -> tuple[Functional, float, float]:
-        """Before, c, C with E sup after <= c + E sup before, the mean over the layer's weights; C: Lipschitz in them.
+        """Before, c, C with E sup after <= c + E sup before, the mean over the layer's weights; C:
+        Lipschitz in them.
 
-        The sup of `after` is over the changes of the output, that of `before` over those of the input. That of `after`
-        exceeds its mean by m C with probability at most exp(-m² / 2), crossing sums as said.
+        The sup of `after` is over the changes of the output, that of `before` over those of the
+        input. That of `after` exceeds its mean by m C with probability at most exp(-m² / 2),
+        crossing sums as said.
         """
         sigma, rho, active = self._sigma, self._rho, self._active
         norm, constant, along, width = after.norm, after.constant / rho, after.along, after.width

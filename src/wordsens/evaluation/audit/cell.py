@@ -1,4 +1,5 @@
-"""One text of an audited model: how far its words move the model's output, whatever the model is."""
+"""One text of an audited model: how far its words move the model's output, whatever the model
+is."""
 
 import hashlib
 import json
@@ -70,14 +71,16 @@ class AuditCell(Cell, frozen=True):
 
     Attributes:
         model: "minilm", a folder or a name on the hub; the name of a black box.
-        black_box: how a black box is asked; changes no value, and neither does `revision`: `content` decides.
+        black_box: how a black box is asked; changes no value, and neither does `revision`:
+            `content` decides.
         revision: branch, tag or commit of a name on the hub.
-        content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is only measured with
-            these. None: those that are there now. Of a black box the digest of its answers to a few sentences.
+        content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is
+            only measured with these. None: those that are there now. Of a black box the digest of
+            its answers to a few sentences.
         text: what is audited.
         output: "embedding" or "probabilities".
-        pool: None: of an embedding the model's own where it has one, else "mean"; of a causal language model's
-            probabilities "last".
+        pool: None: of an embedding the model's own where it has one, else "mean"; of a causal
+            language model's probabilities "last".
         max_words: tokens that a text keeps, special ones not counted.
         words_per_text: whole words that are measured: negations first, others drawn at random.
         removal: "delete" or "mask".
@@ -120,7 +123,8 @@ class AuditCell(Cell, frozen=True):
         return self
 
     def of_the_model(self) -> dict[str, str | None]:
-        """The keys that decide a result about the model: its content, what is read of it, the kind of device."""
+        """The keys that decide a result about the model: its content, what is read of it, the kind
+        of device."""
         content = self.content or model_digest(self.model, self.revision)
         return {
             "model": content,
@@ -157,8 +161,9 @@ def digest(keys: Any) -> str:
 
 
 def measure_audit(cell: AuditCell) -> dict[str, Any]:
-    """The columns of an audited text: `value` is the largest sensitivity; of a black box, which has none, the largest
-    removal. Tuples have an entry a measured word; read, measured, rows and swapped_for are lists as JSON.
+    """The columns of an audited text: `value` is the largest sensitivity; of a black box, which has
+    none, the largest removal. Tuples have an entry a measured word; read, measured, rows and
+    swapped_for are lists as JSON.
     """
     phi, document = (
         audited_model(cell),
@@ -204,16 +209,22 @@ def audited(record: Record) -> AuditedText:
     )
     unknown = (math.nan,) * len(names)
     columns = {
-        "word": names, "tokens": rows, "place": record.places, "sensitivity": record.sensitivity or unknown,
-        "removal": record.removal, "swap": record.swap or unknown, "swapped_for": swapped or ("",) * len(names),
-    }  # fmt: skip
+        "word": names,
+        "tokens": rows,
+        "place": record.places,
+        "sensitivity": record.sensitivity or unknown,
+        "removal": record.removal,
+        "swap": record.swap or unknown,
+        "swapped_for": swapped or ("",) * len(names),
+    }
     words = (
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     )
     return AuditedText(
         **{name: getattr(record, name) for name in ("source", *_COLUMNS)},
-        measured=tuple(AuditedWord(**word) for word in words), read=tuple(json.loads(record.read)),
-    )  # fmt: skip
+        measured=tuple(AuditedWord(**word) for word in words),
+        read=tuple(json.loads(record.read)),
+    )
 
 
 def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
@@ -222,8 +233,8 @@ def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
     A map, for transformers whose parts are known; other models only give vectors.
 
     Raises:
-        InputError: the model's files are not those, or change while they are read; a black box that answers otherwise
-            than the cell says, or of which probabilities are asked.
+        InputError: the model's files are not those, or change while they are read; a black box that
+            answers otherwise than the cell says, or of which probabilities are asked.
     """
     if cell.black_box is not None:
         return _black_box(cell.black_box.model_dump_json(), str(cell.content))
@@ -280,7 +291,8 @@ def _loaded(
 def _require_content(model: str, revision: str | None, content: str) -> None:
     if content_of(model, revision) != content:
         raise InputError(
-            f"the files of the model {model!r} are not those that the audit began with; start it again, or put them "
+            f"the files of the model {model!r} are not those that the audit began with; start it "
+            "again, or put them "
             "back"
         )
 

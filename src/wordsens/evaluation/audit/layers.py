@@ -24,9 +24,10 @@ class LayerSensitivity:
 
     Attributes:
         layer: 1 to L.
-        sensitivity: the mean over texts of the largest value over the searched words, a lower bound.
-        heads: for each head, the mean over texts of the largest relative change of its output at the layer's witnesses,
-            which were not searched for the head itself.
+        sensitivity: the mean over texts of the largest value over the searched words, a lower
+            bound.
+        heads: for each head, the mean over texts of the largest relative change of its output at
+            the layer's witnesses, which were not searched for the head itself.
     """
 
     layer: int
@@ -43,7 +44,8 @@ def layer_sensitivities(
     seed: int = 0,
     progress: Callable[[float], None] = lambda done: None,
 ) -> list[LayerSensitivity]:
-    """Every layer's sensitivity, and every head's change at its witnesses. Cost: L short searches a text.
+    """Every layer's sensitivity, and every head's change at its witnesses. Cost: L short searches a
+    text.
 
     `progress` is called with the share that is done.
     """

@@ -1,4 +1,5 @@
-"""The result of an audit: the summary of its texts, and what is measured of the model beside them."""
+"""The result of an audit: the summary of its texts, and what is measured of the model beside
+them."""
 
 import os
 import sys
@@ -36,7 +37,8 @@ class Audit:
         advice: on length; None where `no_advice` says why.
         changes: since the earlier audit that was named; None where none was.
         unmet: the requirements that fail.
-        table: the file with the records as one table, beside those of other audits with the same folder.
+        table: the file with the records as one table, beside those of other audits with the same
+            folder.
     """
 
     name: str
@@ -101,7 +103,8 @@ def unmet(requirements: Sequence[Requirement], summary: AuditSummary) -> Iterato
 
 
 def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
-    """Since the audit in that folder: of several there, the one that shares most texts with this one.
+    """Since the audit in that folder: of several there, the one that shares most texts with this
+    one.
 
     Raises:
         InputError: no audit there shares a text.
@@ -117,7 +120,8 @@ def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
     shared = before.keys() & now.keys()
     if not shared:
         raise InputError(
-            f"`compare` (={folder!r}) holds no other audit of any of these texts; give the --out of an audit of the "
+            f"`compare` (={folder!r}) holds no other audit of any of these texts; give the --out "
+            "of an audit of the "
             "same texts by another model, or with other options"
         )
     return audit_changes(
@@ -141,8 +145,8 @@ def load_or_compute(
     key: Mapping[str, Any],
     compute: Callable[[], SavedResult],
 ) -> SavedResult:
-    """A result about a model rather than its texts: an earlier one with the same key, in the audit's folder, by the
-    same code; else what `compute` gives, written down.
+    """A result about a model rather than its texts: an earlier one with the same key, in the
+    audit's folder, by the same code; else what `compute` gives, written down.
 
     Args:
         folder: of the audit.

@@ -1,4 +1,5 @@
-"""From audited texts to their summary: categories, words that a model reacts to or ignores, length; and changes."""
+"""From audited texts to their summary: categories, words that a model reacts to or ignores, length;
+and changes."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,8 +16,8 @@ from wordsens.text.english import KINDS, kind_of, place_of
 
 
 def frequency_bands(counts: Counter[str]) -> dict[str, str]:
-    """For each word of the data, "common" if it is among the words that make up half of all running words, else
-    "frequent" for the next 40 %, and "rare" for the last tenth.
+    """For each word of the data, "common" if it is among the words that make up half of all running
+    words, else "frequent" for the next 40 %, and "rare" for the last tenth.
 
     >>> frequency_bands(Counter(the=50, film=40, gaffer=10))
     {'the': 'common', 'film': 'frequent', 'gaffer': 'rare'}
@@ -37,9 +38,11 @@ class Reaction:
 
     Attributes:
         word: in lower case.
-        ratio: the median over its texts of its mean removal / the median removal of the text's other measured words.
-        low, high: an interval of that median with coverage COVERAGE at least: order statistics, for any distribution,
-            the texts being independent. Infinite where the other words' removals are 0.
+        ratio: the median over its texts of its mean removal / the median removal of the text's
+            other measured words.
+        low, high: an interval of that median with coverage COVERAGE at least: order statistics, for
+            any distribution, the texts being independent. Infinite where the other words' removals
+            are 0.
         texts: how many it was measured in, beside another word.
         count: how often it was measured.
     """
@@ -63,7 +66,8 @@ class Reaction:
 
 
 def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
-    """The reaction to every word that was measured in `least_values` texts or more, and the most texts of any word."""
+    """The reaction to every word that was measured in `least_values` texts or more, and the most
+    texts of any word."""
     measured: dict[str, list[dict[str, list[float]]]] = defaultdict(list)
     for text in texts:
         removals: dict[str, list[float]] = defaultdict(list)
@@ -102,7 +106,8 @@ LISTED = 8
 
 @dataclass(frozen=True)
 class Group:
-    """The words of one category: how many, and the mean of each measure; None where it was not measured."""
+    """The words of one category: how many, and the mean of each measure; None where it was not
+    measured."""
 
     category: str
     count: int
@@ -113,7 +118,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Exponent:
-    """The growth of one measure of one kind of word with the number of tokens: a power law, or the reason for none.
+    """The growth of one measure of one kind of word with the number of tokens: a power law, or the
+    reason for none.
 
     Attributes:
         fit: over the words, with a standard error by text; None where `reason` says why.
@@ -140,10 +146,12 @@ class AuditSummary:
     Attributes:
         texts, words: how many were measured.
         groups: by kind, place and frequency band.
-        compared: how many words were measured in enough texts (`least_values`) to be listed; about one in forty of them
-            is in a list by chance.
-        most_texts: the most texts that any word was measured in beside another; 0 where no text had two.
-        overreacts: of these, the function words that move their texts more than the texts' other words do.
+        compared: how many words were measured in enough texts (`least_values`) to be listed; about
+            one in forty of them is in a list by chance.
+        most_texts: the most texts that any word was measured in beside another; 0 where no text had
+            two.
+        overreacts: of these, the function words that move their texts more than the texts' other
+            words do.
         ignores: the content words and negations that move them less.
         exponents: of each kind's measures in the number of tokens.
     """
@@ -171,10 +179,14 @@ class AuditSummary:
             for kind, measures in self.exponents.items()
         }
         return {
-            "texts": self.texts, "words": self.words, "groups": [asdict(group) for group in self.groups],
-            "compared": self.compared, "overreacts": [finite(word) for word in self.overreacts],
-            "ignores": [finite(word) for word in self.ignores], "exponents": exponents,
-        }  # fmt: skip
+            "texts": self.texts,
+            "words": self.words,
+            "groups": [asdict(group) for group in self.groups],
+            "compared": self.compared,
+            "overreacts": [finite(word) for word in self.overreacts],
+            "ignores": [finite(word) for word in self.ignores],
+            "exponents": exponents,
+        }
 
 
 @dataclass(frozen=True)
@@ -234,11 +246,17 @@ def summarise_audit(texts: Iterable[AuditedText], counts: Counter[str]) -> Audit
     ]
     kinds = sorted({word.kind for word in words})
     return AuditSummary(
-        texts=len(texts), words=len(words), groups=tuple(groups), compared=len(compared), most_texts=most_texts,
+        texts=len(texts),
+        words=len(words),
+        groups=tuple(groups),
+        compared=len(compared),
+        most_texts=most_texts,
         overreacts=tuple(sorted(more, key=lambda word: -word.low)[:LISTED]),
         ignores=tuple(sorted(less, key=lambda word: word.high)[:LISTED]),
-        exponents={kind: _exponents([word for word in words if word.kind == kind]) for kind in kinds},
-    )  # fmt: skip
+        exponents={
+            kind: _exponents([word for word in words if word.kind == kind]) for kind in kinds
+        },
+    )
 
 
 def _exponents(words: Sequence[_SortedWord]) -> dict[str, Exponent]:
@@ -292,7 +310,8 @@ class AuditChange:
 
 
 def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[AuditChange]:
-    """The changes of every measure and kind of word that both audits have, over the same words of the same texts."""
+    """The changes of every measure and kind of word that both audits have, over the same words of
+    the same texts."""
     changes = []
     for kind in KINDS:
         for measure in MEASURES:
@@ -309,7 +328,8 @@ def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[Audi
 def _both_means(
     before: AuditedText, after: AuditedText, kind: str, measure: str
 ) -> tuple[float, float] | None:
-    """The means over the words of the kind that stand at the same place in both; None where there is none."""
+    """The means over the words of the kind that stand at the same place in both; None where there
+    is none."""
     earlier = {
         (word.word, round(word.place, 6)): getattr(word, measure) for word in before.measured
     }

@@ -1,4 +1,5 @@
-"""Auditing texts one by one: which can be measured, a few words of each, and what the model never read."""
+"""Auditing texts one by one: which can be measured, a few words of each, and what the model never
+read."""
 
 import math
 from collections import Counter
@@ -30,7 +31,8 @@ from wordsens.text.whole_words import (
 )
 
 AUDIT_SEARCH = SearchPlan("quick", starts=1, steps=4)
-"""An audit's search of a word: about thirty evaluations, which reach 99 % of what four starts of six steps reach."""
+"""An audit's search of a word: about thirty evaluations, which reach 99 % of what four starts of
+six steps reach."""
 
 _TOGETHER = 16
 """Changed texts of one length that are read together."""
@@ -48,10 +50,11 @@ class AuditedWord:
         word: as it is written.
         tokens: how many it has.
         place: 0 the first word of the text that was read, 1 the last.
-        sensitivity: a lower bound of the sup over perturbations of the word's rows by up to their own norms; NaN for a
-            black box.
+        sensitivity: a lower bound of the sup over perturbations of the word's rows by up to their
+            own norms; NaN for a black box.
         removal: relative change of the features when the word is deleted or masked.
-        swap: the farthest relative change by one of the words offered in its place; NaN where none was.
+        swap: the farthest relative change by one of the words offered in its place; NaN where none
+            was.
         swapped_for: that word; "" where there is none.
     """
 
@@ -114,7 +117,8 @@ def audit_text(
     Args:
         phi: a transformer that gives one vector a text.
         document: the text.
-        offered: from a text and a place to the words that are tried there, such as `substitutes`; None: no swaps.
+        offered: from a text and a place to the words that are tried there, such as `substitutes`;
+            None: no swaps.
         max_words: tokens that the text keeps, special ones not counted.
         words_per_text: whole words that are measured: negations first, others drawn at random.
         removal: "delete" or "mask"; a mask token moves a model by itself.
@@ -137,7 +141,8 @@ def audit_text(
     ).per_word.tolist()
     swaps: Swaps = {}
     if offered is not None:
-        # A longer word must push out no other: the text is that from the first word that is read to the last.
+        # A longer word must push out no other: the text is that from the first word that is read to
+        # the last.
         start, stop = whole[0].start, whole[-1].stop
         spans = {at: (whole[at].start - start, whole[at].stop - start) for at in chosen}
         read = document.text[start:stop]
@@ -147,11 +152,15 @@ def audit_text(
     lost = _lost(phi, document, (whole[0].start, whole[-1].stop))
     measured = [
         AuditedWord(
-            word=whole[at].text, tokens=len(whole[at].rows), place=at / (len(whole) - 1), sensitivity=sensitivity,
-            removal=effect, **swaps.get(at, {}),
+            word=whole[at].text,
+            tokens=len(whole[at].rows),
+            place=at / (len(whole) - 1),
+            sensitivity=sensitivity,
+            removal=effect,
+            **swaps.get(at, {}),
         )
         for at, sensitivity, effect in zip(chosen, sensitivities, removals, strict=True)
-    ]  # fmt: skip
+    ]
     return _audited(document, len(text), [word.text for word in whole], lost, measured, evaluations)
 
 
@@ -164,14 +173,16 @@ def audit_black_box(
     words_per_text: int,
     seed: int = 0,
 ) -> AuditedText:
-    """Measure a few words of one text by encoding it again: without each, and with others in its place.
+    """Measure a few words of one text by encoding it again: without each, and with others in its
+    place.
 
-    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖, as for maps; there is no sensitivity, which takes gradients.
+    The change is ‖f(changed text) - f(text)‖ / ‖f(text)‖, as for maps; there is no sensitivity,
+    which takes gradients.
 
     Args:
         model: gives vectors.
-        document: the text; its words are counted as a reader counts them. Those that the model does not read are lost,
-            as those past `max_words` are.
+        document: the text; its words are counted as a reader counts them. Those that the model does
+            not read are lost, as those past `max_words` are.
         offered, max_words, words_per_text, seed: as of `audit_text`, words in the place of tokens.
 
     Raises:
@@ -213,23 +224,34 @@ def audit_black_box(
 def _require_words(document: Document, count: int) -> None:
     if count < 2:
         raise InputError(
-            f"{document.source} has {count} words among those that are read; an audit compares words"
+            f"{document.source} has {count} words among those that are read; an audit compares "
+            "words"
         )
 
 
 def _audited(
-    document: Document, tokens: int, read: Sequence[str], lost: Sequence[str], measured: Sequence[AuditedWord],
+    document: Document,
+    tokens: int,
+    read: Sequence[str],
+    lost: Sequence[str],
+    measured: Sequence[AuditedWord],
     evaluations: int,
-) -> AuditedText:  # fmt: skip
+) -> AuditedText:
     return AuditedText(
-        source=document.source, tokens=tokens, words=len(read), words_lost=len(lost),
-        negations_lost=sum(kind_of(word) == NEGATION for word in lost), measured=tuple(measured),
-        evaluations=evaluations, read=tuple(read),
-    )  # fmt: skip
+        source=document.source,
+        tokens=tokens,
+        words=len(read),
+        words_lost=len(lost),
+        negations_lost=sum(kind_of(word) == NEGATION for word in lost),
+        measured=tuple(measured),
+        evaluations=evaluations,
+        read=tuple(read),
+    )
 
 
 def chosen_words(text: TextMatrix, count: int, *, seed: int, content: str) -> list[int]:
-    """The whole words that are measured: negations first, then a random draw, in the order of the text."""
+    """The whole words that are measured: negations first, then a random draw, in the order of the
+    text."""
     return drawn_words(
         [word.text for word in text.whole_words or ()], count, seed=seed, content=content
     )
@@ -241,7 +263,8 @@ def farthest_swaps(
     offered: Offered,
     changes: Callable[[Sequence[str]], Sequence[float]],
 ) -> Swaps:
-    """For each named word the change by the farthest of the words offered for it, and which that is; none without any.
+    """For each named word the change by the farthest of the words offered for it, and which that
+    is; none without any.
 
     Args:
         text: of the words.
@@ -308,7 +331,8 @@ class AuditTexts:
         self.left_out.append((source, "it is empty"))
 
     def take(self, documents: Iterable[Document]) -> None:
-        """Add documents: to those that are measured, to the copies or to those that are left out."""
+        """Add documents: to those that are measured, to the copies or to those that are left
+        out."""
         taken = {document.text for document in self.documents}
         for document in documents:
             words = reading_words(document.text)

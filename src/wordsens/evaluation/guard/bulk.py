@@ -61,7 +61,8 @@ class GuardedPairs:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        return f"GuardedPairs({', '.join(f'{verdict}={count}' for verdict, count in self.counts.items())})"
+        counts = ", ".join(f"{verdict}={count}" for verdict, count in self.counts.items())
+        return f"GuardedPairs({counts})"
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -71,7 +72,8 @@ class GuardedPairs:
 
     @property
     def reasons(self) -> list[ReasonCount]:
-        """How many pairs have each verdict and reason, by verdict, the most frequent reason first."""
+        """How many pairs have each verdict and reason, by verdict, the most frequent reason
+        first."""
         places: dict[tuple[Verdict, str], list[int]] = {}
         for place, judgement in enumerate(self.judgements):
             reason = judgement.reason.partition(":")[0]
@@ -89,7 +91,8 @@ class GuardedPairs:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts by verdict, and by verdict and reason with an example; not the pairs themselves."""
+        """The counts by verdict, and by verdict and reason with an example; not the pairs
+        themselves."""
         rows = self.rows()
         reasons = [
             {
@@ -109,7 +112,8 @@ class GuardedPairs:
         return pd.DataFrame(self.rows())
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write `rows` to a CSV, TSV, JSON lines or Parquet file, by its extension, whole or not at all.
+        """Write `rows` to a CSV, TSV, JSON lines or Parquet file, by its extension, whole or not at
+        all.
 
         Raises:
             InputError: another extension, or a file that cannot be written.
@@ -128,16 +132,16 @@ def guard_pairs(
     """`guard` of each pair.
 
     Args:
-        pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or such rows: tuples
-            (first, second), dicts, Pairs, MeaningPairs. Further columns are kept.
-        workers: processes of this machine; None for this process. A script that uses workers calls this behind
-            `if __name__ == "__main__":`, since each of them imports the script.
+        pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or such
+            rows: tuples (first, second), dicts, Pairs, MeaningPairs. Further columns are kept.
+        workers: processes of this machine; None for this process. A script that uses workers calls
+            this behind `if __name__ == "__main__":`, since each of them imports the script.
         encoding: of a plain file.
         progress: called with the pairs done and their number.
 
     Raises:
-        InputError: no pair; a row without one of the columns, with an empty text or none, or with a column verdict or
-            reason of its own; an unreadable file. It says which row.
+        InputError: no pair; a row without one of the columns, with an empty text or none, or with a
+            column verdict or reason of its own; an unreadable file. It says which row.
         MissingExtraError: reading Parquet needs pyarrow.
 
     >>> guarded = guard_pairs([("mw-3", "MW 3"), ("mw-3", "mw-2"), ("Add nutmeg.", "Add cinnamon.")])
@@ -145,7 +149,7 @@ def guard_pairs(
     {'same': 1, 'different': 1, 'unsure': 1}
     >>> guarded.rows()[1]
     {'first': 'mw-3', 'second': 'mw-2', 'verdict': 'different', 'reason': 'quantity: 3 / 2'}
-    """
+    """  # noqa: E501
     if workers is not None:
         require_count("workers", workers)
     rows, texts = [], []

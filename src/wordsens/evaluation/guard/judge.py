@@ -1,4 +1,5 @@
-"""Whether two near-duplicates mean the same: what is left of each text beside what they share, judged by rules."""
+"""Whether two near-duplicates mean the same: what is left of each text beside what they share,
+judged by rules."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,7 +16,8 @@ from wordsens.evaluation.guard.tokens import ONE, Amount, Moment, ReadText, Toke
 
 Verdict = Literal["same", "different", "unsure"]
 SecondOpinion = Callable[[str, str], float]
-"""From two texts to the probability that they mean the same, such as an NLI model's entailment both ways."""
+"""From two texts to the probability that they mean the same, such as an NLI model's entailment both
+ways."""
 
 _KINDS = ("negation", "antonym", "quantity", "time", "modality", "role", "entity", "")
 """The strongest evidence first; "" for words that nothing explains."""
@@ -24,7 +26,8 @@ _FAR = 3
 """A negation that moves by more words than this is taken to negate something else."""
 
 _MANY = 40
-"""Texts of which more words than this differ are no near-duplicates; nothing further is compared."""
+"""Texts of which more words than this differ are no near-duplicates; nothing further is
+compared."""
 
 _SHOWN = 60
 """Characters of a token that a reason quotes."""
@@ -39,7 +42,8 @@ class Judgement:
 
     Attributes:
         verdict: "same", "different" or "unsure".
-        kind: negation, antonym, quantity, time, modality, role or entity; None where it is none of these.
+        kind: negation, antonym, quantity, time, modality, role or entity; None where it is none of
+            these.
         reason: a phrase, such as "quantity: 2 GB / 3 GB".
         first, second: the (start, end) of the characters that the verdict rests on, in each text.
     """
@@ -59,7 +63,8 @@ class Guard:
     """Judges pairs of near-duplicates in English by rules: deterministic, without a model.
 
     Args:
-        second_opinion: called where the rules are unsure: from two texts to the probability that they mean the same.
+        second_opinion: called where the rules are unsure: from two texts to the probability that
+            they mean the same.
         sure: at least this probability is "same", at most 1 - sure "different".
 
     Raises:
@@ -105,7 +110,7 @@ def guard(first: str, second: str) -> Judgement:
 
     >>> guard("How do I enable the alarm?", "How do I disable the alarm?")
     Judgement(verdict='different', kind='antonym', reason='antonym: enable / disable', first=..., second=...)
-    """
+    """  # noqa: E501
     return _english()(first, second)
 
 
@@ -129,7 +134,8 @@ class _Evidence(NamedTuple):
 
 
 def _judge_labels(first: str, second: str, language: Language) -> Judgement:
-    """The judgement of two texts, of which names of things are compared by how such names are written first."""
+    """The judgement of two texts, of which names of things are compared by how such names are
+    written first."""
     if not are_labels(first, second):
         return _judge(first, second, language)
     if same_label(first, second, language):
@@ -207,7 +213,8 @@ def _quoted(text: str) -> str:
 def _aligned(
     first: list[Token], second: list[Token]
 ) -> tuple[list[tuple[int, int]], list[Token], list[Token]]:
-    """The places of tokens that both texts have, in the order of the first; and the tokens left in each."""
+    """The places of tokens that both texts have, in the order of the first; and the tokens left in
+    each."""
     places: dict[object, list[int]] = {}
     for place in range(len(second) - 1, -1, -1):
         places.setdefault(second[place].key, []).append(place)
@@ -227,8 +234,9 @@ def _replaced(
     light: tuple[list[Token], list[Token]],
     language: Language,
 ) -> tuple[list[_Evidence], list[Token], list[Token]]:
-    """The evidence of words that exclude each other, and what is left of both sides without them and without words that
-    mean the same. A light word may stand for one with content: "on" for "off", "will" for "may"."""
+    """The evidence of words that exclude each other, and what is left of both sides without them
+    and without words that mean the same. A light word may stand for one with content: "on" for
+    "off", "will" for "may"."""
     related = [
         (kind, a, b) for a in left for b in right if (kind := token_relation(a, b, language))
     ]
@@ -260,7 +268,8 @@ def _replaced(
 
 
 def token_relation(one: Token, other: Token, language: Language) -> str | None:
-    """Of two tokens: "same", "spelling" of names that may be slips of each other, the kind of the change, or None."""
+    """Of two tokens: "same", "spelling" of names that may be slips of each other, the kind of the
+    change, or None."""
     if one.moments or other.moments:
         if not {one.kind, other.kind} <= {"number", "time", "date"}:
             return None
@@ -306,7 +315,8 @@ def _share(amount: Amount) -> tuple[str, float]:
 
 
 def _same_moment(one: Token, other: Token) -> bool:
-    """Whether two times or dates may be the same: where both can be read in two ways, in the same way."""
+    """Whether two times or dates may be the same: where both can be read in two ways, in the same
+    way."""
     a, b = _moments(one), _moments(other)
     if not a or not b or {one.kind, other.kind} not in ({"time"}, {"date"}, {"time", "number"}):
         return False
@@ -355,8 +365,9 @@ def _voices(
 def _marked(
     first: list[Token], second: list[Token], shared: list[tuple[int, int]], language: Language
 ) -> list[_Evidence]:
-    """The same word with another preposition or conjunction: to Rome, from Rome; and cold, or cold; and an infinitive
-    for a gerund after a verb that means another thing with it: stopped to smoke, stopped smoking."""
+    """The same word with another preposition or conjunction: to Rome, from Rome; and cold, or cold;
+    and an infinitive for a gerund after a verb that means another thing with it: stopped to smoke,
+    stopped smoking."""
     pairs = [
         (first[at], second[place])
         for at, place in shared
@@ -399,7 +410,8 @@ def _alone(token: Token, in_first: bool, language: Language) -> _Evidence:
 def _negated(
     one: ReadText, other: ReadText, evidence: list[_Evidence], turned: bool, language: Language
 ) -> list[_Evidence]:
-    """The evidence with that of the negations: one more, or the same on another word; a negated antonym cancels."""
+    """The evidence with that of the negations: one more, or the same on another word; a negated
+    antonym cancels."""
     odd = (len(one.negations) - len(other.negations)) % 2 == 1
     for each in evidence if odd else ():
         negated = [
@@ -446,8 +458,9 @@ def _negates(text: ReadText, *tokens: Token) -> bool:
 def _cancels(
     text: ReadText, negated: Sequence[Token], antonyms: _Evidence, language: Language
 ) -> bool:
-    """Whether a negated word is all that its opposite is: not valid, invalid; is not open, is closed. With a word
-    between, or after "may" and "all", it is not: not always useful, may not be useful."""
+    """Whether a negated word is all that its opposite is: not valid, invalid; is not open, is
+    closed. With a word between, or after "may" and "all", it is not: not always useful, may not be
+    useful."""
     both = (*antonyms.first, *antonyms.second)
     keys = [str(token.key) for token in both]
     place = negated[0].place
@@ -463,7 +476,8 @@ def _cancels(
 
 
 def _scope_moved(one: ReadText, other: ReadText, turned: bool, language: Language) -> str:
-    """ "far", "near" or "": whether a negation stands before another word than in the other text."""
+    """ "far", "near" or "": whether a negation stands before another word than in the other
+    text."""
     following = [
         [
             side.content[no.place].key if no.place < len(side.content) else ""
@@ -517,15 +531,18 @@ def _joined(one: ReadText, other: ReadText, language: Language) -> list[_Evidenc
 
 
 def _exchanged(left: list[Token], right: list[Token], language: Language) -> list[_Evidence]:
-    """Light words that stand for each other and mean another thing: when / where, my / your, this / that, if / because,
-    I / me."""
+    """Light words that stand for each other and mean another thing: when / where, my / your, this /
+    that, if / because, I / me."""
     evidence: list[_Evidence] = []
     if not left or not right:
         return evidence
     for kind, name, classes in (
-        ("", "question", language.questions), ("role", "person", language.persons), ("entity", "", language.places),
-        ("role", "", language.parts), ("", "conjunction", language.links),
-    ):  # fmt: skip
+        ("", "question", language.questions),
+        ("role", "person", language.persons),
+        ("entity", "", language.places),
+        ("role", "", language.parts),
+        ("", "conjunction", language.links),
+    ):
         sides = [[token for token in side if token.word in classes] for side in (left, right)]
         meanings = [{classes[token.word] for token in side} for side in sides]
         if meanings[0] - meanings[1] and meanings[1] - meanings[0]:
@@ -537,7 +554,8 @@ def _exchanged(left: list[Token], right: list[Token], language: Language) -> lis
 def _foretold(
     one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language
 ) -> list[_Evidence]:
-    """What one text puts ahead and the other in the past: will be shipped, has been shipped; will rise, rose."""
+    """What one text puts ahead and the other in the past: will be shipped, has been shipped; will
+    rise, rose."""
     pairs = [(one.content[at], other.content[place]) for at, place in shared]
     if tokens := _ahead_and_past(one, other, pairs, language):
         ahead, past = tokens
@@ -551,7 +569,8 @@ def _foretold(
 def _ahead_and_past(
     later: ReadText, earlier: ReadText, pairs: list[tuple[Token, Token]], language: Language
 ) -> tuple[Token, Token] | None:
-    """The words that put the first text ahead and the second in the past, where only one of them lies ahead."""
+    """The words that put the first text ahead and the second in the past, where only one of them
+    lies ahead."""
     words = {token.word for token in later.light}
     ahead = [token for token in later.light if token.word in language.grammar["ahead"]]
     if not ahead or any(token.word in language.grammar["ahead"] for token in earlier.light):
@@ -570,7 +589,8 @@ def _ahead_and_past(
 def _reordered(
     one: ReadText, other: ReadText, shared: list[tuple[int, int]], language: Language
 ) -> list[_Evidence]:
-    """The same words in other places: harmless where a phrase moves as a whole, a change of roles elsewhere."""
+    """The same words in other places: harmless where a phrase moves as a whole, a change of roles
+    elsewhere."""
     first, second = one.content, other.content
     rank = {place: at for at, place in enumerate(_voiced(second, language))}
     partner = dict(shared)
@@ -615,7 +635,8 @@ def _list_moved(
     texts: tuple[ReadText, ReadText],
     language: Language,
 ) -> tuple[list[Token], list[Token]] | None:
-    """What changed places in each text, where it is the whole entries of a list, parted by commas, "and" or "or"."""
+    """What changed places in each text, where it is the whole entries of a list, parted by commas,
+    "and" or "or"."""
     moved = [at for at, value in enumerate(sequence) if at != value]
     low, high = moved[0], moved[-1] + 1
     by_rank = sorted(range(len(sequence)), key=sequence.__getitem__)
@@ -646,7 +667,8 @@ def _list_moved(
 def _in_sequence(
     one: ReadText, other: ReadText, lists: tuple[list[Token], ...], language: Language
 ) -> bool:
-    """Whether the order of a list may count: of what to do, as in "wash, dry and iron it", or with "then"."""
+    """Whether the order of a list may count: of what to do, as in "wash, dry and iron it", or with
+    "then"."""
     words = {token.word for text in (one, other) for token in (*text.light, *text.content)}
     verbs = any(
         entries[0].initial or entries[0].marker in language.grammar["recipient"]
@@ -659,7 +681,8 @@ def _in_sequence(
 
 
 def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
-    """The places of the tokens in the order of the active voice: who acts by "by" comes before the verb."""
+    """The places of the tokens in the order of the active voice: who acts by "by" comes before the
+    verb."""
     places = list(range(len(tokens)))
     agents, conjunctions = language.grammar["agent"], language.grammar["conjunctions"]
     verb = None
@@ -688,8 +711,8 @@ def _voiced(tokens: Sequence[Token], language: Language) -> list[int]:
 def _phrase_moved(
     sequence: list[int], pairs: list[tuple[Token, Token]], language: Language
 ) -> bool:
-    """Whether two neighbouring parts changed places of which one is movable: it has its own preposition or conjunction,
-    or is a time or an adverb."""
+    """Whether two neighbouring parts changed places of which one is movable: it has its own
+    preposition or conjunction, or is a time or an adverb."""
     size = len(sequence)
     low = next(at for at in range(size) if sequence[at] != at)
     high = next(at for at in range(size, 0, -1) if sequence[at - 1] != at - 1)

@@ -1,4 +1,5 @@
-"""Names of things, such as `mw-3`, `plan-2023-2024`, `--max-heads`, `5 kW` or `x >= 3`: what is formatting in them."""
+"""Names of things, such as `mw-3`, `plan-2023-2024`, `--max-heads`, `5 kW` or `x >= 3`: what is
+formatting in them."""
 
 import re
 from itertools import zip_longest
@@ -10,12 +11,14 @@ _MOST_CHARACTERS, _MOST_PIECES = 80, 5
 """A longer text, or one of more pieces between blanks, is prose."""
 
 _QUANTITY_PIECES = 2
-"""In "5 KG" the case of every unit counts; "Send 5 KG" may be shouted: there that of KG and KM does not."""
+"""In "5 KG" the case of every unit counts; "Send 5 KG" may be shouted: there that of KG and KM does
+not."""
 
 _SAME_SIGN = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "≥": ">=", "≤": "<=", "≠": "!="})
 
 _CODE = re.compile(r"""[/\\@=<>+*^%()\[\]{}|&$€£~!?"';,]|\.[^\W\d]""")
-"""Signs with which hyphens, underscores, blanks and capitals may count: in paths, addresses, expressions."""
+"""Signs with which hyphens, underscores, blanks and capitals may count: in paths, addresses,
+expressions."""
 
 _COMPARISON = re.compile(
     r"(?<=[\w)\]]) ?(>=|<=|==|!=|&&|\|\||[=<>]) ?(?=[\w(\[-])|(?<=[\w)\]]) ([+*]) (?=[\w(\[])"
@@ -42,7 +45,8 @@ _LETTER = re.compile(
 """The letters A and I where they are no article and no pronoun: at a hyphen, or last."""
 
 _OPERATOR = re.compile(r"(?<=\S )(?:[+*/%^<>=]|[<>=!]=|&&|\|\||(?<=\b\w )-|-(?= \w\b))(?= \S)")
-"""Between blanks; a hyphen there is a dash unless a single letter or digit stands beside it, as in i - 1."""
+"""Between blanks; a hyphen there is a dash unless a single letter or digit stands beside it, as in
+i - 1."""
 
 _DIFFERENCE = re.compile(r"[^\W\d]-\d+(?:\.\d+)?")
 """n-1, which is not n_1."""
@@ -51,7 +55,8 @@ _VERSION = re.compile(r"(?<![^\W\d_])(?:version|ver|v)[ ._-]?(?=\d)", re.IGNOREC
 _DOTTED_VERSION = re.compile(r"v(?=\d+\.\d)")
 
 _PART = re.compile(
-    r"(?P<digits>\d+)|(?P<letters>[^\W\d_]+)|(?P<separator>(?<=[^\W_])[ _-](?=[^\W_]))|(?P<sign>[ ]?\S[ ]?)"
+    r"(?P<digits>\d+)|(?P<letters>[^\W\d_]+)|(?P<separator>(?<=[^\W_])[ _-](?=[^\W_]))|(?P<sign>[ "
+    r"]?\S[ ]?)"
 )
 
 _HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z][a-z])")
@@ -60,7 +65,8 @@ _SHORTEST_SINGULAR = 3
 _NO_PLURALS = frozenset(("https", "news"))
 
 _QUANTITY = re.compile(
-    r"(?<![^\W_])\d+(?:[.,]\d+)? ?([^\W\d_]{2,})(?![\d_-])|(?<![\w-])\d+(?:[.,]\d+)? ?([^\W\d_])(?![\w-])"
+    r"(?<![^\W_])\d+(?:[.,]\d+)? ?([^\W\d_]{2,})(?![\d_-])|(?<![\w-])\d+(?:[.,]\d+)? "
+    r"?([^\W\d_])(?![\w-])"
 )
 _ALONE = re.compile(r"(?:^|(?<=/))([^\W\d_]+)(?=/|$)")
 
@@ -75,8 +81,9 @@ _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNIT.pattern})(?![^\W\d_]))", re.IG
 class _Label(NamedTuple):
     """What counts of a label.
 
-    `parts` are its runs of letters, digits and signs; `between` says for each two runs of digits whether a blank or a
-    hyphen parts them; `uniform`, whether it begins with a letter and one sign parts all its runs, as in `plan-2023-24`.
+    `parts` are its runs of letters, digits and signs; `between` says for each two runs of digits
+    whether a blank or a hyphen parts them; `uniform`, whether it begins with a letter and one sign
+    parts all its runs, as in `plan-2023-24`.
     """
 
     parts: list[str]
@@ -92,8 +99,8 @@ def are_labels(first: str, second: str) -> bool:
 
 
 def same_label(first: str, second: str, language: Language) -> bool:
-    """Whether two labels differ in formatting alone: case, separators, plural, British or American spelling; of
-    expressions, paths and addresses in the blanks around an operator."""
+    """Whether two labels differ in formatting alone: case, separators, plural, British or American
+    spelling; of expressions, paths and addresses in the blanks around an operator."""
     first, second = first.strip().translate(_SAME_SIGN), second.strip().translate(_SAME_SIGN)
     if any(_CODE.search(text) for text in (first, second)):
         one, other = (
@@ -127,8 +134,9 @@ def leading_zeros(first: str, second: str) -> bool:
 
 
 def difference(first: str, second: str) -> str:
-    """How two labels differ that prose would take for one: "unit" (5 mW, 5 MW), "range" (pages 10-20, pages 10 20),
-    "letter" (plan A, plan 1), "address" (two URLs, paths or files), "expression" (i - 1, 1 - i), or "" for nothing."""
+    """How two labels differ that prose would take for one: "unit" (5 mW, 5 MW), "range" (pages
+    10-20, pages 10 20), "letter" (plan A, plan 1), "address" (two URLs, paths or files),
+    "expression" (i - 1, 1 - i), or "" for nothing."""
     first, second = first.strip().translate(_SAME_SIGN), second.strip().translate(_SAME_SIGN)
     if _bare(first) == _bare(second):
         if _units(first) != _units(second):
@@ -160,8 +168,11 @@ def _label(text: str) -> _Label:
                 between.append(" " if written == " " else "-")
             continue
         if match["letters"] and len(written) == 1:
-            # "x3" is no "x-3", and "1e5" no "1e-5": a letter alone keeps the digits that it touches.
-            written = f"{'<' * bool(before and before['digits'])}{written}{'>' * bool(after and after['digits'])}"
+            # "x3" is no "x-3", and "1e5" no "1e-5": a letter alone keeps the digits that it
+            # touches.
+            left = "<" if before and before["digits"] else ""
+            right = ">" if after and after["digits"] else ""
+            written = f"{left}{written}{right}"
         parts.append(written)
     return _Label(parts, between, text[:1].isalpha() and len(separators) == 1)
 
@@ -177,7 +188,8 @@ def _is_acronym(one: str, other: str, language: Language) -> bool:
 
 
 def _same_part(one: str, other: str, language: Language) -> bool:
-    """Of two runs of letters: whether they are equal, one is the other's plural or its British or American spelling."""
+    """Of two runs of letters: whether they are equal, one is the other's plural or its British or
+    American spelling."""
     if (
         one == other
         or not (one.isalpha() and other.isalpha())

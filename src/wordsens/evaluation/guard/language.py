@@ -1,4 +1,5 @@
-"""What the guard knows of English: the lists of the folder `words/guard`, and what they say of a word or of two."""
+"""What the guard knows of English: the lists of the folder `words/guard`, and what they say of a
+word or of two."""
 
 import re
 import unicodedata
@@ -31,7 +32,8 @@ class WordEntry(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A place among words that exclude each other: the kind of the change, the group, and the class within it."""
+    """A place among words that exclude each other: the kind of the change, the group, and the class
+    within it."""
 
     kind: str
     group: int
@@ -68,8 +70,10 @@ class Language:
         self._clitics = [
             written for written in self.contractions if written.startswith("'") or written == "n't"
         ]
-        self.numbers = {word: (said.rstrip("0123456789."), float(said.lstrip("#x"))) for word, said in
-                        self._pairs("numbers")}  # fmt: skip
+        self.numbers = {
+            word: (said.rstrip("0123456789."), float(said.lstrip("#x")))
+            for word, said in self._pairs("numbers")
+        }
         self.fractions = {word: 1 / float(parts) for word, parts in self._pairs("fractions")}
         self.units: dict[str, tuple[str, float]] = {}
         for head, names in self._pairs("units", ":"):
@@ -123,7 +127,8 @@ class Language:
         self.word = lru_cache(maxsize=100_000)(self._word)
 
     def key(self, word: str) -> str:
-        """What words that differ in inflection or spelling have in common: 'cancelled', 'cancel' and 'canceled'."""
+        """What words that differ in inflection or spelling have in common: 'cancelled', 'cancel'
+        and 'canceled'."""
         word = self._irregular.get(word, word)
         if self._irregular.get(word) == word:
             return word
@@ -193,7 +198,8 @@ class Language:
         return "antonym" if self.complementary(one, other) else None
 
     def complementary(self, one: str, other: str) -> bool:
-        """Whether a prefix or a suffix makes one key the opposite of the other: able, unable; harmful, harmless."""
+        """Whether a prefix or a suffix makes one key the opposite of the other: able, unable;
+        harmful, harmless."""
         short, long = sorted((one, other), key=len)
         if (
             len(short) > 2
@@ -208,8 +214,9 @@ class Language:
         )
 
     def misspelt(self, one: str, other: str) -> bool:
-        """Whether one word is a slip of the other: two letters exchanged or doubled in words of five letters and more,
-        one left out or another vowel in longer ones; not at the ends, where inflection makes other words."""
+        """Whether one word is a slip of the other: two letters exchanged or doubled in words of
+        five letters and more, one left out or another vowel in longer ones; not at the ends, where
+        inflection makes other words."""
         if (
             min(len(one), len(other)) < 5
             or max(len(one), len(other)) > 30
@@ -239,8 +246,8 @@ class Language:
         return self._choices[key][0].kind if key in self._choices else None
 
     def _single(self, listed: Iterable[str]) -> list[str]:
-        """The words of a group; those of several words become phrases that are read as the first single one, or, where
-        the group has none, as the first of them joined by hyphens."""
+        """The words of a group; those of several words become phrases that are read as the first
+        single one, or, where the group has none, as the first of them joined by hyphens."""
         words = [word.strip() for word in listed]
         single = [word for word in words if " " not in word] or [words[0].replace(" ", "-")]
         for word in words:

@@ -1,4 +1,5 @@
-"""What a rewriting lost: negations, quantities, dates, conditions, "only", modals and names without a counterpart."""
+"""What a rewriting lost: negations, quantities, dates, conditions, "only", modals and names without
+a counterpart."""
 
 import re
 from bisect import bisect_right
@@ -22,11 +23,12 @@ _KINDS: tuple[LostKind, ...] = (
     "modality",
     "name",
 )
-"""Of two losses in one place, as of "unless", which is read as "if not", the first of these kinds is reported."""
+"""Of two losses in one place, as of "unless", which is read as "if not", the first of these kinds
+is reported."""
 
 _CONTEXTS = ((2, 2), (1, 1), (0, 1), (1, 0), (0, 0))
-"""Which "not" of the original a "not" of the rewriting is: so many words with content before and behind it are equal;
-the first that fits."""
+"""Which "not" of the original a "not" of the rewriting is: so many words with content before and
+behind it are equal; the first that fits."""
 
 _SENTENCE_END = re.compile(r"""[.!?]["'”’)\]]*\s+|\n+(?=\s*(?:\n|[-*#•]|\d+[.)]\s))""")
 """Also a blank line, and the entry of a list."""
@@ -37,9 +39,10 @@ class LostPart:
     """A part of the original that changes its meaning and has no counterpart in the rewritten text.
 
     Attributes:
-        kind: negation, quantity (a number with its unit), time (a date, time of day, weekday or month, "today",
-            "daily"), condition ("if", "unless", "until", "except", "at most"; "up to", "within", "over" before a
-            number), only, modality or name. "Avoid" is a negation, and so is "unless" that has become "if".
+        kind: negation, quantity (a number with its unit), time (a date, time of day, weekday or
+            month, "today", "daily"), condition ("if", "unless", "until", "except", "at most"; "up
+            to", "within", "over" before a number), only, modality or name. "Avoid" is a negation,
+            and so is "unless" that has become "if".
         text: as the original has it.
         start, stop: its characters in the original.
         sentence: the sentence of the original that it stands in.
@@ -53,11 +56,13 @@ class LostPart:
 
 
 def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
-    """What of an English text has no counterpart in a rewriting, such as a compressed prompt or a summary.
+    """What of an English text has no counterpart in a rewriting, such as a compressed prompt or a
+    summary.
 
-    Sentences may change places and words may be others: "isn't" is "is not", "two" is "2", 2000 ms are 2 seconds, "not
-    allowed" is "forbidden". Every negation, number, condition and modal counts, two of three as one loss; of a name one
-    mention is enough. By rules, without a model; exchanged arguments show what the rewriting added.
+    Sentences may change places and words may be others: "isn't" is "is not", "two" is "2", 2000 ms
+    are 2 seconds, "not allowed" is "forbidden". Every negation, number, condition and modal counts,
+    two of three as one loss; of a name one mention is enough. By rules, without a model; exchanged
+    arguments show what the rewriting added.
 
     Returns:
         The losses in the order of the original, none where all is kept.
@@ -67,7 +72,7 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
 
     >>> lost_meaning("Refund only if the seal isn't broken.", "Refund if the seal is broken.")
     (LostPart(kind='only', text='only', start=7, ...), LostPart(kind='negation', text="isn't", start=24, ...))
-    """
+    """  # noqa: E501
     for name, text in (("original", original), ("rewritten", rewritten)):
         if not isinstance(text, str):
             raise InputError(f"`{name}` (={type(text).__name__}) must be a text")
@@ -114,8 +119,8 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
 
 
 class _Mark(NamedTuple):
-    """A token that must be kept; `key` is equal for those that mean the same, `nearby` holds two words before it and
-    two behind it, with content."""
+    """A token that must be kept; `key` is equal for those that mean the same, `nearby` holds two
+    words before it and two behind it, with content."""
 
     kind: LostKind
     key: Hashable
@@ -195,7 +200,8 @@ def _kind(token: Token, after: Token | None, language: Language) -> LostKind | N
 
 
 def _without_counterpart(marks: _Marks, others: _Marks) -> tuple[list[_Mark], list[_Mark]]:
-    """What either text has and the other has not, or less often: the marks whose neighbours the other text lacks."""
+    """What either text has and the other has not, or less often: the marks whose neighbours the
+    other text lacks."""
     missing: list[_Mark] = []
     spare: list[_Mark] = []
     groups: dict[Hashable, tuple[list[_Mark], list[_Mark]]] = {}
@@ -214,7 +220,8 @@ def _without_counterpart(marks: _Marks, others: _Marks) -> tuple[list[_Mark], li
 
 
 def _least_alike(more: list[_Mark], fewer: list[_Mark]) -> list[_Mark]:
-    """What is left of the longer list when marks with equal neighbours are paired, those with most of them first."""
+    """What is left of the longer list when marks with equal neighbours are paired, those with most
+    of them first."""
     for before, behind in _CONTEXTS:
         partners: dict[tuple[Hashable, ...], list[_Mark]] = {}
         for mark in reversed(fewer):
@@ -230,8 +237,8 @@ def _least_alike(more: list[_Mark], fewer: list[_Mark]) -> list[_Mark]:
 
 
 def _stands_for(token: Token, word: Token, mark: _Mark, language: Language) -> bool:
-    """Whether a word that only the rewriting has means what a word of the original means, or, where that is negated,
-    the opposite; a time or a date must be as precise."""
+    """Whether a word that only the rewriting has means what a word of the original means, or, where
+    that is negated, the opposite; a time or a date must be as precise."""
     if mark.kind == "negation" and word is not mark.token:
         return language.relation(str(word.key), str(token.key)) == "antonym"
     if word.moments:

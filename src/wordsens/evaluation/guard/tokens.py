@@ -1,4 +1,5 @@
-"""From a text to tokens: numbers with units, times and dates, names, negations, and words without their inflection."""
+"""From a text to tokens: numbers with units, times and dates, names, negations, and words without
+their inflection."""
 
 import re
 import unicodedata
@@ -20,7 +21,8 @@ _EXACT_DIGITS = 15
 
 
 class Amount(NamedTuple):
-    """A number in the first unit of its dimension ("" for none). `written` keeps the versions 2.1 and 2.10 apart."""
+    """A number in the first unit of its dimension ("" for none). `written` keeps the versions 2.1
+    and 2.10 apart."""
 
     dimension: str
     value: float
@@ -35,10 +37,11 @@ ONE = Amount("", 1.0)
 class Token:
     """A word, or what several characters or words stand for.
 
-    `word` is in lower case, with contractions written out; `start` and `end` are its characters in the text; `key` is
-    equal for tokens that mean the same; `initial` says whether it begins a sentence; `moments` is all that a time or a
-    date may mean; `marker` is the preposition or conjunction before it; `comma` says whether a comma, `passive` whether
-    a form of "be" stands before it; `place` counts the tokens with content before it.
+    `word` is in lower case, with contractions written out; `start` and `end` are its characters in
+    the text; `key` is equal for tokens that mean the same; `initial` says whether it begins a
+    sentence; `moments` is all that a time or a date may mean; `marker` is the preposition or
+    conjunction before it; `comma` says whether a comma, `passive` whether a form of "be" stands
+    before it; `place` counts the tokens with content before it.
     """
 
     word: str
@@ -57,7 +60,8 @@ class Token:
 
 
 class ReadText(NamedTuple):
-    """The tokens of a text: with content, negations, and light words such as articles and auxiliaries."""
+    """The tokens of a text: with content, negations, and light words such as articles and
+    auxiliaries."""
 
     content: list[Token]
     negations: list[Token]
@@ -123,7 +127,8 @@ def read(text: str, language: Language) -> ReadText:
 
 
 _OTHER_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]b|M[glms])$")
-"""Gb counts bits, Mg is a million grams and Ms a million seconds; "gb" and "MG" are taken for GB and mg."""
+"""Gb counts bits, Mg is a million grams and Ms a million seconds; "gb" and "MG" are taken for GB
+and mg."""
 
 _CAPITAL_UNIT = re.compile(r"(?:[MPp][A-ZΩ]|[kKGT]B)[a-z]*|Nm|Ms")
 """MW is no mW, MHz no mHz, kBps no kbps, pA no Pa and Nm no nm."""
@@ -136,9 +141,10 @@ _PARTED_COMMA = re.compile(r"(?<!\S),(?!\S)")
 
 
 def _is_prose(token: Token, text: str) -> bool:
-    """Whether a sign is punctuation after all: of "pre- and postwar", not of "rated AA-"; of "It works.Thanks"; marks
-    with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep x" and "git add ."; a quotation mark
-    behind a number, as in "He said 'at 5'", not in "6' long"; an asterisk before the entry of a list."""
+    """Whether a sign is punctuation after all: of "pre- and postwar", not of "rated AA-"; of "It
+    works.Thanks"; marks with a blank before them, as in "Stop ! Go on , then .", not in "if ! grep
+    x" and "git add ."; a quotation mark behind a number, as in "He said 'at 5'", not in "6' long";
+    an asterisk before the entry of a list."""
     if token.word in _QUOTATION_MARKS and text[token.start - 1 : token.start].isdigit():
         return any(mark in _QUOTATION_MARKS[token.word] for mark in text[: token.start])
     if token.word == "*" and text[token.end : token.end + 1].isspace():
@@ -158,7 +164,8 @@ def _is_prose(token: Token, text: str) -> bool:
 
 
 def _case_counts(before: Token, token: Token, text: str) -> bool:
-    """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME, [A-Z], x=Y."""
+    """Whether a word is written in these letters alone: 5 MW; after a sign of code, as in $HOME,
+    [A-Z], x=Y."""
     if before.kind == "number":
         return (
             not text[before.end : token.start].strip()
@@ -183,8 +190,8 @@ _BLANK_IN_NUMBER = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))
 
 
 def _plain(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text in lower case, composed and compatible; and of each of its characters the span in the text as given,
-    which is left out where it is the character itself."""
+    """The text in lower case, composed and compatible; and of each of its characters the span in
+    the text as given, which is left out where it is the character itself."""
     if text.isascii():
         return text.lower(), []
     text = _BLANK_IN_NUMBER.sub("'", text)
@@ -223,16 +230,16 @@ _SIGN = rf"""°[cf]
     |\)(?=[\w(\[{{]|\s?(?:[+*/^=<>|]|&&)|\s?-\s?(?:\w\b|\d|\())
     |["'](?:(?<=[=+*|\[{{]["'])|(?<=[=+*|]\s["'])|(?<=\w\(["']))(?=[^\s.,:;!?)])|(?<=\w)'(?=\()|(?<=\d)["'](?!\w)
     |(?<={_LETTER})--?(?=[.,:;!?"')]*(?:\s|$))|-(?=>)|(?<=<)-"""
-"""A sign that counts. Line by line: every sign that prose has no use for; about 5 is ~5, and no other tilde; dots of
-paths, patterns and names; marks not at the end of a word; brackets beside what they are not parted from by a blank, or
-beside an operator; quotation marks after an operator or an opening bracket, or of feet and inches; hyphens after a
-grade and in arrows."""
+"""A sign that counts. Line by line: every sign that prose has no use for; about 5 is ~5, and no
+other tilde; dots of paths, patterns and names; marks not at the end of a word; brackets beside what
+they are not parted from by a blank, or beside an operator; quotation marks after an operator or an
+opening bracket, or of feet and inches; hyphens after a grade and in arrows."""
 
 
 @cache
 def _pattern(language: Language) -> re.Pattern[str]:
-    """The tokens of a text; what it passes over is the punctuation of prose. That no token begins with a blank is
-    said first, for speed."""
+    """The tokens of a text; what it passes over is the punctuation of prose. That no token begins
+    with a blank is said first, for speed."""
     glued = {*language.units, *language.numbers, *language.grammar["ordinals"], "m"}
     suffixes = "|".join(sorted((word for word in glued if word.isalpha()), key=len, reverse=True))
     return re.compile(
@@ -256,7 +263,7 @@ def _pattern(language: Language) -> re.Pattern[str]:
         |(?P<option>(?:(?<![^\s(\[{{=*/+^<>,:|&])|(?<=["'])(?<!\S["']))--?{_LETTER}[\w-]*)
         |(?P<identifier>\w+(?:[-.]\w*\d\w*)*)
         |(?P<sign>{_SIGN})
-        |(?P<stop>[.!?:](?=\s|$)|\n))""",
+        |(?P<stop>[.!?:](?=\s|$)|\n))""",  # noqa: E501
         re.VERBOSE,
     )
 
@@ -318,7 +325,8 @@ _GOES_ON = re.compile(r"""[.,:;!?"')\]}]{0,9}[^\s.,:;!?"')\]}]""")
 
 
 def _placed(plain: str, start: int, end: int) -> str:
-    """A sign, with a blank on the side where it ends what it belongs to: " -" and "- ", but "=" in "x = 5"."""
+    """A sign, with a blank on the side where it ends what it belongs to: " -" and "- ", but "=" in
+    "x = 5"."""
     sign = plain[start:end]
     if not sign.isascii() or (sign in _QUOTATION_MARKS and plain[start - 1].isdigit()):
         return sign
@@ -340,7 +348,8 @@ _DATES = {"iso": ((0, 1, 2),), "european": ((2, 1, 0),), "slashed": ((2, 1, 0), 
 
 
 def _measured(kind: str, written: str, start: int, end: int, language: Language) -> Token:
-    """A number, a time, a date or an identifier; what cannot be one of the first three is an identifier."""
+    """A number, a time, a date or an identifier; what cannot be one of the first three is an
+    identifier."""
     parts = (
         [int(part) for part in re.findall(r"\d+", written)[:3]]
         if kind in (*_DATES, "clock", "fraction")
@@ -381,7 +390,8 @@ def _time(start: int, end: int, hour: int, minute: int, half: str, written: str)
 
 
 def _decimal(written: str) -> float:
-    """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1 000; 1e5; 3*10^5."""
+    """The value of a number with marks of thousands or decimals: 1,234.5; 1.234,5; 2,000; 1 000;
+    1e5; 3*10^5."""
     if "^" in written:
         factor, _, exponent = written.rpartition("10^")
         factor = factor.rstrip(" ×x*")
@@ -416,7 +426,8 @@ def _rewritten(
 
 
 def _phrased(tokens: list[Token], language: Language) -> list[Token]:
-    """The tokens with phrases read as the list says; what a phrase is read as may be part of another."""
+    """The tokens with phrases read as the list says; what a phrase is read as may be part of
+    another."""
     for _ in range(3):
         starts = [
             at
@@ -446,7 +457,8 @@ def _phrase(tokens: list[Token], at: int, language: Language) -> Rewriting | Non
 
 
 def _quantified(tokens: list[Token], language: Language) -> list[Token]:
-    """Number words read as numbers, numbers together with their units, and the dates and times that they make."""
+    """Number words read as numbers, numbers together with their units, and the dates and times that
+    they make."""
     numeric, months = language.numeric, language.months
     starts = [at for at, token in enumerate(tokens) if token.amount or token.word in numeric]
     if not starts:
@@ -459,7 +471,8 @@ def _quantified(tokens: list[Token], language: Language) -> list[Token]:
 
 
 def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | None:
-    """A number with its unit: two hundred GB, $5 million, half a litre, 30 %, third; or a time: half past two."""
+    """A number with its unit: two hundred GB, $5 million, half a litre, 30 %, third; or a time:
+    half past two."""
     if time := _spoken_time(tokens, at, language):
         return time
     currency = language.units.get(tokens[at].word, ("", 0.0))[0]
@@ -496,7 +509,8 @@ def _quantity(tokens: list[Token], at: int, language: Language) -> Rewriting | N
 
 
 def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, int] | None:
-    """The number that begins here and where it stops: two hundred and five, 1.5 million, twenty-first."""
+    """The number that begins here and where it stops: two hundred and five, 1.5 million,
+    twenty-first."""
     if at == len(tokens):
         return None
     amount, stop = tokens[at].amount or Amount("", 0.0), at + (tokens[at].amount is not None)
@@ -545,7 +559,8 @@ def _value(tokens: list[Token], at: int, language: Language) -> tuple[Amount, in
 
 
 def _part(value: float, tokens: list[Token], at: int, language: Language) -> tuple[Amount, int]:
-    """A number with a part, times the power of ten behind it: one and a half million, a quarter of a million."""
+    """A number with a part, times the power of ten behind it: one and a half million, a quarter of
+    a million."""
     stop = next(
         (k for k in range(at, len(tokens)) if tokens[k].word not in language.grammar["part-of"]), at
     )

@@ -1,1 +1,2 @@
-"""Random attention features: the map, its change when words move, its Jacobian and its functionals."""
+"""Random attention features: the map, its change when words move, its Jacobian and its
+functionals."""

@@ -1,18 +1,20 @@
-"""The closed form of attention's change: one head on one text, one word moved, for a batch of words and perturbations.
+"""The closed form of attention's change: one head on one text, one word moved, for a batch of words
+and perturbations.
 
-With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j != i (derivation:
-docs/theory/attention.md)
+With u_j = W^T x_j / scale, the score that row j gives word i becomes s_ji + u_j . Delta, so for j
+!= i (derivation: docs/theory/attention.md)
 
     change of row j = p_ji Delta + (p_ji - a_ji) r_ji,    r_ji = x_i - m_ji = (x_i - o_j)/(1 - a_ji),
 
-a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and m_ji its output
-without word i (zero for scores that are not divided by their sum). Squared norms expand into inner products of Delta
-with the u_j, the o_j and x_i. Row i, whose query, key and value all move, is evaluated plainly. With a value matrix V,
-read V^T Delta for Delta and V^T x_i for x_i, but in u_j . Delta.
+a_ji and p_ji being the attention of row j to word i before and after, o_j the output of row j and
+m_ji its output without word i (zero for scores that are not divided by their sum). Squared norms
+expand into inner products of Delta with the u_j, the o_j and x_i. Row i, whose query, key and value
+all move, is evaluated plainly. With a value matrix V, read V^T Delta for Delta and V^T x_i for x_i,
+but in u_j . Delta.
 
-A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain evaluation. Arrays
-indexed [word, row] are stored word first: a batch gathers whole rows.
-"""
+A batch of (word, Delta) pairs costs a few matrix products: all n words the price of one plain
+evaluation. Arrays indexed [word, row] are stored word first: a batch gathers whole rows.
+"""  # noqa: E501
 
 import math
 from collections.abc import Sequence
@@ -32,7 +34,8 @@ from wordsens.search.objective import Deltas, Evaluated, Objective, Words, in_ch
 from wordsens.search.plan import Stages
 
 _CACHED_NUMBERS = 1 << 19
-"""The most numbers that one intermediate array may have on a CPU: a few of them fit in its cache."""
+"""The most numbers that one intermediate array may have on a CPU: a few of them fit in its
+cache."""
 
 _LEAST_PAIRS = 64
 """Fewer pairs at a time would make the matrix products slow."""
@@ -40,7 +43,8 @@ _LEAST_PAIRS = 64
 
 @dataclass(frozen=True)
 class Dominant:
-    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so r_ji is stored.
+    """The rows of which one word takes over half: there (x_i - o_j)/(1 - a_ji) would cancel, so
+    r_ji is stored.
 
     Attributes:
         words, rows: (m,), the word i and the row j.
@@ -60,14 +64,18 @@ class Dominant:
 
 
 class Head(ScoredHead):
-    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²) once, n² memory.
+    """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²)
+    once, n² memory.
 
     Attributes:
         score, response: what the weights are made with, and how they answer to one moved score.
-        lift: (d, m), V with V^T Delta what the value of the moved word changes by; None: the identity.
-        values: (n, m), the values, without their mean where weights sum to one: x_i without a value matrix.
+        lift: (d, m), V with V^T Delta what the value of the moved word changes by; None: the
+            identity.
+        values: (n, m), the values, without their mean where weights sum to one: x_i without a value
+            matrix.
         lengths: [word, row], (n, n), ‖r_ji‖² where weights are divided by their sum.
-        squared_values: (n,), their squared lengths where weights are not divided: there r_ji is the value.
+        squared_values: (n,), their squared lengths where weights are not divided: there r_ji is the
+            value.
         dominant: the rows of which one word takes over half.
     """
 
@@ -77,8 +85,8 @@ class Head(ScoredHead):
         self.symmetric, self.lift = weights.symmetric, weights.value
         self.scores = weights.scores(rows)
         values = weights.values(rows)
-        # Differences of rows are what matters where weights sum to one: taking the mean away first leaves them exact
-        # when rows are nearly parallel.
+        # Differences of rows are what matters where weights sum to one: taking the mean away first
+        # leaves them exact when rows are nearly parallel.
         self.values = values - values.mean(dim=0) if score.sums_to_one else values
         self.response: Response = score.response(self.scores)
         self.dominant: Dominant | None = None
@@ -91,7 +99,8 @@ class Head(ScoredHead):
             self.stacked = torch.cat([self.queries, self.keys])
 
     def _attend_divided(self) -> None:
-        """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word dominates."""
+        """The outputs, the squared lengths ‖r_ji‖² (word first), and the rows that one word
+        dominates."""
         n = self.rows.shape[0]
         self.outputs, self.lengths = torch.empty_like(self.values), self.scores.new_empty(n, n)
         parts = []
@@ -123,8 +132,8 @@ class Head(ScoredHead):
 
 
 class HeadChange:
-    """The squared change of one head on T texts of n words: words numbered through them, pairs text by text, as many of
-    each (`Objective.alone`).
+    """The squared change of one head on T texts of n words: words numbered through them, pairs text
+    by text, as many of each (`Objective.alone`).
 
     What is read by word has T n rows; what multiplies the pairs of a text has T as its first axis.
     """
@@ -213,13 +222,16 @@ class HeadChange:
         along: Float[Tensor, "b n"] | None,
         gradient: bool,
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b m"] | None]:
-        """The squared change of all rows but the word's own; half the gradient in V^T Delta, without the terms along
-        u_j and o_j: their coefficients are left in `moved` and `along`, and `evaluate` adds them in one product.
+        """The squared change of all rows but the word's own; half the gradient in V^T Delta,
+        without the terms along u_j and o_j: their coefficients are left in `moved` and `along`, and
+        `evaluate` adds them in one product.
 
         Args:
             column: each word's place in its text.
-            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from each u_j.
-            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise overwritten. None for others.
+            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from
+                each u_j.
+            along: -o_j . V^T Delta, for weights that are divided by their sum; likewise
+                overwritten. None for others.
         """
         answer = self.response.move(moved, words)
         p, gain = answer.p, answer.gain
@@ -236,8 +248,10 @@ class HeadChange:
                 moved.gather(1, rows), words.unsqueeze(1), rows
             )
             for array, there in (
-                (gain, dominant_gain), (answer.gain_slope, answer.p_slope.gather(1, rows)), (along, with_rest),
-            ):  # fmt: skip
+                (gain, dominant_gain),
+                (answer.gain_slope, answer.p_slope.gather(1, rows)),
+                (along, with_rest),
+            ):
                 array.scatter_(1, rows, torch.where(meets, there, array.gather(1, rows)))
         p.scatter_(1, column, 0.0)
         gain.scatter_(1, column, 0.0)
@@ -280,8 +294,8 @@ class _DominantRows:
     """`Head.dominant` of T texts in arrays of fixed shape, so that no pair has to be looked up.
 
     Attributes:
-        of_words: three (T n, K) arrays, K the most rows that one word dominates: rows, all different; whether the word
-            dominates them; and their places in `rest`.
+        of_words: three (T n, K) arrays, K the most rows that one word dominates: rows, all
+            different; whether the word dominates them; and their places in `rest`.
         rest: (T, D, m), the r_ji, D the most of one text; zero past the last.
     """
 
@@ -315,10 +329,14 @@ class _DominantRows:
 
 
 def sum_over_heads(
-    heads: Sequence[HeadChange], perturbations: Float[Tensor, "b d"], words: Int[Tensor, " b"], gradient: bool,
+    heads: Sequence[HeadChange],
+    perturbations: Float[Tensor, "b d"],
+    words: Int[Tensor, " b"],
+    gradient: bool,
     numbers: int,
-) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:  # fmt: skip
-    """Value and gradient summed over the heads, in pieces small enough for the cache; a pair has `numbers` entries."""
+) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
+    """Value and gradient summed over the heads, in pieces small enough for the cache; a pair has
+    `numbers` entries."""
 
     def evaluate(delta: Tensor, word: Tensor) -> tuple[Tensor, Tensor | None]:
         values, slopes = zip(*(head.evaluate(delta, word, gradient) for head in heads), strict=True)
@@ -326,28 +344,31 @@ def sum_over_heads(
 
     if perturbations.device.type != "cpu":
         return evaluate(perturbations, words)
-    # Pieces that stay in the processor's cache: past it, memory traffic costs more than the products.
+    # Pieces that stay in the processor's cache: past it, memory traffic costs more than the
+    # products.
     size = max(_LEAST_PAIRS, _CACHED_NUMBERS // numbers)
     return in_chunks(evaluate, perturbations, words, size=size, texts=heads[0].texts)
 
 
 _SMALL_TEXT = 8192
-"""Coordinates of a text up to which all starts climb to their end: its own evaluations are cheap."""
+"""Coordinates of a text up to which all starts climb to their end: its own evaluations are
+cheap."""
 
 _LARGEST_COARSE = 1e5
-"""Scores past which a search explores in the map's own precision, and below whose inverse: float32 rounds them by .006
-there, and steps divide by fourth powers of small ones."""
+"""Scores past which a search explores in the map's own precision, and below whose inverse: float32
+rounds them by .006 there, and steps divide by fourth powers of small ones."""
 
 _MAX_UNEVENNESS = 1e4
-"""Times the median score past which the largest one has a search explore in the map's own precision: beside a huge row
-others' weights are differences of numbers near 1."""
+"""Times the median score past which the largest one has a search explore in the map's own
+precision: beside a huge row others' weights are differences of numbers near 1."""
 
 
 class AttentionWordChange(WordChange):
     """‖phi(X^i(Delta)) - phi(X)‖² and its gradient for attention, by the closed form of `Head`.
 
     Exact: it agrees with mapping X^i(Delta) to rounding, for every score. A batch of b pairs costs
-    O(b (n d + d²)) and b n numbers of memory; b = n is all words at the price of one plain evaluation.
+    O(b (n d + d²)) and b n numbers of memory; b = n is all words at the price of one plain
+    evaluation.
     """
 
     def __init__(
@@ -365,7 +386,8 @@ class AttentionWordChange(WordChange):
         self.stages, self.kinked = attention_stages(*rows.shape), score.kinked
 
     def coarse(self) -> "AttentionWordChange":
-        """In float32, unless it loses too much; homogeneous scores in units of the largest: the units do not matter."""
+        """In float32, unless it loses too much; homogeneous scores in units of the largest: the
+        units do not matter."""
         if self._coarse is None:
             self._coarse = self._in_float32() or self
         return self._coarse
@@ -392,7 +414,8 @@ class AttentionWordChange(WordChange):
         return AttentionWordChange(self.rows.float(), weights, self._score, self.memory_budget)
 
     def narrowed(self) -> "tuple[AttentionWordChange, Float[Tensor, 'k d']] | None":
-        """In the span of what W_Q, W_K and V see, where that is smaller: 3 m coordinates for a head of size m."""
+        """In the span of what W_Q, W_K and V see, where that is smaller: 3 m coordinates for a head
+        of size m."""
         spans = [head.span for head in self._weights]
         if any(span is None for span in spans):
             return None
@@ -441,14 +464,18 @@ class AttentionWordChange(WordChange):
 
 
 class AttentionTextsChange(Objective):
-    """Several `AttentionWordChange` of one shape as one problem: n words of each of T texts, numbered through."""
+    """Several `AttentionWordChange` of one shape as one problem: n words of each of T texts,
+    numbered through."""
 
     def __init__(self, texts: Sequence[AttentionWordChange]):
         first = texts[0]
         super().__init__(
-            first.shape, dtype=first.dtype, device=first.device, memory_budget=first.memory_budget,
+            first.shape,
+            dtype=first.dtype,
+            device=first.device,
+            memory_budget=first.memory_budget,
             typical_length=min(each.typical_length for each in texts),
-        )  # fmt: skip
+        )
         self._texts, self.stride = tuple(texts), len(first.rows)
         self.stages, self.kinked = first.stages, first.kinked
         self._changes = [
@@ -481,7 +508,8 @@ class AttentionTextsChange(Objective):
 
 
 def attention_stages(words: int, d: int) -> Stages:
-    """The stages of a search of this text: less for each word of a longer text, whose words share what is attained."""
+    """The stages of a search of this text: less for each word of a longer text, whose words share
+    what is attained."""
     if words * d <= _SMALL_TEXT:
         return Stages(starts=64, generations=6, leaders=6, finish=150)
     return Stages(

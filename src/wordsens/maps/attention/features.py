@@ -1,4 +1,5 @@
-"""Attention layers as feature maps, and random attention features (RAF): one layer with Gaussian query-key weights."""
+"""Attention layers as feature maps, and random attention features (RAF): one layer with Gaussian
+query-key weights."""
 
 import math
 from abc import abstractmethod
@@ -26,7 +27,8 @@ from wordsens.seeds import Seed, generator
 
 
 class AttentionLayer(FeatureMap):
-    """phi(X) = attention(scores) values: of one head (n, m), of several (heads, n, m), or of their sum (n, m).
+    """phi(X) = attention(scores) values: of one head (n, m), of several (heads, n, m), or of their
+    sum (n, m).
 
     Attributes:
         score: how scores become weights.
@@ -45,16 +47,18 @@ class AttentionLayer(FeatureMap):
     ) -> list[HeadWeights]:
         """The weights of every head, for texts of n words.
 
-        `isometric`: values may be given by other coordinates, fewer perhaps, as long as their lengths and those of
-        their differences are the same.
+        `isometric`: values may be given by other coordinates, fewer perhaps, as long as their
+        lengths and those of their differences are the same.
         """
 
     def scores(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        """The scores of all pairs of rows: (*batch, n, n), or (*batch, heads, n, n) for several heads."""
+        """The scores of all pairs of rows: (*batch, n, n), or (*batch, heads, n, n) for several
+        heads."""
         return self._side_by_side([head.scores(texts) for head in self._weights(texts)])
 
     def attention(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from word i."""
+        """The attention weights, shaped like the scores: entry (j, i) is how much row j takes from
+        word i."""
         return self.score.attention(self.scores(texts))
 
     def attention_of(
@@ -81,7 +85,8 @@ class AttentionLayer(FeatureMap):
     ) -> Iterator[Float[Tensor, "c features"]]:
         """phi of each perturbed text X', whose scores differ from X's in g rows and g columns.
 
-        The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2 n² d + n d²)).
+        The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2
+        n² d + n d²)).
         """
         heads = [(head, head.scores_between(rows, rows)) for head in self._weights(rows)]
         for some, delta in zip(
@@ -156,7 +161,8 @@ def checked_score(score: str | Score) -> Score:
         return SCORES[require_choice("score", score, SCORES)]
     if not isinstance(score, Score):
         raise InputError(
-            f"`score` (={score!r}) must be one of {', '.join(SCORES)}, or an instance of a class of your own that is "
+            f"`score` (={score!r}) must be one of {', '.join(SCORES)}, or an instance of a class "
+            "of your own that is "
             "derived from wordsens.Score"
         )
     missing = [
@@ -166,7 +172,8 @@ def checked_score(score: str | Score) -> Score:
     ]
     if missing:
         raise InputError(
-            f"`score` ({type(score).__name__}) must have a `name` (text) and say whether it is `normalized` (True or "
+            f"`score` ({type(score).__name__}) must have a `name` (text) and say whether it is "
+            "`normalized` (True or "
             f"False); set {' and '.join(missing)} in the class"
         )
     return score
@@ -175,7 +182,8 @@ def checked_score(score: str | Score) -> Score:
 def gaussian_products(
     d: int, heads: int, head_dimension: int | None, stream: torch.Generator
 ) -> Float[Tensor, "heads d d"]:
-    """W of every head, with entries of variance 1/d: independent Gaussian ones, or W_Q W_K^T of rank `head_dimension`.
+    """W of every head, with entries of variance 1/d: independent Gaussian ones, or W_Q W_K^T of
+    rank `head_dimension`.
 
     Drawn in float64 on the CPU, whatever the map's dtype and device: one seed is one map.
     """
@@ -186,21 +194,22 @@ def gaussian_products(
 
 
 class RandomAttentionFeatures(AttentionLayer):
-    """phi(X) = attention(X W X^T / (temperature sqrt(d))) X, of shape (n, d); W (d, d) iid N(0, 1/d) (paper, eq. 3).
+    """phi(X) = attention(X W X^T / (temperature sqrt(d))) X, of shape (n, d); W (d, d) iid N(0,
+    1/d) (paper, eq. 3).
 
     W stands for W_Q W_K^T; there is no value matrix. With several heads each has a W of its own and
     phi(X) has shape (heads, n, d).
 
     Args:
         d: coordinates of a word.
-        score: "softmax"; "relu" (divided by the row sum; a row whose sum is 0 stays 0); "relu-unnormalized";
-            "sigmoid" and "linear" (not divided); or a `Score` of your own.
+        score: "softmax"; "relu" (divided by the row sum; a row whose sum is 0 stays 0);
+            "relu-unnormalized"; "sigmoid" and "linear" (not divided); or a `Score` of your own.
         seed: fixes W.
         dtype, device: where phi computes.
         temperature: divides the scores.
         heads: how many W.
-        head_dimension: d_k, for W = W_Q W_K^T with W_Q, W_K (d, d_k) iid N(0, 1/sqrt(d d_k)): entries of W still have
-            variance 1/d; None for a W of independent entries.
+        head_dimension: d_k, for W = W_Q W_K^T with W_Q, W_K (d, d_k) iid N(0, 1/sqrt(d d_k)):
+            entries of W still have variance 1/d; None for a W of independent entries.
 
     Attributes:
         weight: W, (d, d) for one head, else (heads, d, d).
@@ -266,7 +275,8 @@ class RandomAttentionFeatures(AttentionLayer):
         square = weight.ndim in (2, 3) and weight.shape[-1] == weight.shape[-2]
         if not square or not bool(torch.isfinite(weight).all()):
             raise InputError(
-                f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape (d, d) or (heads, d, d); "
+                f"`weight` (shape {tuple(weight.shape)}) must be a finite tensor of shape (d, d) "
+                "or (heads, d, d); "
                 "give one (d, d) matrix a head"
             )
         heads = len(weight) if weight.ndim == 3 else 1

@@ -1,4 +1,5 @@
-"""Attention with weights of one's own: heads as they are trained, with values, biases, masks and an output matrix."""
+"""Attention with weights of one's own: heads as they are trained, with values, biases, masks and an
+output matrix."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ CAUSAL = "causal"
 
 @dataclass(frozen=True, eq=False)
 class AttentionBias:
-    """Vectors added to a head's queries (m,), keys (m,), values (m_v,); of several heads (heads, ...); None: nothing.
+    """Vectors added to a head's queries (m,), keys (m,), values (m_v,); of several heads (heads,
+    ...); None: nothing.
 
     Under softmax scores a key bias changes nothing: it adds one number to all scores of a row.
     """
@@ -29,19 +31,20 @@ class AttentionBias:
 
 
 class AttentionFeatures(AttentionLayer):
-    """phi(X) = attention((X W_Q + b_Q)(X W_K + b_K)^T / sqrt(m)) (X W_V + b_V), (n, m_v); m: columns of W_Q and W_K.
+    """phi(X) = attention((X W_Q + b_Q)(X W_K + b_K)^T / sqrt(m)) (X W_V + b_V), (n, m_v); m:
+    columns of W_Q and W_K.
 
-    Several heads have matrices (heads, d, m): phi(X) is (heads, n, m_v), or with `W_O` the sum over the heads of what
-    they give times their part of it, (n, out).
+    Several heads have matrices (heads, d, m): phi(X) is (heads, n, m_v), or with `W_O` the sum over
+    the heads of what they give times their part of it, (n, out).
 
     Args:
         W_Q, W_K: (d, m); W_Q's dtype and device are the map's.
         W_V: (d, m_v); None: the values are the words.
         W_O: (m_v, out), of several heads (heads, m_v, out); None: the heads stand side by side.
         score: as of RandomAttentionFeatures.
-        mask: "causal": row j sees the words up to j; or (n, n), of several heads (heads, n, n): True where row j sees
-            word l, or numbers that are added to the scores, -inf where it does not. A row that sees no word is refused
-            under softmax scores.
+        mask: "causal": row j sees the words up to j; or (n, n), of several heads (heads, n, n):
+            True where row j sees word l, or numbers that are added to the scores, -inf where it
+            does not. A row that sees no word is refused under softmax scores.
         bias: what is added to queries, keys and values.
 
     Raises:
@@ -65,7 +68,8 @@ class AttentionFeatures(AttentionLayer):
     ):
         if not isinstance(W_Q, Tensor) or W_Q.ndim not in (2, 3) or not W_Q.is_floating_point():
             raise InputError(
-                f"`W_Q` ({shown(W_Q)}) must be a tensor of floating-point numbers, (d, m) or (heads, d, m)"
+                f"`W_Q` ({shown(W_Q)}) must be a tensor of floating-point numbers, (d, m) or "
+                "(heads, d, m)"
             )
         self._stacked = W_Q.ndim == 3
         self.heads = len(W_Q) if self._stacked else 1
@@ -168,7 +172,8 @@ class AttentionFeatures(AttentionLayer):
         if not fits or not bool(torch.isfinite(matrix).all()):
             shown_shape = ", ".join("any" if size is None else str(size) for size in wanted)
             raise InputError(
-                f"`{name}` (shape {tuple(getattr(matrix, 'shape', ()))}) must be a finite tensor of shape "
+                f"`{name}` (shape {tuple(getattr(matrix, 'shape', ()))}) must be a finite tensor "
+                "of shape "
                 f"({shown_shape}), to fit W_Q"
             )
         own_copy = (
@@ -184,7 +189,8 @@ class AttentionFeatures(AttentionLayer):
         ends = isinstance(mask, Tensor) and mask.ndim in (2, 3) and mask.shape[-1] == mask.shape[-2]
         if not ends or (mask.ndim == 3 and len(mask) != self.heads):
             raise InputError(
-                f"`mask` ({shown(mask)}) must be 'causal', or a tensor of shape (n, n) or (heads, n, n) of truth "
+                f"`mask` ({shown(mask)}) must be 'causal', or a tensor of shape (n, n) or (heads, "
+                "n, n) of truth "
                 "values or of numbers that are added to the scores"
             )
         if mask.dtype == torch.bool:
@@ -194,11 +200,13 @@ class AttentionFeatures(AttentionLayer):
         hidden = mask == -torch.inf
         if not bool((torch.isfinite(mask) | hidden).all()):
             raise InputError(
-                "`mask` has entries that are neither finite nor -inf; use -inf where a word is not seen"
+                "`mask` has entries that are neither finite nor -inf; use -inf where a word is not "
+                "seen"
             )
         if self.score.sums_to_one and bool(hidden.all(dim=-1).any()):
             raise InputError(
-                "`mask` leaves a row that sees no word, whose weights cannot sum to one; let it see itself"
+                "`mask` leaves a row that sees no word, whose weights cannot sum to one; let it "
+                "see itself"
             )
         mask = mask.detach().to(dtype=self.dtype, device=self.device)
         return mask if mask.ndim == 3 else mask.unsqueeze(0)

@@ -1,8 +1,10 @@
-"""The change of an attention layer when several words move at once, or under a score that has no closed form.
+"""The change of an attention layer when several words move at once, or under a score that has no
+closed form.
 
-The scores of a row outside the group change only at the group's words, by u_j . Delta_i, so X W is never formed again:
-one (group, Delta) costs O(n² d + g d²) and n² numbers, against O(n² d + n d²) for mapping the perturbed text, and the
-change is computed from the change of the attention, so that small ones keep their digits. Gradients by autograd.
+The scores of a row outside the group change only at the group's words, by u_j . Delta_i, so X W is
+never formed again: one (group, Delta) costs O(n² d + g d²) and n² numbers, against O(n² d + n d²)
+for mapping the perturbed text, and the change is computed from the change of the attention, so that
+small ones keep their digits. Gradients by autograd.
 """
 
 from collections.abc import Sequence
@@ -59,7 +61,8 @@ class GroupHead(ScoredHead):
         change = (attention - self.attention) @ self.values + gained @ value_delta
 
         # Rows of the group: query, keys and values all move.
-        # From the row as it is, not from its old scores: of those only rounding is left where it is nearly zero.
+        # From the row as it is, not from its old scores: of those only rounding is left where it is
+        # nearly zero.
         row_scores = moved_rows @ self.keys.T + self._apart
         if self.weights.bias is not None:
             row_scores = row_scores + self.weights.bias[members] / self.weights.scale
@@ -79,7 +82,8 @@ class GroupHead(ScoredHead):
 
 
 class AttentionGroupChange(WordChange):
-    """‖phi(X^G(Delta)) - phi(X)‖² for groups G of g words, (m, g); Delta has shape (g, d). Exact, for every score."""
+    """‖phi(X^G(Delta)) - phi(X)‖² for groups G of g words, (m, g); Delta has shape (g, d). Exact,
+    for every score."""
 
     def __init__(
         self,
@@ -134,11 +138,13 @@ class AttentionGroupChange(WordChange):
 
 _LARGEST_COARSE = 1e5
 _MOST_SMALL = 1 << 16
-"""heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form; past it as any map."""
+"""heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form;
+past it as any map."""
 
 
 class AnyScoreChange(AttentionGroupChange):
-    """‖phi(X^i(Delta)) - phi(X)‖² for one word, for every score that autograd can follow; O(n² d + n d) a pair."""
+    """‖phi(X^i(Delta)) - phi(X)‖² for one word, for every score that autograd can follow; O(n² d +
+    n d) a pair."""
 
     def __init__(
         self,
@@ -160,8 +166,8 @@ class AnyScoreChange(AttentionGroupChange):
             self.stages = plain_stages(rows)
 
     def coarse(self) -> "AnyScoreChange":
-        """In float32, if the score computes in it and it resolves the scores, those beside a huge row among them, and
-        what a score may make of small ones: squares, say."""
+        """In float32, if the score computes in it and it resolves the scores, those beside a huge
+        row among them, and what a score may make of small ones: squares, say."""
         sizes = torch.cat([head.score_sizes for head in self.heads])
         uneven = sizes.max() > _LARGEST_COARSE * sizes.median().clamp(max=1)
         if self.rows.dtype == torch.float32 or uneven or sizes.median() < 1 / _LARGEST_COARSE:

@@ -1,4 +1,5 @@
-"""One attention head: how the rows of a text become scores and values, and points from which a search starts."""
+"""One attention head: how the rows of a text become scores and values, and points from which a
+search starts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,10 +16,11 @@ from wordsens.search.objective import into_ball, unit
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bounds of the norms of a head's weights before they are divided by its scale, for what rounding may do to them.
+    """Bounds of the norms of a head's weights before they are divided by its scale, for what
+    rounding may do to them.
 
-    A W that was computed as W_Q W_K^T is off by at most gamma_terms ‖W_Q‖ ‖W_K‖: `matrix` is that product, of Frobenius
-    norms, and so on.
+    A W that was computed as W_Q W_K^T is off by at most gamma_terms ‖W_Q‖ ‖W_K‖: `matrix` is that
+    product, of Frobenius norms, and so on.
     """
 
     matrix: float
@@ -32,21 +34,25 @@ class Sizes:
 
 @dataclass(frozen=True)
 class HeadWeights:
-    """Row j scores row l as s_jl = (x_j W x_l + c . x_l + e . x_j + constant + bias_jl) / scale and takes V^T x_l + b.
+    """Row j scores row l as s_jl = (x_j W x_l + c . x_l + e . x_j + constant + bias_jl) / scale and
+    takes V^T x_l + b.
 
-    With W_Q, W_K and biases b_Q, b_K: W = W_Q W_K^T, c = W_K b_Q, e = W_Q b_K and constant = b_Q . b_K. When word i
-    moves by Delta, s_ji moves by u_j . Delta, u_j = (W^T x_j + c) / scale, and its own s_il by k_l . Delta,
-    k_l = (W x_l + e) / scale: biases and masks change these vectors and where the scores start, and nothing else.
+    With W_Q, W_K and biases b_Q, b_K: W = W_Q W_K^T, c = W_K b_Q, e = W_Q b_K and constant = b_Q .
+    b_K. When word i moves by Delta, s_ji moves by u_j . Delta, u_j = (W^T x_j + c) / scale, and its
+    own s_il by k_l . Delta, k_l = (W x_l + e) / scale: biases and masks change these vectors and
+    where the scores start, and nothing else.
 
     Attributes:
         matrix: W.
         scale: what the scores are divided by.
         query_offset, key_offset: c and e; None: zero.
-        bias: of each pair of rows; -inf where row j does not see row l, whose weight is then zero; None: zero.
+        bias: of each pair of rows; -inf where row j does not see row l, whose weight is then zero;
+            None: zero.
         value: V; None: the identity.
         value_bias: b; None: zero.
         sizes: for rounding; None: those of the weights as they are.
-        span: (d, k), vectors that span all that the head sees of a row, where they are fewer than d; else None.
+        span: (d, k), vectors that span all that the head sees of a row, where they are fewer than
+            d; else None.
     """
 
     matrix: Float[Tensor, "d d"]
@@ -77,7 +83,8 @@ class HeadWeights:
         return Sizes(matrix, query, key, abs(self.constant), value, bias)
 
     def in_units(self, unit: float, of_values: float) -> "HeadWeights":
-        """For rows divided by `unit`: the same scores, with scale 1, and values divided by both units."""
+        """For rows divided by `unit`: the same scores, with scale 1, and values divided by both
+        units."""
         on_rows, per = unit / self.scale, 1 / self.scale
         factors = {
             "matrix": unit * on_rows,
@@ -99,7 +106,8 @@ class HeadWeights:
 
     @property
     def steepest(self) -> float:
-        """A bound of how fast a score moves with a word of length 1: W's Frobenius norm over the scale."""
+        """A bound of how fast a score moves with a word of length 1: W's Frobenius norm over the
+        scale."""
         return float(torch.linalg.matrix_norm(self.matrix)) / self.scale
 
     def queries(self, rows: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
@@ -121,7 +129,8 @@ class HeadWeights:
     def scores_between(
         self, rows: Float[Tensor, "... m d"], others: Float[Tensor, "... n d"]
     ) -> Float[Tensor, "... m n"]:
-        """s_jl of rows j and others l, but for the bias of their places; either may have a batch of its own."""
+        """s_jl of rows j and others l, but for the bias of their places; either may have a batch of
+        its own."""
         scores = self.queries(rows) @ others.mT
         if self.key_offset is not None:
             scores = scores + (rows @ self.key_offset / self.scale).unsqueeze(-1)
@@ -180,10 +189,12 @@ _EIGENVECTORS = 6
 
 
 _RAISED, _FARTHEST, _BISECTIONS = (0.25, 0.5, 0.8), 2.0, 7
-"""How far the word's score with itself is raised, in radii; the farthest point along x_i that is tried; halvings."""
+"""How far the word's score with itself is raised, in radii; the farthest point along x_i that is
+tried; halvings."""
 
 _FIRST, _NEXT, _MARGIN = 400, 100, 3e-4
-"""Steps to a point where a row's scores are negative, the first time and later; how far below zero they are led."""
+"""Steps to a point where a row's scores are negative, the first time and later; how far below zero
+they are led."""
 
 
 class ScoredHead:
@@ -191,7 +202,8 @@ class ScoredHead:
 
     Attributes:
         rows: X, (n, d).
-        queries, keys: rows u_j = W^T x_j / scale and W x_l / scale, (n, d), with what biases add to them.
+        queries, keys: rows u_j = W^T x_j / scale and W x_l / scale, (n, d), with what biases add to
+            them.
         symmetric: a positive multiple of W + W^T, (d, d).
         scores: (n, n), row first; -inf where a mask hides a word from a row.
     """
@@ -209,9 +221,11 @@ class ScoredHead:
 
     @cached_property
     def directions(self) -> Float[Tensor, "m d"]:
-        """sum_j u_j, along which Theorem 3's witness lies, mixed with ± the top eigenvectors of W + W^T; both alone.
+        """sum_j u_j, along which Theorem 3's witness lies, mixed with ± the top eigenvectors of W +
+        W^T; both alone.
 
-        The eigenvectors raise the changed word's score with itself fastest, which is what moves its own row.
+        The eigenvectors raise the changed word's score with itself fastest, which is what moves its
+        own row.
         """
         top = torch.linalg.eigh(self.symmetric)[1].T.flip(0)[:_EIGENVECTORS]
         drawn, away = unit(self.queries.sum(dim=0)), unit(-self.keys.sum(dim=0))
@@ -226,10 +240,12 @@ def starting_points(
     *,
     emptied: bool = False,
 ) -> Float[Tensor, "count w g d"]:
-    """Every head's `directions`, -x_i and the mean of the other rows less x_i, in units of the group's radius.
+    """Every head's `directions`, -x_i and the mean of the other rows less x_i, in units of the
+    group's radius.
 
-    A group's words take the same kind of point together. `emptied`: also points of `self_only_starts`, or of
-    `focused_starts` where several words move, for scores under which a row can be left to one word.
+    A group's words take the same kind of point together. `emptied`: also points of
+    `self_only_starts`, or of `focused_starts` where several words move, for scores under which a
+    row can be left to one word.
     """
     everywhere = torch.cat([head.directions for head in heads])[:, None, None].expand(
         -1, *groups.shape, -1
@@ -247,10 +263,12 @@ def starting_points(
 def self_only_starts(
     head: ScoredHead, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
 ) -> Float[Tensor, "count w d"]:
-    """Points, in units of radii, far along x_i, at which no score of the word's own row with another word is positive.
+    """Points, in units of radii, far along x_i, at which no score of the word's own row with
+    another word is positive.
 
-    The farthest such point is the nearest in the polyhedron {s_il + k_l . Delta <= 0, l != i} to r + zeta x_i for the
-    zeta that brings it to the sphere, found by bisection; r raises the word's score with itself.
+    The farthest such point is the nearest in the polyhedron {s_il + k_l . Delta <= 0, l != i} to r
+    + zeta x_i for the zeta that brings it to the sphere, found by bisection; r raises the word's
+    score with itself.
     """
     polyhedron = _Polyhedron.of_rows(head, words, words, radius)
     raised = unit(head.queries + head.keys)[words] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
@@ -274,10 +292,11 @@ def focused_starts(
     target: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
 ) -> Float[Tensor, "count w g d"]:
-    """Points, in units of radii, at which all rows of a group attend to its `target`, whose own row is longest.
+    """Points, in units of radii, at which all rows of a group attend to its `target`, whose own row
+    is longest.
 
-    The target moves along its row, Delta = x_t / ‖x_t‖. The others move to the points nearest to c k_t at which no
-    score of their rows with any other word is positive.
+    The target moves along its row, Delta = x_t / ‖x_t‖. The others move to the points nearest to c
+    k_t at which no score of their rows with any other word is positive.
     """
     words, aim = groups.flatten(), target.repeat_interleave(groups.shape[1])
     polyhedron = _Polyhedron.of_rows(head, words, aim, radius.repeat_interleave(groups.shape[1]))
@@ -289,7 +308,8 @@ def focused_starts(
 
 
 class _Polyhedron:
-    """All Delta with scores + K Delta <= 0; the rows of K have length 1, -inf stands where nothing is required."""
+    """All Delta with scores + K Delta <= 0; the rows of K have length 1, -inf stands where nothing
+    is required."""
 
     @classmethod
     def of_rows(
@@ -299,7 +319,8 @@ class _Polyhedron:
         spared: Int[Tensor, " w"],
         radius: Float[Tensor, " w"],
     ) -> "_Polyhedron":
-        """Where no score of each word's row is positive but that with its spared word, Delta in units of the radius."""
+        """Where no score of each word's row is positive but that with its spared word, Delta in
+        units of the radius."""
         length = torch.linalg.vector_norm(head.keys, dim=1).clamp(
             min=torch.finfo(head.keys.dtype).tiny
         )
@@ -315,10 +336,12 @@ class _Polyhedron:
     def nearest(
         self, given: Float[Tensor, "c w d"], multipliers: Float[Tensor, "c w m"], steps: int
     ) -> tuple[Float[Tensor, "c w d"], Float[Tensor, "c w m"]]:
-        """The points nearest to those given, z - K^T y, and their multipliers y >= 0, from those given on.
+        """The points nearest to those given, z - K^T y, and their multipliers y >= 0, from those
+        given on.
 
-        y minimises y . K K^T y / 2 - y . (scores at z), by accelerated gradient steps that restart where they turn back
-        (O'Donoghue and Candès 2015), O(c w m²) each; they end where no score is above half the margin.
+        y minimises y . K K^T y / 2 - y . (scores at z), by accelerated gradient steps that restart
+        where they turn back (O'Donoghue and Candès 2015), O(c w m²) each; they end where no score
+        is above half the margin.
         """
         wanted, ahead = self._scores + given @ self._keys.T, multipliers
         pace = torch.ones_like(wanted[..., :1])

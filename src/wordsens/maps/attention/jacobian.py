@@ -2,11 +2,11 @@
 
 At Delta = 0 (docs/theory/certificates-attention.md), row j != i of phi changes by
 
-    dO_j = a_ji Delta + c_ji r_ji (u_j . Delta),    r_ji = x_i - o_j for scores divided by their sum, x_i for others,
+    dO_j = a_ji Delta + c_ji r_ji (u_j . Delta),    r_ji = x_i - o_j for divided scores, x_i for others,
 
-u_j = W^T x_j / scale and c_ji = a_ji (softmax), 1/sum where the score is positive (divided relu), or the score's
-derivative. Row i is a linear map of its own, through all its scores.
-"""
+u_j = W^T x_j / scale and c_ji = a_ji (softmax), 1/sum where the score is positive (divided relu),
+or the score's derivative. Row i is a linear map of its own, through all its scores.
+"""  # noqa: E501
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,8 @@ def attention_normal_product(
     score: ClosedForm,
     words: Int[Tensor, " w"],
 ) -> Callable[[Float[Tensor, "w d"]], Float[Tensor, "w d"]]:
-    """y -> J_i^T J_i y for the words i, row k of y for word k, J_i = d phi / d x_i. O(n d) a word, O(n²) memory."""
+    """y -> J_i^T J_i y for the words i, row k of y for word k, J_i = d phi / d x_i. O(n d) a word,
+    O(n²) memory."""
     heads = [_HeadJacobian(rows, head, score, words) for head in weights]
     return lambda vectors: torch.stack([head.normal_product(vectors) for head in heads]).sum(dim=0)
 

@@ -1,4 +1,5 @@
-"""A layer's attention, or one head of it, as a map of the rows that enter it: from a pretrained model's own weights."""
+"""A layer's attention, or one head of it, as a map of the rows that enter it: from a pretrained
+model's own weights."""
 
 from dataclasses import replace
 
@@ -17,9 +18,11 @@ _PROBED, _TOLERANCE = 5, 1e-4
 
 @torch.no_grad()
 def entering_attention(phi: TransformerFeatures, X: TextMatrix, layer: int) -> TextMatrix:
-    """The text with the rows that enter the attention of `layer` (1 to L) when X enters the model, in float64.
+    """The text with the rows that enter the attention of `layer` (1 to L) when X enters the model,
+    in float64.
 
-    They are the hidden states that enter the layer, behind its norm where that stands before the attention.
+    They are the hidden states that enter the layer, behind its norm where that stands before the
+    attention.
     """
     rows = _entering(phi.stack, phi.accept(X.rows).to(phi.stack.dtype).unsqueeze(0), layer)
     return replace(X, rows=rows[0].double())
@@ -29,14 +32,16 @@ def entering_attention(phi: TransformerFeatures, X: TextMatrix, layer: int) -> T
 def trained_attention(
     phi: TransformerFeatures, layer: int, head: int | None = None
 ) -> AttentionFeatures:
-    """A head's part of the attention output of its layer, from the rows that enter the attention; in float64.
+    """A head's part of the attention output of its layer, from the rows that enter the attention;
+    in float64.
 
-    With head None the sum of all heads, without the projection's bias. The model's weights, biases and causal mask, as
-    they are stored. Such a map has a certificate; `entering_attention` gives its rows.
+    With head None the sum of all heads, without the projection's bias. The model's weights, biases
+    and causal mask, as they are stored. Such a map has a certificate; `entering_attention` gives
+    its rows.
 
     Raises:
-        InputError: no such layer or head; an architecture whose scores depend on places besides (rotary angles,
-            position biases), or that makes something else of its weights.
+        InputError: no such layer or head; an architecture whose scores depend on places besides
+            (rotary angles, position biases), or that makes something else of its weights.
 
     >>> model = TransformerFeatures.from_pretrained("minilm")
     >>> phi = trained_attention(model, layer=3, head=5)
@@ -46,8 +51,11 @@ def trained_attention(
     """
     stack = phi.stack
     if not 1 <= layer <= stack.layers or (head is not None and not 0 <= head < stack.heads):
-        raise InputError(f"layer {layer}, head {head}: {stack.name} has heads 0 to {stack.heads - 1} in layers 1 to "
-                         f"{stack.layers}")  # fmt: skip
+        raise InputError(
+            f"layer {layer}, head {head}: {stack.name} has heads 0 to {stack.heads - 1} in layers "
+            "1 to "
+            f"{stack.layers}"
+        )
     parts = stack.projections[(layer - 1) * len(stack.projections) // stack.layers][:-1]
     split = _three(parts)
     chosen = range(stack.heads) if head is None else [head]
@@ -96,13 +104,15 @@ def _entering(stack: Stack, rows: Float[Tensor, "b n d"], layer: int) -> Float[T
 
 def _other_scores(stack: Stack) -> InputError:
     return InputError(
-        f"the attention of {stack.name!r} is not softmax(Q K^T / sqrt(size)) V of its weights alone: its scores may "
+        f"the attention of {stack.name!r} is not softmax(Q K^T / sqrt(size)) V of its weights "
+        "alone: its scores may "
         "depend on places too, so there is no map of it by itself"
     )
 
 
 def _three(parts: list[nn.Module]) -> list[tuple[Tensor, Tensor | None]]:
-    """Weights, input first, and biases of queries, keys and values; one layer may hold all three."""
+    """Weights, input first, and biases of queries, keys and values; one layer may hold all
+    three."""
     layers = [(weight_input_first(part), getattr(part, "bias", None)) for part in parts]
     if len(layers) != 1:
         return layers[:3]

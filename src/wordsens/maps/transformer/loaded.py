@@ -1,4 +1,5 @@
-"""A running transformer and what reads texts for it: by name, or from a pair, a pipeline, a SentenceTransformer."""
+"""A running transformer and what reads texts for it: by name, or from a pair, a pipeline, a
+SentenceTransformer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,13 +46,15 @@ class Reader:
         name: for messages.
         prompt: what is put before every text.
         most_tokens: the most tokens of a text, beside the model's own limit.
-        cuts: whether a text that is too long is cut, as sentence-transformers does, or refused; may be changed.
+        cuts: whether a text that is too long is cut, as sentence-transformers does, or refused; may
+            be changed.
 
     Attributes:
-        context: the most tokens the model takes, special ones included; None where there is no limit.
+        context: the most tokens the model takes, special ones included; None where there is no
+            limit.
         frame: the special tokens before and after every text.
-        leading_tokens, own_tokens: how many tokens stand before a text, and how many around it, those of a prompt
-            included.
+        leading_tokens, own_tokens: how many tokens stand before a text, and how many around it,
+            those of a prompt included.
     """
 
     def __init__(
@@ -84,15 +87,16 @@ class Reader:
         """The text's tokens, special ones included.
 
         Raises:
-            InputError: no token, more than the context holds, or hardly one that the vocabulary knows.
+            InputError: no token, more than the context holds, or hardly one that the vocabulary
+                knows.
         """
         whole = tokenized(
             text, self.tokenizer, self._table, where=where, name=self._name, prompt=self.prompt
         )
         begin = self.tokenizer.bos_token_id
         if not self.cuts and begin is not None and whole.ids[:2] == (begin, begin):
-            # A chat template writes the begin token, too. Vectors of a text that is cut are those of the model's own
-            # `encode`, which reads both.
+            # A chat template writes the begin token, too. Vectors of a text that is cut are those
+            # of the model's own `encode`, which reads both.
             whole = whole.without_front(1, 0)
         if whole.words == 0:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
@@ -101,7 +105,8 @@ class Reader:
         if self.cuts and room is not None and self.context is not None:
             if room < 1:
                 raise InputError(
-                    f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its {self.context} tokens"
+                    f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its "
+                    f"{self.context} tokens"
                 )
             if cuts_on_the_left(self.tokenizer) and (max_words is None or max_words >= room):
                 whole = whole.without_front(
@@ -116,7 +121,8 @@ class Reader:
             whole = whole.first_words(max_words)
         if room is not None and whole.words > room:
             raise InputError(
-                f"{where} has {whole.words} tokens and {self._name} adds {around}, but its context is "
+                f"{where} has {whole.words} tokens and {self._name} adds {around}, but its context "
+                "is "
                 f"{self.context} tokens; pass max_words={room} or less"
             )
         return whole
@@ -124,7 +130,8 @@ class Reader:
     def pair(
         self, first: str, second: str, side: int
     ) -> tuple[list[int], list[int] | None, tuple[Word, ...]]:
-        """The tokens of two texts that are read together, their types, and the words of the one that moves."""
+        """The tokens of two texts that are read together, their types, and the words of the one
+        that moves."""
         encoded = self.tokenizer(
             first,
             second,
@@ -136,7 +143,8 @@ class Reader:
         moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
         if not moving:
             raise InputError(
-                f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can move"
+                f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can "
+                "move"
             )
         start, stop = moving[0], moving[-1] + 1
         text = (first, second)[side]
@@ -150,7 +158,8 @@ class Reader:
         return [list(self.tokens(text, f"text {number}").ids) for number, text in enumerate(texts)]
 
     def count(self, text: str) -> int:
-        """The number of tokens the model reads for the text, prompt and special ones included, if it is not cut."""
+        """The number of tokens the model reads for the text, prompt and special ones included, if
+        it is not cut."""
         return len(
             self.tokenizer(self.prompt + require_characters("the text", text), verbose=False)[
                 "input_ids"
@@ -171,7 +180,8 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 @dataclass(frozen=True, eq=False)
 class SentenceModules:
-    """The modules of a SentenceTransformer and its settings: prompt, length, pooling and all else are its own.
+    """The modules of a SentenceTransformer and its settings: prompt, length, pooling and all else
+    are its own.
 
     Attributes:
         transformer: its first module, which runs the model.
@@ -195,8 +205,8 @@ class SentenceModules:
 
     @classmethod
     def of(cls, model: Any, modules: Sequence[nn.Module]) -> "SentenceModules":
-        """The settings of a SentenceTransformer, with modules that may be frozen copies of its own; InputError for a
-        Router, which has other modules for queries than for documents."""
+        """The settings of a SentenceTransformer, with modules that may be frozen copies of its own;
+        InputError for a Router, which has other modules for queries than for documents."""
         if any(hasattr(module, "sub_modules") for module in modules):
             raise InputError("its modules are others for queries than for documents (Router)")
         prompt = model.prompts.get(model.default_prompt_name) or ""
@@ -214,12 +224,13 @@ class SentenceModules:
         )
 
     def prompted(self, name: str) -> "SentenceModules":
-        """The same with the prompt of that name, and the length of its task: what `encode_query` or `encode_document`
-        gives. InputError for a query that is filled up with further tokens."""
+        """The same with the prompt of that name, and the length of its task: what `encode_query` or
+        `encode_document` gives. InputError for a query that is filled up with further tokens."""
         task = TASKS.get(name)
         if task == "query" and getattr(self.transformer, "query_expansion", None) is not None:
             raise InputError(
-                "its queries are filled up with further tokens (query_expansion), which have no words"
+                "its queries are filled up with further tokens (query_expansion), which have no "
+                "words"
             )
         length = None if task is None else getattr(self.transformer, f"{task}_length", None)
         return replace(self, prompt=self.prompts[name], most_tokens=length or self.most_tokens)
@@ -232,7 +243,8 @@ class SentenceModules:
         prompted: int,
         dtype: torch.dtype,
     ) -> Float[Tensor, "b p"]:
-        """The vectors when the rows enter the first layer; of a layer below the last as `pooled` makes them."""
+        """The vectors when the rows enter the first layer; of a layer below the last as `pooled`
+        makes them."""
         if layer != stack.layers:
             return self.pooled(stack.states(rows, layer).to(dtype), prompted)
         features = stack.run(rows, lambda ids: self.transformer(self._features(ids, prompted)))
@@ -241,8 +253,8 @@ class SentenceModules:
         )
 
     def pooled(self, states: Float[Tensor, "b n d"], prompted: int) -> Float[Tensor, "b p"]:
-        """The vectors of hidden states of any layer: weights behind the pooling are made for the last layer's alone,
-        so that a model that has such weights is left with its pooling."""
+        """The vectors of hidden states of any layer: weights behind the pooling are made for the
+        last layer's alone, so that a model that has such weights is left with its pooling."""
         weights = any(next(module.parameters(), None) is not None for module in self.rest[1:])
         features = self._features(
             torch.zeros(states.shape[:2], dtype=torch.long, device=states.device), prompted
@@ -270,7 +282,8 @@ class LoadedModel:
         model: of the transformers library.
         tokenizer: a fast one.
         name: for messages and records.
-        sentence: gives the modules of the SentenceTransformer that runs the model; None where there is none.
+        sentence: gives the modules of the SentenceTransformer that runs the model; None where there
+            is none.
     """
 
     model: Any
@@ -288,7 +301,8 @@ def load_parts(
     attention: str = "eager",
     access: Access = USUAL_ACCESS,
 ) -> LoadedModel:
-    """The parts of a model by its name, or those of a loaded one. See `TransformerFeatures.from_pretrained`."""
+    """The parts of a model by its name, or those of a loaded one. See
+    `TransformerFeatures.from_pretrained`."""
     require_choice("attention", attention, ATTENTIONS)
     if dtype not in _DTYPES:
         raise InputError(
@@ -313,11 +327,13 @@ def load_parts(
 
 
 def _by_name(name: str, library: Callable[[str], Any], model: Any) -> SentenceModules:
-    """The modules of the SentenceTransformer of that name, made to run this model, whose weights were checked."""
+    """The modules of the SentenceTransformer of that name, made to run this model, whose weights
+    were checked."""
     sentence = library(str(next(model.parameters()).device))
     if not is_sentence_transformer(sentence):
         raise InputError(
-            f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use as_model"
+            f"{name} is a {type(sentence).__name__}: its vectors are not run from rows; use "
+            "as_model"
         )
     attribute = next(
         (part for part, child in sentence[0].named_children() if hasattr(child, "config")), None

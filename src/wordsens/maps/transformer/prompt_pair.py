@@ -56,9 +56,9 @@ def prompt_pair(
 ) -> PromptPair:
     """The probabilities of the answers after each of two prompts.
 
-    An answer may be written with or without a blank before it: the probabilities of both first tokens are added, where
-    they differ; a token that is a blank alone is none of them. Special tokens that the tokenizer puts after a text are
-    left off: the answer follows the prompt.
+    An answer may be written with or without a blank before it: the probabilities of both first
+    tokens are added, where they differ; a token that is a blank alone is none of them. Special
+    tokens that the tokenizer puts after a text are left off: the answer follows the prompt.
 
     Args:
         phi: a causal language model, loaded with output="probabilities", pool="last".
@@ -66,22 +66,24 @@ def prompt_pair(
         answers: different ones, whose first tokens differ.
 
     Raises:
-        InputError: a model that is not causal or has no language head; answers that begin with the same token, or with
-            a blank alone.
+        InputError: a model that is not causal or has no language head; answers that begin with the
+            same token, or with a blank alone.
     """
     require_kind(
         "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"
     )
     if not phi.causal or phi.output != "probabilities" or phi.pool is None or phi.reader is None:
         raise InputError(
-            f"prompts need a causal language model as TransformerFeatures(..., output='probabilities', pool='last'); "
+            "prompts need a causal language model as TransformerFeatures(..., "
+            "output='probabilities', pool='last'); "
             f"{phi.name} is not one"
         )
     tokenizer = phi.reader.tokenizer
     starts = [_first_tokens(tokenizer, answer) for answer in answers]
     if len(answers) < 1 or any(left & right for left, right in combinations(starts, 2)):
         raise InputError(
-            f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that differ there"
+            f"`answers` (={tuple(answers)!r}) begin with the same token; choose answers that "
+            "differ there"
         )
     rows = []
     for prompt in (first, second):
@@ -102,6 +104,7 @@ def _first_tokens(tokenizer: Any, answer: str) -> set[int]:
     first = {ids[0] for ids in spelled if tokenizer.decode(ids[:1]).strip()}
     if not first:
         raise InputError(
-            f"`answers` has {answer!r}, whose first token is a blank alone in this vocabulary; choose a commoner word"
+            f"`answers` has {answer!r}, whose first token is a blank alone in this vocabulary; "
+            "choose a commoner word"
         )
     return first

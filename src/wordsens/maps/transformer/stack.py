@@ -1,9 +1,9 @@
 """Running a transformer from the rows that enter its first layer, by hooks on its own forward pass.
 
-The model runs on placeholder tokens; a hook puts our rows in the place of what enters the first layer. Masks,
-positions, rotary angles and position biases are thus the model's own, whatever the architecture. Where no list of
-layers is recognised, the rows take the place of the token embeddings. A second hook ends the pass where the answer is
-known.
+The model runs on placeholder tokens; a hook puts our rows in the place of what enters the first
+layer. Masks, positions, rotary angles and position biases are thus the model's own, whatever the
+architecture. Where no list of layers is recognised, the rows take the place of the token
+embeddings. A second hook ends the pass where the answer is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,11 +26,11 @@ class Stack:
     """A transformer as a function of the rows that enter its first layer.
 
     Args:
-        model: a Hugging Face model, with or without a head for a task; it is frozen. Of an encoder with a decoder, the
-            encoder gives the states.
+        model: a Hugging Face model, with or without a head for a task; it is frozen. Of an encoder
+            with a decoder, the encoder gives the states.
         name: for messages.
-        frame: the special tokens before and after every text: their places are given them instead of placeholders, for
-            models that look for them.
+        frame: the special tokens before and after every text: their places are given them instead
+            of placeholders, for models that look for them.
 
     Attributes:
         base: the model without a head.
@@ -43,7 +43,8 @@ class Stack:
         probe_ids: a few tokens to try things on, (1, n).
 
     Raises:
-        InputError: a model whose numbers depend on the tokens in other ways, or that has no gradient.
+        InputError: a model whose numbers depend on the tokens in other ways, or that has no
+            gradient.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class Stack:
         # Some models count positions, or find a text's last token, by looking for padding.
         self._placeholders = [number for number in range(_PROBED_TOKENS + 1) if number != padding]
         if padding is None:
-            # Classifiers on decoders refuse batches otherwise; no token has this number, so no row counts as padding.
+            # Classifiers on decoders refuse batches otherwise; no token has this number, so no row
+            # counts as padding.
             model.config.pad_token_id = -1
         self.heads = int(getattr(model.config, "num_attention_heads", 0))
         if any(".quantized." in type(part).__module__ for part in model.modules()):
@@ -72,12 +74,14 @@ class Stack:
             raise
         except (AttributeError, TypeError, ValueError, LookupError, RuntimeError) as error:
             raise InputError(
-                f"the model {name!r} cannot be run from rows ({type(error).__name__}: {first_line(error)}), so it has "
+                f"the model {name!r} cannot be run from rows ({type(error).__name__}: "
+                f"{first_line(error)}), so it has "
                 "no map; pass a function from texts to vectors to as_model"
             ) from error
 
     def __reduce__(self) -> tuple[Callable[..., "Stack"], tuple[Any, ...]]:
-        """Pickled as the model's class, settings and weights: transformers hangs local functions on its modules."""
+        """Pickled as the model's class, settings and weights: transformers hangs local functions on
+        its modules."""
         return _rebuilt, (
             type(self.model),
             self.model.config,
@@ -87,7 +91,8 @@ class Stack:
         )
 
     def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
-        """What the model, its base or a function of `input_ids` around it gives when the rows enter the first layer."""
+        """What the model, its base or a function of `input_ids` around it gives when the rows enter
+        the first layer."""
         ids = torch.full(rows.shape[:2], self._placeholders[0], device=self.device)
         before, after = self._frame
         if rows.shape[1] > len(before) + len(after):
@@ -115,7 +120,8 @@ class Stack:
     def heads_outputs(
         self, rows: Float[Tensor, "b n d"], layer: int, heads: Sequence[int]
     ) -> list[Float[Tensor, "b n d"]]:
-        """The additions of heads to the attention output of `layer` (1 to L): their values through their part of W_O.
+        """The additions of heads to the attention output of `layer` (1 to L): their values through
+        their part of W_O.
 
         With the projection's bias, the outputs of all heads sum to the layer's attention output.
         """
@@ -126,13 +132,15 @@ class Stack:
     def reaching(
         self, rows: Float[Tensor, "b n d"], parts: Sequence[nn.Module], layer: int
     ) -> Tensor:
-        """What enters such a part of `layer` when the rows enter the first layer; `parts` has one of every block."""
+        """What enters such a part of `layer` when the rows enter the first layer; `parts` has one
+        of every block."""
         return tensor_at(parts, partial(self.run, rows, self.base), number=layer)[
             :, : rows.shape[1]
         ]
 
     def head_slice(self, layer: int, head: int) -> tuple[slice, Float[Tensor, "size d"]]:
-        """The columns of the output projection's input that belong to a head, and its part of the weight."""
+        """The columns of the output projection's input that belong to a head, and its part of the
+        weight."""
         projection = self.projections[(layer - 1) * len(self.projections) // self.layers][-1]
         weight = weight_input_first(projection)
         size = weight.shape[0] // self.heads
@@ -141,11 +149,11 @@ class Stack:
 
     @cached_property
     def projections(self) -> list[list[nn.Module]]:
-        """Of every block the linear layers of its attention, in the order in which they are called: the last one is the
-        output projection, the others make queries, keys and values.
+        """Of every block the linear layers of its attention, in the order in which they are called:
+        the last one is the output projection, the others make queries, keys and values.
 
-        The first of a block's linear layers makes queries; those that read the same rows make keys and values, and the
-        first that reads something else is the output projection.
+        The first of a block's linear layers makes queries; those that read the same rows make keys
+        and values, and the first that reads something else is the output projection.
 
         Raises:
             InputError: no such layers, or no list of blocks.
@@ -172,7 +180,8 @@ class Stack:
             reading = [
                 (part, rows) for part, rows in calls if linear[part] == number and rows.ndim == 3
             ]
-            # DeBERTa also projects its table of relative positions, which has another number of rows.
+            # DeBERTa also projects its table of relative positions, which has another number of
+            # rows.
             reading = [
                 (part, rows) for part, rows in reading if rows.shape[1] in reading[0][1].shape[:2]
             ]
@@ -189,7 +198,8 @@ class Stack:
         }
         if not projections or shapes != {(self.heads * size, self.dimension)}:
             raise InputError(
-                f"the attention heads of {self.name!r} are not recognised: the output projection of its layers was not "
+                f"the attention heads of {self.name!r} are not recognised: the output projection "
+                "of its layers was not "
                 "found; leave `head` out"
             )
         return projections
@@ -206,11 +216,13 @@ class Stack:
         return logits[:, -1] if last_only and logits.ndim == 3 else logits
 
     def attention(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b heads n n"]:
-        """The attention weights of `layer` (1 to L): entry (j, i) is how much row j takes from row i."""
+        """The attention weights of `layer` (1 to L): entry (j, i) is how much row j takes from row
+        i."""
         weights = self.run(rows, self.base, output_attentions=True).attentions
         if not weights or weights[layer - 1] is None:
             raise InputError(
-                f"the model {self.name!r} does not give its attention weights; load it with attention='eager', a model "
+                f"the model {self.name!r} does not give its attention weights; load it with "
+                "attention='eager', a model "
                 "of your own with attn_implementation='eager'"
             )
         return weights[layer - 1]
@@ -219,7 +231,8 @@ class Stack:
     def entering(
         self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n d"]:
-        """The rows that enter the first layer when the model reads these tokens, of these types if it knows types."""
+        """The rows that enter the first layer when the model reads these tokens, of these types if
+        it knows types."""
         named = {} if types is None else {"token_type_ids": types.to(self.device)}
         run = partial(call, self.base, ids.to(self.device), **named)
         if self.blocks is None:
@@ -227,7 +240,8 @@ class Stack:
         return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
 
     def _probe(self) -> None:
-        """Find the layers, compare the run from rows with the model's own run of other tokens, and try a gradient."""
+        """Find the layers, compare the run from rows with the model's own run of other tokens, and
+        try a gradient."""
         known = embedding_rows(self.base)
         few = [number for number in self._placeholders if known is None or number < known][
             :_PROBED_TOKENS
@@ -248,7 +262,8 @@ class Stack:
         with torch.no_grad():
             if slope is None or not self._is_gradient(slope, rows, along):
                 raise InputError(
-                    f"the model {self.name!r} has no gradient in {self.dtype}, or one that is not that of its numbers "
+                    f"the model {self.name!r} has no gradient in {self.dtype}, or one that is not "
+                    "that of its numbers "
                     "(as where it is quantised), so it has no map"
                 )
             ours = [self.states(rows, layer) for layer in range(self.layers)] + [last]
@@ -258,15 +273,18 @@ class Stack:
                 for state, own in zip(ours, expected, strict=True)
             ):
                 raise InputError(
-                    f"the hidden states of the model {self.name!r} depend on the tokens in other ways than by the rows "
-                    "that enter its first layer, so it has no map; pass a function from texts to vectors to as_model"
+                    f"the hidden states of the model {self.name!r} depend on the tokens in other "
+                    "ways than by the rows "
+                    "that enter its first layer, so it has no map; pass a function from texts to "
+                    "vectors to as_model"
                 )
             moved = rows.clone()
             moved[:, -1] = -moved[:, -1].flip(-1) + 1
             self.causal = torch.equal(self.states(moved, self.layers)[:, :-1], last[:, :-1])
 
     def _is_gradient(self, slope: Tensor, rows: Tensor, along: Tensor) -> bool:
-        """Whether the last states' change along the slope is what the slope foretells, where the dtype can tell."""
+        """Whether the last states' change along the slope is what the slope foretells, where the
+        dtype can tell."""
         step = _STEP * rows.norm() / slope.norm() * slope
         if self.dtype not in (torch.float32, torch.float64):
             return bool(step.isfinite().all())

@@ -12,16 +12,19 @@ from wordsens.text.english import NEGATIONS
 from wordsens.text.matrix import rescale_rows
 from wordsens.text.vocabulary import Vocabulary
 
-# How tokenizers mark a token that begins a word: of bytes, and of sentence pieces; WordPiece marks the others instead.
+# How tokenizers mark a token that begins a word: of bytes, and of sentence pieces; WordPiece marks
+# the others instead.
 _BYTES_BEGIN, _PIECE_BEGINS, _GOES_ON = "Ġ", "▁", "##"
 
 
 def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, str]:
-    """Number and spelling, without the tokenizer's marks, of the tokens that are whole words of letters.
+    """Number and spelling, without the tokenizer's marks, of the tokens that are whole words of
+    letters.
 
     Args:
         tokenizer: of the Hugging Face library.
-        rows: of the model's table; tokens past it, which were added to the tokenizer alone, are left out.
+        rows: of the model's table; tokens past it, which were added to the tokenizer alone, are
+            left out.
 
     Raises:
         InputError: no token left.
@@ -76,7 +79,8 @@ def transformer_vocabulary(
 
     def rows(entries: Tensor, positions: Tensor) -> Tensor:
         places = positions + first
-        # A token's row depends on its place and on no other token, so n copies of it give its rows places all places.
+        # A token's row depends on its place and on no other token, so n copies of it give its rows
+        # places all places.
         texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(places.max()) + 1)
         entering = rows_of(texts)[:, places]
         return rescale_rows(entering.flatten(end_dim=1)).view_as(entering) if rescale else entering

@@ -1,4 +1,5 @@
-"""The change that moved words make to a transformer's features: many pairs (word, Delta) in one forward pass."""
+"""The change that moved words make to a transformer's features: many pairs (word, Delta) in one
+forward pass."""
 
 from typing import Protocol
 
@@ -12,7 +13,8 @@ from wordsens.search.objective import unit
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
-"""The number of starting directions from a text's gradients: each costs one evaluation for all words together."""
+"""The number of starting directions from a text's gradients: each costs one evaluation for all
+words together."""
 
 _STAGES = Stages(
     starts=6,
@@ -23,8 +25,9 @@ _STAGES = Stages(
     finish=15,
     tolerance=1e-4,
 )
-"""Every evaluation is a pass of the model: about 250 a word. Long ascents of few starts, by short steps, gain more than
-crossing, longer steps or starts in the directions that are best for other words."""
+"""Every evaluation is a pass of the model: about 250 a word. Long ascents of few starts, by short
+steps, gain more than crossing, longer steps or starts in the directions that are best for other
+words."""
 
 
 class BatchedMap(TextMap, Protocol):
@@ -34,9 +37,11 @@ class BatchedMap(TextMap, Protocol):
 
 
 class TransformerChange(PlainGroupChange):
-    """‖phi(X^G(Delta)) - phi(X)‖² for groups of words (m, g), and its gradient by autograd through the frozen model.
+    """‖phi(X^G(Delta)) - phi(X)‖² for groups of words (m, g), and its gradient by autograd through
+    the frozen model.
 
-    A batch of b pairs costs b evaluations of the model. groups None: every word alone, with Delta of shape (d,).
+    A batch of b pairs costs b evaluations of the model. groups None: every word alone, with Delta
+    of shape (d,).
     """
 
     def __init__(
@@ -64,8 +69,8 @@ class TransformerChange(PlainGroupChange):
     def starts(
         self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> Float[Tensor, "count w *shape"]:
-        """`replacements`, and J_i^T u for random u, all words from one backward pass: long singular directions weigh
-        most in it."""
+        """`replacements`, and J_i^T u for random u, all words from one backward pass: long singular
+        directions weigh most in it."""
         stream = torch.Generator().manual_seed(0)
         directions = []
         with torch.enable_grad():

@@ -1,4 +1,5 @@
-"""Small text networks, trained under control of their word sensitivity: networks, tasks, controls, the study.
+"""Small text networks, trained under control of their word sensitivity: networks, tasks, controls,
+the study.
 
 The names for users are those of `__init__.pyi`, each loaded on first use.
 """

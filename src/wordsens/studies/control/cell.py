@@ -64,9 +64,16 @@ TASK_TITLES = {"one-word": "one word decides", "majority": "majority", "texts": 
 HOLD = "hold"
 
 STRENGTHS = {
-    HOLD: 1.0, "lower": 0.1, "raise": 0.1, "spectral": 0.01, "word-dropout": 0.3, "adversarial": 0.5, "pairs": 1.0,
-}  # fmt: skip
-"""The usual weight of a term, share of blank words, share of the radius: round numbers, not tuned."""
+    HOLD: 1.0,
+    "lower": 0.1,
+    "raise": 0.1,
+    "spectral": 0.01,
+    "word-dropout": 0.3,
+    "adversarial": 0.5,
+    "pairs": 1.0,
+}
+"""The usual weight of a term, share of blank words, share of the radius: round numbers, not
+tuned."""
 
 CONTROLS = ("none", *STRENGTHS)
 
@@ -77,16 +84,18 @@ class ControlCell(Cell, frozen=True):
     Attributes:
         task: one-word, majority, or texts for labelled real ones.
         n, d: of a text.
-        layer, layers, hidden, temperature, value, residual, norm, mlp, pooling: see `ws.studies.control.Architecture`.
-        control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout, adversarial; pairs
-            (supervised ones).
+        layer, layers, hidden, temperature, value, residual, norm, mlp, pooling: see
+            `ws.studies.control.Architecture`.
+        control: none; hold, lower or raise (the sensitivity penalty); spectral, word-dropout,
+            adversarial; pairs (supervised ones).
         target: S to hold.
-        strength: the weight of the control's term, the share of blank words, the share of the radius; None: STRENGTHS.
+        strength: the weight of the control's term, the share of blank words, the share of the
+            radius; None: STRENGTHS.
         steps, rate: of the training; 0 steps leave the network random.
         training: texts to learn from.
         text: the source of real texts; None for the other tasks.
-        texts, words: so many held-out texts have their S measured, over so many random words of each, and the word that
-            decides the label, where one does.
+        texts, words: so many held-out texts have their S measured, over so many random words of
+            each, and the word that decides the label, where one does.
         search: what the full search spends on each word.
         by_layer: whether S is also measured behind every layer.
         along: whether the network is also measured along its training.
@@ -134,7 +143,8 @@ class ControlCell(Cell, frozen=True):
         require_choice("control", self.control, CONTROLS)
         if (self.control == HOLD) != (self.target is not None):
             raise InputError(
-                f"`target` (={self.target}) goes with control 'hold', and `control` is {self.control!r}"
+                f"`target` (={self.target}) goes with control 'hold', and `control` is "
+                f"{self.control!r}"
             )
         if (self.task == "texts") != isinstance(self.text, Embedded):
             raise InputError(
@@ -171,11 +181,13 @@ class ControlCell(Cell, frozen=True):
         return STRENGTHS.get(self.control) if self.strength is None else self.strength
 
     def seed_of(self, purpose: str) -> int:
-        """A seed of its own for a purpose: cells that differ in their network or control alone share it."""
+        """A seed of its own for a purpose: cells that differ in their network or control alone
+        share it."""
         return derive_seed(self.seed, "control", purpose, self.task, self.n, self.d, self.draw)
 
     def spec(self) -> dict[str, Any]:
-        """Those of attention for attention, and the texts' content. `value` of the layer is `value_matrix`."""
+        """Those of attention for attention, and the texts' content. `value` of the layer is
+        `value_matrix`."""
         of_attention = (
             ("temperature", "value", "residual", "norm", "mlp", "pooling")
             if self.layer == DENSE
@@ -195,10 +207,12 @@ class ControlCell(Cell, frozen=True):
 
 
 SHORT = ShortSearch(steps=4)
-"""Twice the usual steps: at n = 32 they still cost little, and what they attain lies nearer to the full search's."""
+"""Twice the usual steps: at n = 32 they still cost little, and what they attain lies nearer to the
+full search's."""
 
 ATTACKED_TEXTS, ATTACKED_WORDS = 64, 4
-"""Held-out texts whose words are moved against the label, and words of each: a second at n = 256."""
+"""Held-out texts whose words are moved against the label, and words of each: a second at n =
+256."""
 
 _FEW_TEXTS, _FEW_WORDS = 2, 4
 """Texts and words of each on which S is measured behind every layer, and along the training."""
@@ -236,12 +250,13 @@ ALONG = {
 def measure_control(cell: ControlCell) -> dict[str, Any]:
     """Train, judge, search. `value` is the accuracy on the held-out texts.
 
-    `sensitivity`: S of the features that the head reads: the median over some held-out texts of the largest value of
-    the searched words. A network whose units have died, so that phi(X) = 0 for all texts that a penalty chose, or for
-    all held-out ones, is judged as it then is, and has no sensitivity. `short`: S by the training's own short search.
-    `robust`: the share of held-out texts whose label stays right while a word moves by at most sqrt(d), by a short
-    ascent. `by_layer`: S behind each layer, and `first_upper` a certified bound of the first. `along_...`: see
-    AlongTraining.
+    `sensitivity`: S of the features that the head reads: the median over some held-out texts of the
+    largest value of the searched words. A network whose units have died, so that phi(X) = 0 for all
+    texts that a penalty chose, or for all held-out ones, is judged as it then is, and has no
+    sensitivity. `short`: S by the training's own short search. `robust`: the share of held-out
+    texts whose label stays right while a word moves by at most sqrt(d), by a short ascent.
+    `by_layer`: S behind each layer, and `first_upper` a certified bound of the first. `along_...`:
+    see AlongTraining.
     """
     task = _task(cell)
     network = build_network(cell.architecture, cell.n, cell.d, cell.seed_of("network")).to(
@@ -314,10 +329,11 @@ def _task(cell: ControlCell) -> Task:
 
 
 def pairs_of(cell: ControlCell, task: Task) -> tuple[TextPairs, TextPairs]:
-    """Pairs to learn from, and pairs to judge by: of the training and of the held-out texts of a synthetic task.
+    """Pairs to learn from, and pairs to judge by: of the training and of the held-out texts of a
+    synthetic task.
 
-    Of real texts: passages of n rows in which one word is exchanged; no passage is in both parts, but another one of
-    the same text may be, and the exchanges come from the same lists.
+    Of real texts: passages of n rows in which one word is exchanged; no passage is in both parts,
+    but another one of the same text may be, and the exchanges come from the same lists.
     """
     seed = cell.seed_of("pairs")
     if not isinstance(cell.text, Embedded):
@@ -365,7 +381,8 @@ def _searched_texts(
     words: int,
     layer: int | None = None,
 ) -> tuple[dict[int, Sensitivity], int]:
-    """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many were passed over.
+    """The sensitivity of the first held-out texts with phi(X) != 0, by their places, and how many
+    were passed over.
 
     Of each text random words are searched, and the word that decides where there is one.
     """
@@ -398,7 +415,8 @@ def _of_few(
 
 
 def _by_layer(cell: ControlCell, network: TextNetwork, task: Task, seed: int) -> dict[str, Any]:
-    """The mean S behind each layer, and behind the first a certified bound of it, where that layer has certificates."""
+    """The mean S behind each layer, and behind the first a certified bound of it, where that layer
+    has certificates."""
     of_layers = [_of_few(cell, network, task, seed, layer) for layer in range(1, cell.layers + 1)]
     phi = network.certified_layer()
     upper = None
@@ -425,8 +443,9 @@ _AT_ONCE = 128
 class AlongTraining:
     """Looks at a network after given steps of its training; called as the `progress` of `train`.
 
-    Measured are the accuracy on the held-out texts, S, what becomes of the pairs (`pairs_answers`), and the accuracy
-    of a linear function of the features on a one-word task with a vocabulary of its own.
+    Measured are the accuracy on the held-out texts, S, what becomes of the pairs (`pairs_answers`),
+    and the accuracy of a linear function of the features on a one-word task with a vocabulary of
+    its own.
     """
 
     def __init__(self, cell: ControlCell, network: TextNetwork, task: Task, pairs: TextPairs):
@@ -458,7 +477,8 @@ class AlongTraining:
         )
 
     def columns(self) -> dict[str, Any]:
-        """A column for each thing that was measured, of one number a look; None where a look does not have it."""
+        """A column for each thing that was measured, of one number a look; None where a look does
+        not have it."""
         columns = {name: tuple(point[name] for point in self._looks) for name in self._looks[0]}
         return {
             f"along_{name}": None if None in values else values for name, values in columns.items()
@@ -466,11 +486,14 @@ class AlongTraining:
 
 
 def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | None]:
-    """What a network makes of pairs: the answer to those that mean the same, and how well it tells the others.
+    """What a network makes of pairs: the answer to those that mean the same, and how well it tells
+    the others.
 
     Returns:
-        `kept`: the share of pairs that mean the same whose two logits have one sign. `told`: the chance that the
-        relative change ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a flipped pair is larger than that of one that means the same,
+        `kept`: the share of pairs that mean the same whose two logits have one sign. `told`: the
+            chance that the
+        relative change ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a flipped pair is larger than that of one
+            that means the same,
         ties half (AUC); None where no pair is flipped, or where some phi(A) = 0.
     """
     first, second = (_features(network, rows) for rows in pairs.rows())
@@ -485,7 +508,8 @@ def pairs_answers(network: TextNetwork, pairs: TextPairs) -> dict[str, float | N
 
 
 def probe_accuracy(network: TextNetwork, probe: Task) -> float:
-    """The accuracy on a task of a linear function of the features: least squares on its training texts, min-norm."""
+    """The accuracy on a task of a linear function of the features: least squares on its training
+    texts, min-norm."""
     parts = (_features(network, part.rows()) for part in (probe.training, probe.test))
     learned, test = (torch.cat([part, torch.ones(len(part), 1)], dim=1).double() for part in parts)
     weights = torch.linalg.lstsq(

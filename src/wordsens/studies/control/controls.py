@@ -1,4 +1,5 @@
-"""Controls of a training: what they add to the loss, or do to the texts, to raise or lower word sensitivity."""
+"""Controls of a training: what they add to the loss, or do to the texts, to raise or lower word
+sensitivity."""
 
 import math
 
@@ -44,8 +45,8 @@ class SensitivityControl(Control):
 class AdversarialWords(Control):
     """A random word of every training text is moved so that the loss rises most; the label stays.
 
-    The Delta, ‖Delta‖ <= share sqrt(d), is what a few steps of projected ascent find: the adversarial training of Madry
-    and others (2018), in the ball of one word.
+    The Delta, ‖Delta‖ <= share sqrt(d), is what a few steps of projected ascent find: the
+    adversarial training of Madry and others (2018), in the ball of one word.
 
     Args:
         share: of the paper's radius sqrt(d).
@@ -83,7 +84,8 @@ def worst_words(
     steps: int,
     stream: torch.Generator,
 ) -> Float[Tensor, "p d"]:
-    """For each of the words (b, w) the Delta that short ascent finds to raise -label logit most; p = b w."""
+    """For each of the words (b, w) the Delta that short ascent finds to raise -label logit most; p
+    = b w."""
     signs, moved = labels.repeat_interleave(words.shape[1]), MovedTexts(rows, words)
 
     def against(texts: Tensor) -> Tensor:
@@ -96,12 +98,14 @@ def worst_words(
 
 
 class WordDropout(Control):
-    """Every word of a training text becomes a row of zeros with probability `share`; one word of each text is kept."""
+    """Every word of a training text becomes a row of zeros with probability `share`; one word of
+    each text is kept."""
 
     def __init__(self, share: float = 0.1, seed: Seed = 0):
         if not 0 < share < 1:
             raise InputError(
-                f"`share` (={share!r}) must be between 0 and 1; it is the chance of a word to be blank"
+                f"`share` (={share!r}) must be between 0 and 1; it is the chance of a word to be "
+                "blank"
             )
         generator(seed)
         self._share, self._seed = share, seed
@@ -123,10 +127,11 @@ class WordDropout(Control):
 class SupervisedPairs(Control):
     """weight * the contrastive loss of some pairs is added to the loss of every step.
 
-    With the relative change delta = ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a pair (A, B), as in word sensitivity, a pair that
-    means the same adds delta², a flipped one max(0, margin - delta)² (the loss of Hadsell, Chopra and LeCun, 2006, on
-    relative changes); the term is the mean over the pairs. A penalty on S moves the features' response to every word;
-    this one tells words that matter from those that do not. Pairs with phi(A) = 0 are left out of a step.
+    With the relative change delta = ‖phi(B) - phi(A)‖ / ‖phi(A)‖ of a pair (A, B), as in word
+    sensitivity, a pair that means the same adds delta², a flipped one max(0, margin - delta)² (the
+    loss of Hadsell, Chopra and LeCun, 2006, on relative changes); the term is the mean over the
+    pairs. A penalty on S moves the features' response to every word; this one tells words that
+    matter from those that do not. Pairs with phi(A) = 0 are left out of a step.
 
     Args:
         pairs: to learn from.
@@ -189,9 +194,9 @@ class SupervisedPairs(Control):
 class SpectralPenalty(Control):
     """weight * sum over linear layers of sigma(W)², sigma the largest singular value.
 
-    sigma is u^T W v with the vectors of one power iteration a step, which go on from the last step's and are held fixed
-    in the gradient: a lower bound of the operator norm that follows it (spectral norm regularisation, Yoshida and
-    Miyato, 2017).
+    sigma is u^T W v with the vectors of one power iteration a step, which go on from the last
+    step's and are held fixed in the gradient: a lower bound of the operator norm that follows it
+    (spectral norm regularisation, Yoshida and Miyato, 2017).
     """
 
     def __init__(self, weight: float = 0.01, seed: Seed = 0):

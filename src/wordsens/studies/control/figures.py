@@ -1,4 +1,5 @@
-"""Trainings under control: along the length, against a target, by control, by layer, along the training."""
+"""Trainings under control: along the length, against a target, by control, by layer, along the
+training."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ from wordsens.sweeps.store import Record
 
 
 def control_figures(records: Sequence[Record]) -> Figures:
-    """Trainings under control: along the length, against a target, accuracy against S, by layer, along the training."""
+    """Trainings under control: along the length, against a target, accuracy against S, by layer,
+    along the training."""
     plain = [one for one in uncontrolled(records) if one.task != "texts"]
     plain = plain if len({one.n for one in plain}) > 1 else []
     sizes = [one.n for one in plain]
@@ -81,7 +83,8 @@ def control_figures(records: Sequence[Record]) -> Figures:
             "Sensitivity held at a target",
             *(on_target, styles, ("target of S", "S, measured")),
             logarithmic=(True, True),
-            caption=f"{BARS} S is attained by the full search; the penalty holds what its short search attains, which "
+            caption=f"{BARS} S is attained by the full search; the penalty holds what its short "
+            "search attains, which "
             "is less.",
         ),
         "control-tradeoff": grid(
@@ -101,8 +104,10 @@ def control_figures(records: Sequence[Record]) -> Figures:
             "Along the training",
             *(quality, styles_of(ALONG), (steps, "share, or AUC")),
             logarithmic=(True, False),
-            caption=f"{BARS} Synonyms kept: copies whose label stays. Flips told: AUC of the change by a flip against "
-            "that by a synonym. New words: a linear function of the features on a one-word task of another vocabulary.",
+            caption=f"{BARS} Synonyms kept: copies whose label stays. Flips told: AUC of the "
+            "change by a flip against "
+            "that by a synonym. New words: a linear function of the features on a one-word task of "
+            "another vocabulary.",
         ),
         "control-along-sensitivity": grid(
             "Sensitivity along the training",
@@ -163,7 +168,8 @@ def _tradeoff(records: Sequence[Record]) -> tuple[list[Panel], dict[str, Style]]
 
 
 def _along_training(records: Sequence[Record]) -> tuple[list[Panel], list[Panel], dict[str, Style]]:
-    """Shares and areas between 0 and 1 along the training, without control; and S along it, with its styles."""
+    """Shares and areas between 0 and 1 along the training, without control; and S along it, with
+    its styles."""
 
     def name(record: Record) -> str:
         plain = network_title(record)

@@ -17,7 +17,8 @@ from wordsens.seeds import Seed, generator
 
 
 class TextNetwork(nn.Module, ABC):
-    """A torch module from texts (*batch, n, d) to logits (*batch): head(features(X)), positive for the label +1.
+    """A torch module from texts (*batch, n, d) to logits (*batch): head(features(X)), positive for
+    the label +1.
 
     Attributes:
         head: the linear layer on the features.
@@ -27,7 +28,8 @@ class TextNetwork(nn.Module, ABC):
 
     @abstractmethod
     def states(self, texts: Float[Tensor, "*batch n d"]) -> list[Tensor]:
-        """The states behind each layer, lowest first; the axes behind *batch are the layer's features."""
+        """The states behind each layer, lowest first; the axes behind *batch are the layer's
+        features."""
 
     @abstractmethod
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch h"]:
@@ -41,7 +43,8 @@ class TextNetwork(nn.Module, ABC):
         return self.head(self.features(texts)).squeeze(-1)
 
     def feature_map(self, layer: int | None = None) -> FunctionFeatures:
-        """A feature map for `ws.word_sensitivity`: the features, or the states behind one layer (1, 2, ...)."""
+        """A feature map for `ws.word_sensitivity`: the features, or the states behind one layer (1,
+        2, ...)."""
         if layer is None:
             return FunctionFeatures(self.features, batched=True, name=type(self).__name__)
 
@@ -56,9 +59,11 @@ class TextNetwork(nn.Module, ABC):
 
 
 def draw_parameters(network: nn.Module, stream: torch.Generator) -> None:
-    """Fill a network with the weights that a stream of random numbers gives, whatever torch's global state.
+    """Fill a network with the weights that a stream of random numbers gives, whatever torch's
+    global state.
 
-    A weight of a linear layer is N(0, 1 / its inputs), its bias 0; a LayerNorm starts as the identity.
+    A weight of a linear layer is N(0, 1 / its inputs), its bias 0; a LayerNorm starts as the
+    identity.
     """
     for module in network.modules():
         if isinstance(module, nn.Linear):
@@ -102,11 +107,13 @@ POOLINGS = ("mean", "max", "first")
 
 
 class AttentionBlock(nn.Module):
-    """Y = a(Q K^T / (T sqrt(d))) V with Q = X W_q + b_q, K = X W_k + b_k, V = X W_v; V = X without a value matrix.
+    """Y = a(Q K^T / (T sqrt(d))) V with Q = X W_q + b_q, K = X W_k + b_k, V = X W_v; V = X without
+    a value matrix.
 
-    a: the score, row by row; scores that are not divided by their sum are divided by n. With `residual` X is added,
-    with `norm` each row goes through LayerNorm; with `mlp` each row then goes through a layer of `hidden` ReLU units,
-    which has its own residual and LayerNorm (after it, as in BERT). There are no positions: the block is equivariant.
+    a: the score, row by row; scores that are not divided by their sum are divided by n. With
+    `residual` X is added, with `norm` each row goes through LayerNorm; with `mlp` each row then
+    goes through a layer of `hidden` ReLU units, which has its own residual and LayerNorm (after it,
+    as in BERT). There are no positions: the block is equivariant.
     """
 
     def __init__(
@@ -166,7 +173,8 @@ class AttentionBlock(nn.Module):
 
 
 class AttentionNetwork(TextNetwork):
-    """Blocks of attention, then the rows pooled into one vector: their mean, largest entries, or the first row."""
+    """Blocks of attention, then the rows pooled into one vector: their mean, largest entries, or
+    the first row."""
 
     def __init__(self, d: int, blocks: list[AttentionBlock], *, pooling: str):
         super().__init__()
@@ -204,21 +212,23 @@ class Architecture:
     """The architecture of a text network.
 
     Attributes:
-        layer: "dense" for layers on the flattened text, or the score of attention: softmax, relu, ...
+        layer: "dense" for layers on the flattened text, or the score of attention: softmax, relu,
+            ...
         layers: how many, one above the other.
         hidden: features of a dense layer; ReLU units of the MLP of a block.
         temperature: what the scores are divided by, besides sqrt(d).
-        value, residual, norm, mlp: whether a block of attention has a value matrix, residual connections, LayerNorm,
-            an MLP.
+        value, residual, norm, mlp: whether a block of attention has a value matrix, residual
+            connections, LayerNorm, an MLP.
         pooling: of the last rows: mean, max or first.
 
     Raises:
-        InputError: an unknown layer or pooling, a number out of range, or options of attention for dense layers.
+        InputError: an unknown layer or pooling, a number out of range, or options of attention for
+            dense layers.
 
     >>> Architecture(layer="dense", mlp=True)
     Traceback (most recent call last):
     wordsens.errors.InputError: `mlp` (=True) is an option of attention, and `layer` is 'dense'; drop it
-    """
+    """  # noqa: E501
 
     layer: str = "softmax"
     layers: int = 1
@@ -240,13 +250,15 @@ class Architecture:
             for name in ("temperature", "value", "residual", "norm", "mlp", "pooling"):
                 if getattr(self, name) != getattr(Architecture, name):
                     raise InputError(
-                        f"`{name}` (={getattr(self, name)!r}) is an option of attention, and `layer` is 'dense'; "
+                        f"`{name}` (={getattr(self, name)!r}) is an option of attention, and "
+                        "`layer` is 'dense'; "
                         "drop it"
                     )
 
     @classmethod
     def transformer(cls, layers: int, **options: object) -> "Architecture":
-        """Softmax attention with all that a transformer has: value matrices, residual connections, LayerNorm, MLPs."""
+        """Softmax attention with all that a transformer has: value matrices, residual connections,
+        LayerNorm, MLPs."""
         return cls(**{"layers": layers, "residual": True, "norm": True, "mlp": True, **options})  # pyright: ignore
 
 

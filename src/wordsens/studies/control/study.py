@@ -1,4 +1,5 @@
-"""Small networks trained with their word sensitivity held, raised or lowered, and what comes of it."""
+"""Small networks trained with their word sensitivity held, raised or lowered, and what comes of
+it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,8 @@ from wordsens.sweeps.texts import (
 from wordsens.text import load_encoder
 
 LEAST_TEXTS = 50
-"""Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no case."""
+"""Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no
+case."""
 
 STACKS: tuple[dict[str, bool], ...] = (
     {},
@@ -27,31 +29,51 @@ STACKS: tuple[dict[str, bool], ...] = (
     {"residual": True, "norm": True},
     {"residual": True, "norm": True, "mlp": True},
 )
-"""Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a transformer."""
+"""Stacks of softmax attention: alone, with residual connections, with LayerNorm, with both, and a
+transformer."""
 
 _LARGE: dict[str, Any] = {
-    "n": [8, 16, 32, 64, 128, 256], "controlled": 32, "targets": [0.125, 0.25, 0.5, 1.0, 2.0], "depths": ([32, 128], 6),
-    "real": (64, 64), "layers": ["dense", "softmax", "relu"], "held": ["dense", "softmax"],
-    "others": [name for name in CONTROLS if name != HOLD], "stacks": STACKS, "along": ["dense", "softmax", "relu"],
+    "n": [8, 16, 32, 64, 128, 256],
+    "controlled": 32,
+    "targets": [0.125, 0.25, 0.5, 1.0, 2.0],
+    "depths": ([32, 128], 6),
+    "real": (64, 64),
+    "layers": ["dense", "softmax", "relu"],
+    "held": ["dense", "softmax"],
+    "others": [name for name in CONTROLS if name != HOLD],
+    "stacks": STACKS,
+    "along": ["dense", "softmax", "relu"],
     "along_real": True,
-}  # fmt: skip
+}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "draws": 5, "steps": 150, "n": [8, 32], "controlled": 16, "targets": [0.25, 1.0], "depths": ([16], 3),
-        "real": (32, 32), "layers": ["dense", "softmax"], "held": ["softmax"], "others": ["none", "lower", "raise"],
-        "stacks": (STACKS[0], STACKS[-1]), "along": ["softmax"], "along_real": False,
+        "draws": 5,
+        "steps": 150,
+        "n": [8, 32],
+        "controlled": 16,
+        "targets": [0.25, 1.0],
+        "depths": ([16], 3),
+        "real": (32, 32),
+        "layers": ["dense", "softmax"],
+        "held": ["softmax"],
+        "others": ["none", "lower", "raise"],
+        "stacks": (STACKS[0], STACKS[-1]),
+        "along": ["softmax"],
+        "along_real": False,
     },
     "laptop": {"draws": 5, "steps": 300, **_LARGE},
     "full": {"draws": 20, "steps": 600, **_LARGE},
-}  # fmt: skip
-"""Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks and their layers; n
-and d of real texts; networks along n, those that are controlled, the other controls, the stacks; networks that are
-measured along their training, and whether those of real texts are."""
+}
+"""Draws, steps; n of the tasks against the length; n of the controls, S to hold; n of the stacks
+and their layers; n and d of real texts; networks along n, those that are controlled, the other
+controls, the stacks; networks that are measured along their training, and whether those of real
+texts are."""
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
-    """Networks on one-word and majority tasks against n, under controls, on real texts, by layer, along training."""
+    """Networks on one-word and majority tasks against n, under controls, on real texts, by layer,
+    along training."""
     size = PRESETS[scale]
     common: dict[str, Any] = {"draw": list(range(size["draws"])), "steps": size["steps"]}
     tasks, d = ["one-word", "majority"], 32

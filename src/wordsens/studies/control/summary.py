@@ -1,4 +1,5 @@
-"""What trainings under control say: tables, and sentences whose paired intervals leave out no change."""
+"""What trainings under control say: tables, and sentences whose paired intervals leave out no
+change."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -85,7 +86,8 @@ def stacked(records: Sequence[Record]) -> list[Record]:
 
 
 def growth(record: Record) -> float | None:
-    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind one of them."""
+    """The factor of S from one layer to the next, geometric mean; None where S is 0 behind one of
+    them."""
     values = record.by_layer or ()
     if len(values) < 2 or not values[0] or not values[-1]:
         return None
@@ -98,7 +100,8 @@ def task_title(record: Record) -> str:
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """Tables of the tasks against n, of S held at targets, of other controls and of layers; sentences about them."""
+    """Tables of the tasks against n, of S held at targets, of other controls and of layers;
+    sentences about them."""
     network: dict[str, Column] = {"map": network_title, "task": task_title, "n": "n"}
     accuracy: dict[str, Column] = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
     held_at = {"median word": "median_word", **accuracy}
@@ -128,14 +131,20 @@ def summarize(records: Sequence[Record]) -> Summary:
     ]
     return Summary(
         tuple(one for one in sections if one.rows),
-        "Means over draws, ± one standard error. S: attained by the full search. Robust: right while a word of a few "
+        "Means over draws, ± one standard error. S: attained by the full search. Robust: right "
+        "while a word of a few "
         "moves by sqrt(d).",
         (*along, *_claims(records)),
-        "S: on held-out texts, over random words and the deciding one. Robust: by short ascent, an upper bound. At "
-        "most: a certified bound of S behind the first layer, over the same words, where it is attention alone. "
-        "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of a text in which a "
-        "word is another that means the same, whose label stays. Flips told: the AUC by which copies whose meaning is "
-        "flipped move the features farther than those. New words: the accuracy of a linear function of the features on "
+        "S: on held-out texts, over random words and the deciding one. Robust: by short ascent, an "
+        "upper bound. At "
+        "most: a certified bound of S behind the first layer, over the same words, where it is "
+        "attention alone. "
+        "A layer: the factor from one layer to the next, geometric mean. Synonyms kept: copies of "
+        "a text in which a "
+        "word is another that means the same, whose label stays. Flips told: the AUC by which "
+        "copies whose meaning is "
+        "flipped move the features farther than those. New words: the accuracy of a linear "
+        "function of the features on "
         "a one-word task of another vocabulary.",
         leading=max(1, len(along)),
     )
@@ -167,7 +176,8 @@ FOLLOWS = 0.9
 
 
 def _claims(records: Sequence[Record]) -> Iterator[Finding]:
-    """The other sentences that the records support: where the 95 % interval of a change leaves out 0, draw by draw."""
+    """The other sentences that the records support: where the 95 % interval of a change leaves out
+    0, draw by draw."""
     plain = grouped(uncontrolled(records), network_title, task_title, "n")
     for key, group in grouped(held(records), network_title, task_title, "n").items():
         yield from _held(", ".join(key[:2]), grouped(group, "target"), plain.get(key, []))
@@ -188,7 +198,8 @@ def _claims(records: Sequence[Record]) -> Iterator[Finding]:
             f"{network_title(one)}, {task_title(one)}, {control_title(one)}" for one in dead
         )
         sentence = (
-            f"In {len(dead)} of {len(records)} trainings the network's units died: its features are 0 for every text "
+            f"In {len(dead)} of {len(records)} trainings the network's units died: its features "
+            "are 0 for every text "
             "that was looked at, and S is not defined. They are in no mean: "
             f"{'; '.join(f'{name} ({count})' for name, count in names.items())}."
         )
@@ -237,7 +248,8 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Finding]:
 
 
 def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Finding]:
-    """The rank correlation of S with its target, where its interval lies above 0; and what each target costs."""
+    """The rank correlation of S with its target, where its interval lies above 0; and what each
+    target costs."""
     (first,), (last,) = min(targets), max(targets)
     if first == last:
         return
@@ -248,9 +260,11 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
     value, low, high = correlation_interval(pairs) if len(pairs) >= LEAST else (0.0, 0.0, 0.0)
     if low > 0:
         sentence = (
-            f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a factor of "
+            f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a "
+            "factor of "
             f"{last / first:g}, from {_mean(targets[first,], 'sensitivity')} at {first:g} to "
-            f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {value:.2f} over targets and "
+            f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {value:.2f} "
+            "over targets and "
             f"draws ({low:.2f} to {high:.2f})."
         )
         known = "Spearman's; 95 % bootstrap interval over draws. S by full search."
@@ -271,7 +285,10 @@ def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> I
             draws = {one.draw for one in records}
             was = fmean(getattr(one, column) for one in plain if one.draw in draws)
             size = Estimate(abs(gain.mean), gain.error, gain.draws)
-            sentence = f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} without)."
+            sentence = (
+                f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} "
+                "without)."
+            )
             yield finding(f"{size} of accuracy", sentence, _paired(gain), gain, [*records, *plain])
 
 
@@ -300,7 +317,8 @@ def _layers(subject: str, records: Sequence[Record]) -> Iterator[Finding]:
     if factor is not None and (sign := _sign(factor, 1.0)):
         first, last = (Estimate.of([one.by_layer[at] for one in records]) for at in (0, -1))
         sentence = (
-            f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor {factor}, from {first} "
+            f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor "
+            f"{factor}, from {first} "
             f"to {last}."
         )
         yield finding(f"factor {factor}", sentence, _paired(factor), factor, records)
@@ -310,13 +328,15 @@ _ALONG_TITLES = {
     "along_sensitivity": "S",
     "along_kept": "the share of synonyms that keep the label",
     "along_told": "the AUC of flips against synonyms",
-    "along_probe": "the accuracy of a linear function of the features on a one-word task of new words",
+    "along_probe": "the accuracy of a linear function of the features on a one-word task of new "
+    "words",
 }
 """What of a training is said, besides the accuracy: the column, and its name in a sentence."""
 
 
 def _along(place: str, controls: Groups) -> Iterator[Finding]:
-    """What changes from the first step to the last without control, and what each control changes at the last."""
+    """What changes from the first step to the last without control, and what each control changes
+    at the last."""
     plain = controls.get(("none",), [])
     for (control,), group in controls.items():
         for column, title in _ALONG_TITLES.items():
@@ -335,10 +355,16 @@ def _along(place: str, controls: Groups) -> Iterator[Finding]:
                 start, end = (
                     Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1)
                 )
-                sentence = f"along the training {title} {'rises' if sign > 0 else 'falls'} from {before} to {now}, "
+                sentence = (
+                    f"along the training {title} {'rises' if sign > 0 else 'falls'} from "
+                    f"{before} to {now}, "
+                )
                 sentence += f"while accuracy goes from {start} to {end}."
             else:
-                sentence = f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} {title} at the end of the "
+                sentence = (
+                    f"{control_title(group[0])} {'raises' if sign > 0 else 'lowers'} "
+                    f"{title} at the end of the "
+                )
                 sentence += f"training: {now} in place of {before}."
             yield finding(
                 str(now), f"{place}: {sentence}", _paired(change), change, [*group, *plain]

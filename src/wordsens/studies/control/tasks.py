@@ -1,4 +1,5 @@
-"""Labelled texts to train on: one word decides, no single word does, or real texts; and pairs that differ in a word."""
+"""Labelled texts to train on: one word decides, no single word does, or real texts; and pairs that
+differ in a word."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +47,8 @@ class Labelled:
         table: (v, d), the words' embeddings.
         words: (m, n), the numbers of each text's words.
         labels: (m,), +1 or -1.
-        deciding: (m,), the place of the word that decides the label; None where no single word does.
+        deciding: (m,), the place of the word that decides the label; None where no single word
+            does.
     """
 
     table: Float[Tensor, "v d"]
@@ -78,10 +80,12 @@ class Task:
 
 
 def split_task(name: str, whole: Labelled, parts: tuple[int, int, int]) -> Task:
-    """The first, the next and the last texts as the three parts of a task; InputError where they are too few."""
+    """The first, the next and the last texts as the three parts of a task; InputError where they
+    are too few."""
     if len(whole) < sum(parts):
         raise InputError(
-            f"{name} has {len(whole)} texts, but training, validation and test want {sum(parts)}; lower them"
+            f"{name} has {len(whole)} texts, but training, validation and test want {sum(parts)}; "
+            "lower them"
         )
     result = []
     for part, first in zip(parts, (0, parts[0], parts[0] + parts[1]), strict=True):
@@ -109,7 +113,8 @@ class TextPairs:
     Attributes:
         table: (v, d), the words' embeddings.
         first, second: (p, n), the numbers of the words of each pair's two texts.
-        flipped: (p,), True where the second means something else than the first, False where it means the same.
+        flipped: (p,), True where the second means something else than the first, False where it
+            means the same.
     """
 
     table: Float[Tensor, "v d"]
@@ -150,7 +155,8 @@ def text_pairs(pairs: Sequence[tuple[TextMatrix, TextMatrix, bool]]) -> TextPair
     shapes = {tuple(text.rows.shape) for text in texts}
     if len(shapes) != 1:
         raise InputError(
-            f"`pairs` have texts of {len(shapes)} shapes; give at least one pair, and texts of as many words all"
+            f"`pairs` have texts of {len(shapes)} shapes; give at least one pair, and texts of as "
+            "many words all"
         )
     ((n, _),) = shapes
     words = torch.arange(len(texts) * n).view(-1, 2, n)
@@ -161,14 +167,17 @@ def text_pairs(pairs: Sequence[tuple[TextMatrix, TextMatrix, bool]]) -> TextPair
 
 
 NEUTRAL = 64
-"""Neutral words of the vocabulary: twice the 32 coordinates of the study's words, so that none stands apart."""
+"""Neutral words of the vocabulary: twice the 32 coordinates of the study's words, so that none
+stands apart."""
 
 
 def one_word_task(size: TaskSize, seed: Seed = 0) -> Task:
-    """Texts of n - 1 neutral words and one of two key words at a random place: the label is +1 or -1 by which.
+    """Texts of n - 1 neutral words and one of two key words at a random place: the label is +1 or
+    -1 by which.
 
-    The vocabulary has two key words and NEUTRAL neutral ones, independent and uniform on the sphere of radius sqrt(d);
-    it depends on the seed alone. Each text's neutral words are drawn with replacement.
+    The vocabulary has two key words and NEUTRAL neutral ones, independent and uniform on the sphere
+    of radius sqrt(d); it depends on the seed alone. Each text's neutral words are drawn with
+    replacement.
 
     >>> task = one_word_task(TaskSize(n=5, d=8, training=6, validation=2, test=2))
     >>> text, place = task.training.words[0], task.training.deciding[0]
@@ -186,10 +195,12 @@ def one_word_task(size: TaskSize, seed: Seed = 0) -> Task:
 
 
 def one_word_pairs(part: Labelled, seed: Seed = 0) -> TextPairs:
-    """Each text of a part of the one-word task in two pairs: with a flipped copy, and with one that means the same.
+    """Each text of a part of the one-word task in two pairs: with a flipped copy, and with one that
+    means the same.
 
-    The flipped copy has the other key word, and so the other label; the other copy has another neutral word in the
-    place of one. First all flipped pairs, in the order of the texts, then the others.
+    The flipped copy has the other key word, and so the other label; the other copy has another
+    neutral word in the place of one. First all flipped pairs, in the order of the texts, then the
+    others.
 
     Args:
         part: of `one_word_task`.
@@ -237,8 +248,9 @@ def margin_of(n: int) -> int:
 def majority_task(size: TaskSize, seed: Seed = 0) -> Task:
     """Texts of n signed words; the label is the sign of their sum, which is +-margin_of(n).
 
-    Another word in one place changes the sum by at most 2, and the margin is at least 3: the label stays. The
-    vocabulary has SIGNED words of each sign, independent and uniform on the sphere of radius sqrt(d).
+    Another word in one place changes the sum by at most 2, and the margin is at least 3: the label
+    stays. The vocabulary has SIGNED words of each sign, independent and uniform on the sphere of
+    radius sqrt(d).
 
     Raises:
         InputError: n < 5.
@@ -264,9 +276,11 @@ def majority_task(size: TaskSize, seed: Seed = 0) -> Task:
 
 
 def majority_pairs(part: Labelled, seed: Seed = 0) -> TextPairs:
-    """Each text of a part of the majority task, and a copy with another word of the vocabulary in a random place.
+    """Each text of a part of the majority task, and a copy with another word of the vocabulary in a
+    random place.
 
-    No single word changes the label, so that every copy means the same, whatever the new word's sign.
+    No single word changes the label, so that every copy means the same, whatever the new word's
+    sign.
 
     Args:
         part: of `majority_task`.
@@ -300,11 +314,12 @@ def texts_task(texts: Sequence[TextMatrix], parts: tuple[int, int, int], seed: S
     >>> texts = [ws.TextMatrix(ws.gaussian_text(3, 4, seed).rows, label=1 - 2 * (seed % 2)) for seed in range(6)]
     >>> texts_task(texts, (2, 2, 2)).shape
     (3, 4)
-    """
+    """  # noqa: E501
     shapes = {tuple(text.rows.shape) for text in texts}
     if len(shapes) != 1:
         raise InputError(
-            f"`texts` have {len(shapes)} shapes; give at least one text, and all of n words: max_words=n"
+            f"`texts` have {len(shapes)} shapes; give at least one text, and all of n words: "
+            "max_words=n"
         )
     for text in texts:
         if text.label is None:

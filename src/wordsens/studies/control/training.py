@@ -1,4 +1,5 @@
-"""The training of a small network: AdamW with a warm-up, then a cosine to zero; and the judgement on held-out texts."""
+"""The training of a small network: AdamW with a warm-up, then a cosine to zero; and the judgement
+on held-out texts."""
 
 import math
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def train(
     *,
     progress: Progress | None = None,
 ) -> list[float]:
-    """Train a network on a task, in place: the logistic loss ln(1 + exp(-label logit)), and the control's term.
+    """Train a network on a task, in place: the logistic loss ln(1 + exp(-label logit)), and the
+    control's term.
 
     Batches and the controls' random numbers are functions of the plan's seed and the step.
 
@@ -144,10 +146,11 @@ def share_right(margins: Float[Tensor, " m"]) -> float:
 def robust_accuracy(
     network: TextNetwork, part: Labelled, *, texts: int, words: int, seed: Seed = 0
 ) -> float:
-    """The share of texts whose label stays right while one word moves in the ball of radius sqrt(d), at most.
+    """The share of texts whose label stays right while one word moves in the ball of radius
+    sqrt(d), at most.
 
-    Of each of the first `texts` texts, `words` random words are moved against the label one after another by a short
-    ascent: an upper bound of the share that no single word can turn.
+    Of each of the first `texts` texts, `words` random words are moved against the label one after
+    another by a short ascent: an upper bound of the share that no single word can turn.
     """
     few = torch.arange(min(texts, len(part)))
     weight = network.head.weight

@@ -1,4 +1,5 @@
-"""One word of one text behind one layer: S, the average case, the small-radius limit, and the word's removal."""
+"""One word of one text behind one layer: S, the average case, the small-radius limit, and the
+word's removal."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -26,13 +27,15 @@ _PATHS = 8
 
 
 class DepthCell(MapCell, frozen=True):
-    """One word of one text behind one layer: of a random transformer the last, `depth`; of a model `model_layer`; of
-    attention the only one.
+    """One word of one text behind one layer: of a random transformer the last, `depth`; of a model
+    `model_layer`; of attention the only one.
 
     Attributes:
-        random_weights: of a model: its architecture with random weights, on the trained model's rows.
+        random_weights: of a model: its architecture with random weights, on the trained model's
+            rows.
         front, behind: words of the text before and behind the n words of which one moves.
-        last_row: of a random transformer: its last row alone is measured, as one reads a causal model.
+        last_row: of a random transformer: its last row alone is measured, as one reads a causal
+            model.
     """
 
     experiment: ClassVar[str] = "depth"
@@ -46,7 +49,8 @@ class DepthCell(MapCell, frozen=True):
     def _of_their_maps(self) -> "DepthCell":
         if self.random_weights and not self.reads_texts_itself:
             raise InputError(
-                f"`random_weights` is for the map 'model', and {self.map!r} has random ones; drop it"
+                f"`random_weights` is for the map 'model', and {self.map!r} has random ones; drop "
+                "it"
             )
         if self.last_row and base_name(self.map) != "transformer":
             raise InputError(
@@ -56,7 +60,8 @@ class DepthCell(MapCell, frozen=True):
 
 
 def measure_depth(cell: DepthCell) -> dict[str, Any]:
-    """Measure one cell: `value` is S of the word, a lower bound; the other columns are of the same word and radius."""
+    """Measure one cell: `value` is S of the word, a lower bound; the other columns are of the same
+    word and radius."""
     phi = cell.build()
     model = phi if cell.reads_texts_itself else None
     total = cell.front + cell.n + cell.behind
@@ -135,7 +140,8 @@ def series_title(cell: DepthCell, phi: FeatureMap) -> str:
 
 
 def _moving_word(cell: DepthCell, text: TextMatrix) -> int:
-    """A row of a word among the n, at the same place whatever the map; of a model not one of its own tokens."""
+    """A row of a word among the n, at the same place whatever the map; of a model not one of its
+    own tokens."""
     window = range(cell.front, cell.front + cell.n)
     of_words = [
         row for word in text.whole_words or () for row in word.rows if row in window

@@ -1,4 +1,5 @@
-"""The depth study's figures: S by layer of random transformers, of a trained model, and by the words around a word."""
+"""The depth study's figures: S by layer of random transformers, of a trained model, and by the
+words around a word."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,8 @@ from wordsens.sweeps.store import Record
 
 
 def depth_figures(records: Sequence[Record]) -> dict[str, Any]:
-    """`depth`: random architectures; `depth-average`: their average case; `depth-model`; `depth-context`."""
+    """`depth`: random architectures; `depth-average`: their average case; `depth-model`;
+    `depth-context`."""
     plain = [record for record in records if not in_context(record)]
     random = [record for record in plain if record.model is None]
     trained = [record for record in plain if record.model is not None]
@@ -41,7 +43,8 @@ def _by_layer(title: str, records: Sequence[Record], column: str, label: str) ->
 
 
 def _of_model(records: Sequence[Record]) -> Any:
-    """S and removal of the trained model, S of its random twin, a panel a kind and length of text."""
+    """S and removal of the trained model, S of its random twin, a panel a kind and length of
+    text."""
     drawn, names = [], []
     for (texts, n), part in grouped(records, texts_of, "n").items():
         trained = [record for record in part if not record.random_weights]

@@ -35,19 +35,32 @@ ARCHITECTURES: tuple[dict[str, Any], ...] = (
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "d": 32, "n": (10, 30), "layers": (1, 3, 12), "draws": 5, "context": (0, 20, 80), "trained": (10, 20),
+        "d": 32,
+        "n": (10, 30),
+        "layers": (1, 3, 12),
+        "draws": 5,
+        "context": (0, 20, 80),
+        "trained": (10, 20),
     },
     "laptop": {
-        "d": 192, "n": (10, 40, 160), "layers": (1, 2, 3, 4, 6, 8, 12), "draws": 5,
-        "context": (0, 20, 80, 200), "trained": (10, 40, 160),
+        "d": 192,
+        "n": (10, 40, 160),
+        "layers": (1, 2, 3, 4, 6, 8, 12),
+        "draws": 5,
+        "context": (0, 20, 80, 200),
+        "trained": (10, 40, 160),
     },
     "full": {
-        "d": 384, "n": (10, 40, 160), "layers": tuple(range(1, 13)), "draws": 10,
-        "context": (0, 20, 80, 200), "trained": (10, 40, 160),
+        "d": 384,
+        "n": (10, 40, 160),
+        "layers": tuple(range(1, 13)),
+        "draws": 10,
+        "context": (0, 20, 80, 200),
+        "trained": (10, 40, 160),
     },
-}  # fmt: skip
-"""`n`, `layers` of random transformers; `trained`: words of a text of the trained model; `context`: words in front or
-behind."""
+}
+"""`n`, `layers` of random transformers; `trained`: words of a text of the trained model; `context`:
+words in front or behind."""
 
 
 def preset(
@@ -59,13 +72,14 @@ def preset(
     model: str = "minilm",
     by: str | None = None,
 ) -> Grids:
-    """S by layer of random transformers on real and Gaussian texts, and of a trained model on each kind of text.
+    """S by layer of random transformers on real and Gaussian texts, and of a trained model on each
+    kind of text.
 
     Args:
         scale, source, seed, labels: as for every experiment; nothing is learned.
         model: the trained one.
-        by: a column of the source's table: its values are kinds of text. None: the source, and where that is the
-            shipped reviews, the shipped questions and passages.
+        by: a column of the source's table: its values are kinds of text. None: the source, and
+            where that is the shipped reviews, the shipped questions and passages.
 
     Raises:
         InputError: no such model or column; no text has enough words.
@@ -92,7 +106,8 @@ def preset(
     in_context = _context(sizes, source, seed, common, width)
     if not in_context:
         notices.append(
-            f"no text has {sizes['context'][-1]} words and more: words in front and behind are not measured"
+            f"no text has {sizes['context'][-1]} words and more: words in front and behind are not "
+            "measured"
         )
     return [*grids, *trained, *in_context], [*notices, *more]
 
@@ -105,7 +120,8 @@ def _trained(
     if by is not None:
         if not isinstance(source, DatasetText):
             raise InputError(
-                f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or drop it"
+                f"`by` (={by!r}) is a column of the texts' table; name a table with --texts, or "
+                "drop it"
             )
         kinds = [
             source.model_copy(update={"where": f"{by}={value}"})
@@ -127,7 +143,8 @@ def _trained(
         lengths = [n for n in lengths if texts_at_least(kind, n, seed=seed, most=1, model=phi)]
         if not lengths:
             notices.append(
-                f"no {getattr(kind, 'where', None) or text['kind']} text is long enough for {model}: left out"
+                f"no {getattr(kind, 'where', None) or text['kind']} text is long enough for "
+                f"{model}: left out"
             )
             continue
         grid = {**common, "map": "model", "model": model, "model_layer": layers, "text": text}
@@ -144,8 +161,8 @@ def _trained(
 def _context(
     sizes: Mapping[str, Any], source: Embedded, seed: int, common: Mapping[str, Any], d: int
 ) -> list[Any]:
-    """A word of ten, with words in front of them or behind them: under attention, and in the last row of a causal
-    transformer."""
+    """A word of ten, with words in front of them or behind them: under attention, and in the last
+    row of a causal transformer."""
     n, longest = min(sizes["n"]), max(sizes["context"])
     if not texts_at_least(source, n + longest, seed=seed, most=1):
         return []

@@ -1,4 +1,5 @@
-"""What the records of the depth study say: how S goes on over the layers, and what stands beside it."""
+"""What the records of the depth study say: how S goes on over the layers, and what stands beside
+it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -20,12 +21,15 @@ from wordsens.sweeps.experiment import (
     table,
     text_title,
     value_of,
-)  # fmt: skip
+)
 from wordsens.sweeps.store import Record
 
 _MEASURES: dict[str, Column] = {
-    "S": "value", "average": "average", "small radius": "small_radius", "removal": "removal",
-}  # fmt: skip
+    "S": "value",
+    "average": "average",
+    "small radius": "small_radius",
+    "removal": "removal",
+}
 _CURVE: dict[str, Column] = {
     "layers of": "series",
     "texts": lambda record: texts_of(record),
@@ -37,7 +41,8 @@ _AROUND: dict[str, Column] = {**_CURVE, "words in front": "front", "behind": "be
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """Exponents of growth by layer, every layer, the trained model by kind of text, and words in front and behind."""
+    """Exponents of growth by layer, every layer, the trained model by kind of text, and words in
+    front and behind."""
     plain = [record for record in records if not in_context(record)]
     random = [record for record in plain if record.model is None]
     trained = [record for record in plain if record.model is not None]
@@ -61,10 +66,12 @@ def summarize(records: Sequence[Record]) -> Summary:
     ]
     return Summary(
         tuple(rows for rows in tables if rows.rows),
-        "S of one word, a lower bound. Means over draws, ± one standard error; exponents b of S ~ layer^b with 95 % "
+        "S of one word, a lower bound. Means over draws, ± one standard error; exponents b of S ~ "
+        "layer^b with 95 % "
         "intervals over draws.",
         (*_over_layers(random), *_training(trained), *_predictions(random), *_contexts(records)),
-        "Average: random Deltas; predicted: its law as d grows. Small radius: the Jacobian's norm times the radius, "
+        "Average: random Deltas; predicted: its law as d grows. Small radius: the Jacobian's norm "
+        "times the radius, "
         "over the features' norm. Removal: the change of the other rows when the word is left out.",
     )
 
@@ -85,7 +92,8 @@ def settings(records: Iterable[Record]) -> dict[tuple[Any, ...], list[Record]]:
 
 
 def exponent(curve: Sequence[Record], column: str = "value") -> Estimate | None:
-    """b of S ~ layer^b: the mean over draws of each draw's least-squares slope; None for a single layer."""
+    """b of S ~ layer^b: the mean over draws of each draw's least-squares slope; None for a single
+    layer."""
     slopes = []
     for draw in grouped(curve, "draw").values():
         points = [
@@ -133,7 +141,8 @@ def _with_interval(slope: Estimate) -> str | None:
 
 
 def _over_layers(records: Sequence[Record]) -> list[Finding]:
-    """The architectures by what S does over the layers on the kinds and lengths of text; then the average case's."""
+    """The architectures by what S does over the layers on the kinds and lengths of text; then the
+    average case's."""
     claims = []
     for column, name, surety in (
         ("value", "S of one word", ("attained", "95 % interval")),
@@ -171,11 +180,14 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
             else "the one kind and length of text"
         )
         sentence = (
-            f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} architectures on {where}"
-            + (f": {', '.join(everywhere)}" if everywhere else "")
+            f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} "
+            f"architectures on {where}" + (f": {', '.join(everywhere)}" if everywhere else "")
         )
         others = [f"in {', '.join(members)} it {does}" for does, members in elsewhere.items()]
-        known = "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last layer over first."
+        known = (
+            "Grows, falls: by the 95 % interval of the exponent over draws. In brackets: last "
+            "layer over first."
+        )
         number, value = f"{len(everywhere)} of {total}", len(everywhere)
         claims.append(
             finding(number, f"{'; '.join([sentence, *others])}.", known, value, records, surety)
@@ -184,7 +196,8 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
 
 
 def _training(records: Sequence[Record]) -> list[Finding]:
-    """A trained model beside its architecture with random weights, behind the last layer, on each kind of text."""
+    """A trained model beside its architecture with random weights, behind the last layer, on each
+    kind of text."""
     claims = []
     for (model,), of_model in grouped(records, "model").items():
         parts, ratios = [], []
@@ -209,10 +222,14 @@ def _training(records: Sequence[Record]) -> list[Finding]:
                 dict.fromkeys(f"{factor:.2g}" for factor in (min(ratios), max(ratios)))
             )
             sentence = (
-                f"Behind its last layer one word moves {model} {factors} times as much as the same architecture with "
+                f"Behind its last layer one word moves {model} {factors} times as much as the same "
+                "architecture with "
                 f"random weights: {'; '.join(parts)}."
             )
-            known = "Attained; means over draws, ± one standard error. The ball's radius is the word's own length."
+            known = (
+                "Attained; means over draws, ± one standard error. The ball's radius is the "
+                "word's own length."
+            )
             claims.append(
                 finding(
                     f"×{fmean(ratios):.2g}", sentence, known, fmean(ratios), of_model, ("attained",)
@@ -233,8 +250,10 @@ def _predictions(records: Sequence[Record]) -> list[Finding]:
     typical = sorted(error for error, _ in errors)[len(errors) // 2]
     worst, where = max(errors, key=lambda pair: pair[0])
     sentence = (
-        f"The law for growing d predicts the average case to {typical:.0%} in the median setting; worst is "
-        f"{worst:.0%}, {where.series} behind layer {where.at_layer}, {texts_of(where)} of {where.n} words."
+        f"The law for growing d predicts the average case to {typical:.0%} in the median setting; "
+        "worst is "
+        f"{worst:.0%}, {where.series} behind layer {where.at_layer}, {texts_of(where)} of "
+        f"{where.n} words."
     )
     known = "Means over draws; a prediction, no bound (docs/theory/depth.md)."
     return [finding(f"{typical:.0%}", sentence, known, typical, records, ("predicted",))]
@@ -259,7 +278,13 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
                 used += of_series
     if not parts:
         return []
-    sentence = f"More words around those of which one moves change its S by these factors: {'; '.join(parts)}."
-    known = "Attained; paired draws, ± one standard error. The last row's S is of that row alone, the others' of all rows."
+    sentence = (
+        "More words around those of which one moves change its S by these factors: "
+        f"{'; '.join(parts)}."
+    )
+    known = (
+        "Attained; paired draws, ± one standard error. The last row's S is of that row alone, "
+        "the others' of all rows."
+    )
     largest = max(factors, key=lambda factor: abs(math.log(factor)))
     return [finding(f"×{largest:.2g}", sentence, known, largest, used, ("attained",))]

@@ -1,4 +1,5 @@
-"""One fit, one further text that it learns, one changed word: the cell of the generalization study."""
+"""One fit, one further text that it learns, one changed word: the cell of the generalization
+study."""
 
 import time
 from collections.abc import Iterable
@@ -49,21 +50,25 @@ _SAMPLE_KEYS = (
 
 
 class GeneralizationCell(MapCell, frozen=True):
-    """One fit, one further text (X, y), one way to learn it, one choice of Delta. RF and DRF are sampled on demand.
+    """One fit, one further text (X, y), one way to learn it, one choice of Delta. RF and DRF are
+    sampled on demand.
 
     Attributes:
-        n, d: every text is its first n words, the first d coordinates of each, rows rescaled to sqrt(d).
+        n, d: every text is its first n words, the first d coordinates of each, rows rescaled to
+            sqrt(d).
         texts: N, the training texts.
         labels: "sentiment" (the texts' own), "linear" (the sign of a linear function) or "random".
-        held_out: test texts, the same for every N; `sample` is one of them, and the accuracy is measured on all.
+        held_out: test texts, the same for every N; `sample` is one of them, and the accuracy is
+            measured on all.
         sample: which held-out text is learned and then changed.
         word: the word that changes, or "all" for the best of all.
         training: "fine-tuned" or "retrained".
-        objective: one of OBJECTIVE_NAMES, or "frontier" for the least error under each limit on gamma.
+        objective: one of OBJECTIVE_NAMES, or "frontier" for the least error under each limit on
+            gamma.
         penalty: the weight of gamma² in penalized-error.
         gammas: the limits of the frontier.
-        together: whether one search looks for all objectives, the frontier among them, of both trainings: cells that
-            differ in these alone share it (`NewText.outcomes`).
+        together: whether one search looks for all objectives, the frontier among them, of both
+            trainings: cells that differ in these alone share it (`NewText.outcomes`).
         ridge: of the fit.
         dtype: of the features; the kernel matrix and all that follows is float64.
     """
@@ -90,7 +95,8 @@ class GeneralizationCell(MapCell, frozen=True):
         require_choice("objective", self.objective, (*OBJECTIVE_NAMES, FRONTIER))
         if self.labels == SENTIMENT and not isinstance(self.text, Embedded):
             raise InputError(
-                f"`labels` (='sentiment') needs real texts; {self.text.kind} texts take linear or random"
+                f"`labels` (='sentiment') needs real texts; {self.text.kind} texts take linear or "
+                "random"
             )
         if self.sample >= self.held_out:
             raise InputError(
@@ -105,7 +111,8 @@ class GeneralizationCell(MapCell, frozen=True):
         return self
 
     def of_fit(self) -> "GeneralizationCell":
-        """The cell with the default of everything that the fit does not depend on: equal ones share a fit."""
+        """The cell with the default of everything that the fit does not depend on: equal ones share
+        a fit."""
         return self._with_defaults(_SAMPLE_KEYS)
 
     def of_search(self) -> "GeneralizationCell":
@@ -141,7 +148,8 @@ class _Fitted:
 def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
     """Measure one cell. Cells that share a fit or a text share it in a process."""
     fitted = _fitted(cell.of_fit())
-    # Searching every word asks a matrix on demand for more and more of itself: such cells do not share their text.
+    # Searching every word asks a matrix on demand for more and more of itself: such cells do not
+    # share their text.
     new = (_fresh_text if cell.word == "all" else _new_text)(cell.of_fit(), cell.sample)
     columns = _shared(cell, new) if cell.together else _searched(cell, new)
     at_rest = new.outputs(0, torch.zeros_like(new.rows[0]), cell.training)
@@ -242,7 +250,8 @@ def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _fitted(cell: GeneralizationCell) -> _Fitted:
-    """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always the same ones."""
+    """The fit that the cells with this `of_fit` share. Its queries to a random matrix are always
+    the same ones."""
     begin = time.perf_counter()
     dtype = getattr(torch, cell.dtype)
     phi = cell.build()
@@ -263,7 +272,8 @@ def _fitted(cell: GeneralizationCell) -> _Fitted:
         data.test[0], data.test[1].tolist()
     )
     if isinstance(phi, RandomFeatures) and cell.word != "all":
-        # Set apart and asked once, the word's columns are shared by all the texts that are learned after this fit.
+        # Set apart and asked once, the word's columns are shared by all the texts that are learned
+        # after this fit.
         phi.layers[0].multiply_block(
             torch.eye(cell.d, dtype=dtype, device=phi.device), cell.word * cell.d
         )
@@ -277,7 +287,8 @@ def _new_text(cell: GeneralizationCell, sample: int) -> NewText:
 
 
 def _fresh_text(cell: GeneralizationCell, sample: int) -> NewText:
-    """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on each other."""
+    """One held-out text about to be learned. A matrix on demand is forked: samples do not depend on
+    each other."""
     fitted = _fitted(cell)
     texts, labels = fitted.data.test
     fit = replace(fitted.fit, phi=_forked(fitted.fit.phi, derive_seed(cell.seed, "sample", sample)))
@@ -285,5 +296,6 @@ def _fresh_text(cell: GeneralizationCell, sample: int) -> NewText:
 
 
 def _forked(phi: FeatureMap, seed: int) -> FeatureMap:
-    """The map with the same past, free to be asked other things; the map itself where it is not sampled on demand."""
+    """The map with the same past, free to be asked other things; the map itself where it is not
+    sampled on demand."""
     return phi.fork(seed=seed) if isinstance(phi, DeepRandomFeatures) else phi

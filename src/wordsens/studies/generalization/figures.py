@@ -53,8 +53,8 @@ _SMALLEST, _LARGEST = 8.0, 26.0
 def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile = None) -> Figure:
     """Err against gamma, a point a sample: a row for each training, a column for each map and n.
 
-    The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger points had larger
-    training sets. Points outside the axes are drawn on their edge as arrows.
+    The curve is (2 - gamma)², below which Theorems 4 and 5 leave RF no point in the limit. Larger
+    points had larger training sets. Points outside the axes are drawn on their edge as arrows.
 
     Args:
         records: of one kind of text; failed ones and frontiers are left out.
@@ -101,7 +101,8 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
         figure, rows, columns, handles, r"$\gamma$ of the model before", "error on the changed text"
     )
     figure.caption = (
-        "Each mark is a text that the model had just learned, with one word changed so that its label flips. Below 1 "
+        "Each mark is a text that the model had just learned, with one word changed so that its "
+        "label flips. Below 1 "
         "the model notices."
     )
     return figure
@@ -111,7 +112,8 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
 def frontier_figure(
     records: Iterable[Record], *, title: str = "", style: StyleFile = None
 ) -> Figure:
-    """The least Err attained against the limit on gamma, with (2 - gamma)²: for each N, the median and each sample.
+    """The least Err attained against the limit on gamma, with (2 - gamma)²: for each N, the median
+    and each sample.
 
     Args:
         records: of one kind of text; failed ones are left out.
@@ -119,7 +121,8 @@ def frontier_figure(
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
-        InputError: no frontier is among the records, or they differ in what the figure does not tell apart.
+        InputError: no frontier is among the records, or they differ in what the figure does not
+            tell apart.
     """
     series = [one for one in generalization_series(records) if one.limits]
     if not series:
@@ -240,7 +243,8 @@ def _draw_frontier(panel: Axes, series: GeneralizationSeries, colour: Any, marke
         panel,
         line,
         [
-            f"N = {series.texts:,}: median {value:.3g}, best {min(errors):.3g} of {len(errors)}, γ < {limit:g}"
+            f"N = {series.texts:,}: median {value:.3g}, best {min(errors):.3g} of {len(errors)}, γ "
+            f"< {limit:g}"
             for limit, value, errors in zip(series.limits, middle, series.least_errors, strict=True)
         ],
     )

@@ -1,4 +1,5 @@
-"""Does a model that just learned a text notice one changed word? One fit, one further text a cell (paper, figure 4)."""
+"""Does a model that just learned a text notice one changed word? One fit, one further text a cell
+(paper, figure 4)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,26 +30,41 @@ from wordsens.sweeps.texts import (
 from wordsens.text import load_encoder
 
 MAPS_AND_WORDS = (("rf", 40), ("raf", 40), ("raf", 120), ("relu-raf", 120))
-"""Each map with its number of words: RF at n = 40, RAF at both, ReLU-RAF at n = 120, as in the paper."""
+"""Each map with its number of words: RF at n = 40, RAF at both, ReLU-RAF at n = 120, as in the
+paper."""
 
 _LEAST_REVIEWS = 30
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"texts": [100, 300], "d": 384, "sample": 3, "draw": 1, "held_out": 50,
-              "starts": 6, "steps": 30},
+    "quick": {
+        "texts": [100, 300],
+        "d": 384,
+        "sample": 3,
+        "draw": 1,
+        "held_out": 50,
+        "starts": 6,
+        "steps": 30,
+    },
     "laptop": {"texts": [100, 300, 1000], "d": 384, "sample": 10, "draw": 1, "held_out": 100},
     # All objectives of a text in one search: a fifth of the time of one search each.
-    "full": {"texts": [100, 300, 500, 700, 900, 1100, 1300], "d": 768, "sample": 10, "draw": 2, "held_out": 200,
-             "together": True},
-}  # fmt: skip
-"""N, d (or the encoder's own where that is smaller), samples of a draw, draws and test texts; the search."""
+    "full": {
+        "texts": [100, 300, 500, 700, 900, 1100, 1300],
+        "d": 768,
+        "sample": 10,
+        "draw": 2,
+        "held_out": 200,
+        "together": True,
+    },
+}
+"""N, d (or the encoder's own where that is smaller), samples of a draw, draws and test texts; the
+search."""
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
     """Err against gamma for RF, RAF and ReLU-RAF: both trainings, every objective and the frontier.
 
-    Without a dataset: Gaussian texts, whose label is the sign of a linear function, and the shipped reviews with their
-    sentiment. With one: those texts.
+    Without a dataset: Gaussian texts, whose label is the sign of a linear function, and the shipped
+    reviews with their sentiment. With one: those texts.
 
     Raises:
         InputError: no such encoder or data, or too few long texts for any training set.
@@ -93,7 +109,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         ]
     elif not grids:
         raise InputError(
-            f"`texts` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more for a training set "
+            f"`texts` (={source.path!r}) has too few texts of {MAPS_AND_WORDS[0][1]} words or more "
+            "for a training set "
             f"of {size['texts'][0]} and {size['held_out']} held out; give more texts"
         )
     return grids, notices
@@ -113,7 +130,8 @@ def _grid(
         "draw": list(range(size["draw"])),
         "sample": list(range(size["sample"])),
         "training": list(TRAININGS),
-        # The named alignments are the training's own or the other one's: "alignment" is one of them.
+        # The named alignments are the training's own or the other one's: "alignment" is one of
+        # them.
         "objective": [name for name in OBJECTIVE_NAMES if name != "alignment"] + [FRONTIER],
     }
 

@@ -41,7 +41,8 @@ class GeneralizationSeries:
         limits: of the frontier.
         least_errors: one a limit, one a sample: [limit][sample].
         least_alignment: the smallest F that any objective reached.
-        below_bound: records whose Err is below their finite-sample bound by more than rounding: should be 0.
+        below_bound: records whose Err is below their finite-sample bound by more than rounding:
+            should be 0.
         cells: the keys of its records.
     """
 
@@ -60,7 +61,8 @@ class GeneralizationSeries:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """The least errors with gamma below LIMIT; none where the frontier was not measured there."""
+        """The least errors with gamma below LIMIT; none where the frontier was not measured
+        there."""
         return (
             self.least_errors[self.limits.index(LIMIT)]
             if LIMIT in self.limits and self.least_errors
@@ -82,10 +84,12 @@ class GeneralizationSeries:
 
 
 def generalization_series(records: Any) -> list[GeneralizationSeries]:
-    """The series of the finished records, in the order they first appear; those that differ in N alone by N.
+    """The series of the finished records, in the order they first appear; those that differ in N
+    alone by N.
 
     Raises:
-        InputError: records of one kind of text, map and n differ in more than N, training, objective and seeds.
+        InputError: records of one kind of text, map and n differ in more than N, training,
+            objective and seeds.
     """
     done = [record for record in as_records(records, "generalization") if record.done]
     for group in grouped(done, "text", "map", "n").values():
@@ -148,7 +152,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     below = sum(one.below_bound for one in series)
     note = (
-        f"N: texts learned. F: feature alignment. Err: the median least error with γ below {LIMIT:g}, attained. "
+        "N: texts learned. F: feature alignment. Err: the median least error with γ below "
+        f"{LIMIT:g}, attained. "
         + (
             f"{below} errors lie below their finite-sample bound."
             if below
@@ -168,11 +173,13 @@ def summarize(records: Sequence[Record]) -> Summary:
 def _about(series: Sequence[GeneralizationSeries]) -> Finding:
     """One map: every kind of text, length, training and N."""
     sentence = (
-        f"With {plain_name(series[0].map)}, one word could be changed so that a model that had just learned the text "
+        f"With {plain_name(series[0].map)}, one word could be changed so that a model that had "
+        "just learned the text "
         "notices, and gives the new label, "
     )
     parts = [
-        f"{' and '.join(map(_shares, grouped(part, 'training').values()))}: {text_title(text)} of {n} words, "
+        f"{' and '.join(map(_shares, grouped(part, 'training').values()))}: {text_title(text)} of "
+        f"{n} words, "
         f"N = {max(one.texts for one in part):,}"
         for (text, n), part in grouped(series, "text", "n").items()
     ]
@@ -183,7 +190,8 @@ def _about(series: Sequence[GeneralizationSeries]) -> Finding:
     ]
     known = (
         f"Attained with γ below {LIMIT:g}: the model before hardly told the two texts apart. "
-        f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact binomial."
+        f"N: texts learned; median least errors {'; '.join(medians)}. In brackets: 95 %, exact "
+        "binomial."
     )
     largest = [group[-1] for group in grouped(series, "text", "n", "training").values()]
     fewest = min(largest, key=lambda one: one.noticed or 0.0)
@@ -193,7 +201,8 @@ def _about(series: Sequence[GeneralizationSeries]) -> Finding:
 
 
 def _shares(series: Sequence[GeneralizationSeries]) -> str:
-    """How often one training notices at the largest N, and between what shares at the others where these differ."""
+    """How often one training notices at the largest N, and between what shares at the others where
+    these differ."""
     *fewer, one = series
     share = f"in {one.hits(NOTICED)} of {len(one.errors)} texts {one.training} ({_interval(one)}"
     if any(other.noticed != one.noticed for other in fewer):
@@ -213,17 +222,21 @@ def _interval(one: GeneralizationSeries) -> str:
 
 
 def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Finding:
-    """What the theorems leave random features, and who keeps or breaks it in most samples, where an interval says
-    so.
+    """What the theorems leave random features, and who keeps or breaks it in most samples, where an
+    interval says so.
     """
     obeyed, broken, rows = [], [], [one for group in groups for one in group]
     for one in rows:
         low, high = share_interval(one.hits(THEOREM), len(one.errors))
-        name = f"{map_title(one.map)} (n = {one.n}, N = {one.texts:,}, {text_title(one.text)}, {one.training})"
+        name = (
+            f"{map_title(one.map)} (n = {one.n}, N = {one.texts:,}, {text_title(one.text)}, "
+            f"{one.training})"
+        )
         obeyed += [name] if high < 0.5 else []
         broken += [name] if low > 0.5 else []
     sentence = (
-        f"Theory leaves fully connected random features an error of at least {THEOREM:.2f}, (2 − {LIMIT:g})², "
+        f"Theory leaves fully connected random features an error of at least {THEOREM:.2f}, (2 − "
+        f"{LIMIT:g})², "
         "there, in the limit of wide layers and many words: they do not notice the change."
     )
     sentence += f" In most samples this is kept by {'; '.join(obeyed)}." if obeyed else ""

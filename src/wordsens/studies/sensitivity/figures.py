@@ -46,10 +46,12 @@ except ImportError as error:
 _DASHES = (0, (4, 2))
 
 _TALLEST_BAND = 2.0
-"""A series whose upper bounds go farther beyond everything else has no band: it would press the curves flat."""
+"""A series whose upper bounds go farther beyond everything else has no band: it would press the
+curves flat."""
 
 _ALL_WORDS, _MIDDLE_WORDS, _BRACKET, _HATCH = 0.12, 0.28, 0.16, "////"
-"""The strength of a band: every word, the middle half of the words, and up to the upper bound, which is hatched."""
+"""The strength of a band: every word, the middle half of the words, and up to the upper bound,
+which is hatched."""
 
 _SAME_LAW = 0.02
 
@@ -62,20 +64,23 @@ _LEGEND_LINE_INCHES, _LEGEND_DROP_INCHES = 0.135, 0.4
 def sensitivity_figure(
     records: Iterable[Record], *, title: str = "", detail: bool = True, style: StyleFile = None
 ) -> Figure:
-    """S against n on logarithmic axes, all maps on one axis; a panel for each kind of text, with common axes.
+    """S against n on logarithmic axes, all maps on one axis; a panel for each kind of text, with
+    common axes.
 
-    Draws that differ in their seeds alone are a series: each map, d and value of any other key of the specs that
-    varies has its own, and the legend says which. Where a panel has one d it stands in the panel's title. Markers are
-    means over the draws and bars two standard errors; lines are the fitted power laws, whose exponents stand in the
-    legend with 95 % intervals. A band reaches from the mean attained value to the mean upper bound: the sup lies in
-    it; a series whose bounds go beyond twice the largest value otherwise drawn has none, and the legend says so.
-    Dashed lines are theory: under a fully connected layer the law at each n, under attention what is predicted of the
-    measured texts.
+    Draws that differ in their seeds alone are a series: each map, d and value of any other key of
+    the specs that varies has its own, and the legend says which. Where a panel has one d it stands
+    in the panel's title. Markers are means over the draws and bars two standard errors; lines are
+    the fitted power laws, whose exponents stand in the legend with 95 % intervals. A band reaches
+    from the mean attained value to the mean upper bound: the sup lies in it; a series whose bounds
+    go beyond twice the largest value otherwise drawn has none, and the legend says so. Dashed lines
+    are theory: under a fully connected layer the law at each n, under attention what is predicted
+    of the measured texts.
 
     Args:
         records: of the maps that share the figure; failed ones are left out.
         title: above the panels.
-        detail: also bands of every word's value and of the middle half of the words, where every word was searched.
+        detail: also bands of every word's value and of the middle half of the words, where every
+            word was searched.
         style: a .mplstyle file in place of ours, or a name that matplotlib knows.
 
     Raises:
@@ -92,8 +97,10 @@ def sensitivity_figure(
             ["map", "d", *(key.partition(" = ")[0] for one in series for key in one.varied)]
         )
         raise InputError(
-            f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at most {MOST_SERIES} "
-            "apart; filter them, such as [r for r in records if r.d == 384], and draw several figures"
+            f"`records` makes {len(keys)} series (by {', '.join(columns)}), but a figure tells at "
+            f"most {MOST_SERIES} "
+            "apart; filter them, such as [r for r in records if r.d == 384], and draw several "
+            "figures"
         )
     style_of = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
     theory = {id(one): _theory(one) for one in series}
@@ -130,7 +137,10 @@ def sensitivity_figure(
     axes[0].set_ylabel("word sensitivity S (attained)")
     if title:
         figure.suptitle(title)
-    figure.caption = f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Hatched: up to the upper bound."
+    figure.caption = (
+        f"{BARS} Solid: fitted power laws. Dashed: theory, no bound. Hatched: up to "
+        "the upper bound."
+    )
     return figure
 
 
@@ -161,8 +171,9 @@ def _panel_title(kind: str, series: Sequence[Series]) -> str:
 
 
 def _theory(series: Series) -> Sequence[tuple[float, float]]:
-    """What theory predicts: under fully connected layers the law of `rf_sensitivity` at every n between the measured
-    ones, where it is what was predicted of the texts; else those predictions."""
+    """What theory predicts: under fully connected layers the law of `rf_sensitivity` at every n
+    between the measured ones, where it is what was predicted of the texts; else those
+    predictions."""
     known = [(point.n, point.predicted) for point in series.points if point.predicted]
     base = base_name(series.map)
     if base not in ("rf", "drf") or len(known) < 2:
@@ -188,7 +199,8 @@ def _estimate(point: SizePoint) -> Estimate:
 def _limits(
     series: Sequence[Series], theory: Iterable[float], *, detail: bool
 ) -> tuple[float, float]:
-    """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to spare."""
+    """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to
+    spare."""
     points = [point for one in series for point in one.points]
     values = [end for point in points for end in bar_ends(_estimate(point), positive=True)] + list(
         theory
@@ -282,7 +294,8 @@ def _note(point: SizePoint, series: Series) -> str:
 
 
 def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) -> None:
-    """Below the panel: its series, then what bands and dashes are, and the upper bounds that are not shown."""
+    """Below the panel: its series, then what bands and dashes are, and the upper bounds that are
+    not shown."""
     handles, labels = panel.get_legend_handles_labels()
     bounded = [one for one in series if _uppers(one)]
     beyond = [map_title(one.map) for one in bounded if max(_uppers(one)) > top]
@@ -350,7 +363,8 @@ _TITLES = {
 
 
 def overview_figure(records: Iterable[Record], **options: Any) -> Any:
-    """All maps on one axis; of too many series those of each map's largest d. None where no length varies."""
+    """All maps on one axis; of too many series those of each map's largest d. None where no length
+    varies."""
     group = [
         record
         for record in as_records(records, "sensitivity")

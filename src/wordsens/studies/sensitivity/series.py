@@ -27,12 +27,13 @@ _OF_A_TEXT = ("text_content", "word_choice")
 
 @dataclass(frozen=True)
 class SizePoint:
-    """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw), how many.
+    """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw),
+    how many.
 
-    `words` are the least, the quartiles and the largest over the searched words of what each attains, means over the
-    draws; `upper`, `predicted` and `average` are the means over the draws of the upper bounds, of the predictions, and
-    of the average case; None unless every draw has one. `in_range`: whether every prediction is at sizes where it was
-    compared with measurements.
+    `words` are the least, the quartiles and the largest over the searched words of what each
+    attains, means over the draws; `upper`, `predicted` and `average` are the means over the draws
+    of the upper bounds, of the predictions, and of the average case; None unless every draw has
+    one. `in_range`: whether every prediction is at sizes where it was compared with measurements.
     """
 
     n: int
@@ -58,9 +59,12 @@ class Series:
         fit: the power law, or None when there are too few points.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
-        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, ..." of one cell.
-        varied: what tells the series from others of its map: "temperature = 0.5", for each key that varies.
-        predicted_of: what the predictions are of: "a typical word" or "the largest searched word"; None without any.
+        rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
+            of one cell.
+        varied: what tells the series from others of its map: "temperature = 0.5", for each key that
+            varies.
+        predicted_of: what the predictions are of: "a typical word" or "the largest searched word";
+            None without any.
         interval: a 95 % interval of the exponent, bootstrap over texts; None for fewer than five.
         cells: the keys of its records.
     """
@@ -86,8 +90,8 @@ class Series:
 
     @property
     def theory_exponent(self) -> float | None:
-        """The slope of the predictions between the first and the last n that have one: theory at these n, not in the
-        limit; None without two."""
+        """The slope of the predictions between the first and the last n that have one: theory at
+        these n, not in the limit; None without two."""
         known = [(point.n, point.predicted) for point in self.points if point.predicted]
         if len(known) < 2:
             return None
@@ -96,7 +100,8 @@ class Series:
 
     @property
     def bracket_ratio(self) -> float | None:
-        """The median over the sizes of mean upper bound / mean attained value; None without bounds."""
+        """The median over the sizes of mean upper bound / mean attained value; None without
+        bounds."""
         ratios = [point.upper / point.mean for point in self.points if point.upper is not None]
         return median(ratios) if ratios else None
 
@@ -107,9 +112,9 @@ class Series:
 
 
 def sensitivity_series(records: Any) -> list[Series]:
-    """The series of the finished records: one for each map, kind of text and d, and each value of every other key of
-    their specs that varies among the records of a map, seeds and draws aside. Maps in the order they first appear,
-    those of one name by their depth.
+    """The series of the finished records: one for each map, kind of text and d, and each value of
+    every other key of their specs that varies among the records of a map, seeds and draws aside.
+    Maps in the order they first appear, those of one name by their depth.
     """
     by_map = {
         name: group
@@ -183,7 +188,8 @@ def _point(n: int, records: Sequence[Record]) -> SizePoint:
 def _words(
     per_word: Sequence[tuple[float, ...] | None],
 ) -> tuple[float, float, float, float] | None:
-    """The means over the draws of the words' least, quartiles and largest; None unless every draw has them."""
+    """The means over the draws of the words' least, quartiles and largest; None unless every draw
+    has them."""
     known = [np.quantile(values, (0, 0.25, 0.75, 1)) for values in per_word if values]
     if len(known) < len(per_word):
         return None

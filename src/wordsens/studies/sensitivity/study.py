@@ -30,29 +30,67 @@ _ATTENTION = ["raf", "relu-raf"]
 
 _DRF: dict[str, Any] = {"map": ["drf"], "depth": [2, 4, 8]}
 
-# Quick takes larger n than the paper for RF and DRF. With k = D, S sqrt(n) is about 1 + sqrt(2/n) for RF, so the slope
-# lies below -1/2 by about sqrt(2/n)/2, and longer texts come closer to the limit; more range steadies the fit.
+# Quick takes larger n than the paper for RF and DRF. With k = D, S sqrt(n) is about 1 + sqrt(2/n)
+# for RF, so the slope lies below -1/2 by about sqrt(2/n)/2, and longer texts come closer to the
+# limit; more range steadies the fit.
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "quick": [
         {"map": ["rf"], "n": (100, 150, 200, 250), "d": (192,), "draw": 5, **_FAST, **_FEW_WORDS},
-        {**_DRF, "n": (50, 80, 120, 160), "d": (64,), "draw": 4, **_FAST, **_FEW_WORDS,
-         "words": {"sample": 2}, "starts": 1, "steps": 20},
-        {"map": _ATTENTION, "n": (10, 20, 50, 100, 200), "d": (192,), "draw": 3, "dtype": "float32",
-         "search": "quick"},
+        {
+            **_DRF,
+            "n": (50, 80, 120, 160),
+            "d": (64,),
+            "draw": 4,
+            **_FAST,
+            **_FEW_WORDS,
+            "words": {"sample": 2},
+            "starts": 1,
+            "steps": 20,
+        },
+        {
+            "map": _ATTENTION,
+            "n": (10, 20, 50, 100, 200),
+            "d": (192,),
+            "draw": 3,
+            "dtype": "float32",
+            "search": "quick",
+        },
     ],
     "laptop": [
-        {"map": ["rf"], "n": (90, 110, 130, 150), "d": (192, 384), "draw": 5, "starts": 2, **_FEW_WORDS},
+        {
+            "map": ["rf"],
+            "n": (90, 110, 130, 150),
+            "d": (192, 384),
+            "draw": 5,
+            "starts": 2,
+            **_FEW_WORDS,
+        },
         {**_DRF, "n": (50, 60, 70, 80), "d": (192,), "draw": 5, "starts": 2, **_FEW_WORDS},
         {"map": _ATTENTION, "n": _ATTENTION_SIZES, "d": (192, 384), "draw": 5},
     ],
     "full": [
-        {"map": ["rf"], "n": tuple(range(90, 151, 10)), "d": (192, 384, 768), "draw": 10, **_FEW_WORDS,
-         "dtype": "float32"},
-        {**_DRF, "n": (50, 60, 70, 80), "d": (768,), "draw": 5, "starts": 2, **_FEW_WORDS, "dtype": "float32"},
+        {
+            "map": ["rf"],
+            "n": tuple(range(90, 151, 10)),
+            "d": (192, 384, 768),
+            "draw": 10,
+            **_FEW_WORDS,
+            "dtype": "float32",
+        },
+        {
+            **_DRF,
+            "n": (50, 60, 70, 80),
+            "d": (768,),
+            "draw": 5,
+            "starts": 2,
+            **_FEW_WORDS,
+            "dtype": "float32",
+        },
         {"map": _ATTENTION, "n": _ATTENTION_SIZES, "d": (192, 384, 768), "draw": 5},
     ],
-}  # fmt: skip
-"""The grids on Gaussian texts, `draw` the number of draws; real texts have the n and d that they allow."""
+}
+"""The grids on Gaussian texts, `draw` the number of draws; real texts have the n and d that they
+allow."""
 
 
 def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids:
@@ -68,16 +106,19 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         sizes = [n for n in part["n"] if texts_at_least(source, n, seed=seed, most=1)]
         if lost := [str(n) for n in part["n"] if n not in sizes]:
             notices.append(
-                f"no text has {', '.join(lost)} words: {maps} are measured without them on real texts"
+                f"no text has {', '.join(lost)} words: {maps} are measured without them on real "
+                "texts"
             )
         dimensions = [d for d in part["d"] if d <= width] or [width]
         if len(dimensions) < len(part["d"]):
             notices.append(
-                f"{source.encoder} has {width} coordinates: larger d are measured on Gaussian texts only"
+                f"{source.encoder} has {width} coordinates: larger d are measured on Gaussian "
+                "texts only"
             )
         elif width < min(part["d"]):
             notices.append(
-                f"{source.encoder} has {width} coordinates: real texts under {maps} have d = {width}"
+                f"{source.encoder} has {width} coordinates: real texts under {maps} have d = "
+                f"{width}"
             )
         grid = {**part, "draw": list(range(part["draw"])), "text": {"kind": "gaussian"}}
         grid |= {"n": list(part["n"]), "d": list(part["d"])}
@@ -88,7 +129,8 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
         grids.append(grid)
     if all(grid["text"]["kind"] == "gaussian" for grid in grids):
         raise InputError(
-            f"`texts` (={getattr(source, 'path', None)!r}) has no text of {PRESETS[scale][-1]['n'][1]} words or more, "
+            f"`texts` (={getattr(source, 'path', None)!r}) has no text of "
+            f"{PRESETS[scale][-1]['n'][1]} words or more, "
             "so S cannot be followed over n; give longer texts"
         )
     return grids, notices

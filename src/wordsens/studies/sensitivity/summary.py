@@ -25,7 +25,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     headings = ("map", "texts", *at, "d", "n", "exponent (95 % CI)", "S", "average", "upper/S")
     rows = tuple(_row(one, keyed=keyed) for one in series)
     note = (
-        "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas in place of the "
+        "S: attained at the last n, a lower bound; upper/S: median over n. Average: random Deltas "
+        "in place of the "
         "worst, at the last n."
     )
     return Summary(
@@ -56,7 +57,8 @@ def text_and_keys(series: Series) -> str:
 
 
 def claims(series: Iterable[Series]) -> list[Finding]:
-    """Attention beside a fully connected layer, each of them, ReLU against softmax attention, then the other maps."""
+    """Attention beside a fully connected layer, each of them, ReLU against softmax attention, then
+    the other maps."""
     groups: dict[tuple[Any, ...], list[Series]] = {}
     for one in series:
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
@@ -78,7 +80,10 @@ def _about(series: Sequence[Series]) -> Finding:
     """One map, on the first kind of text that it was measured on; the others in how it is known."""
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
-    sentence = f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its size, in {_length(first)}"
+    sentence = (
+        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its "
+        f"size, in {_length(first)}"
+    )
     trend, theory = first.trend, first.theory_exponent
     if trend is not None:
         sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
@@ -142,8 +147,8 @@ def _kinds(series: Series) -> tuple[str, ...]:
 
 
 def _contrast(series: Sequence[Series]) -> list[Finding]:
-    """Softmax attention against one fully connected layer, at the longest length that both have: on the first kind of
-    text and d in full, on the others by the factor."""
+    """Softmax attention against one fully connected layer, at the longest length that both have: on
+    the first kind of text and d in full, on the others by the factor."""
     plain = [one for one in series if not one.varied]
     dense = {(one.text, one.d): one for one in plain if one.map == "rf"}
     pairs = []
@@ -157,12 +162,14 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         )
         pairs += [(attention, other, *common[-1])] if common else []
     elsewhere = "".join(
-        f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: {times(more.mean / less.mean)} times."
+        f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: "
+        f"{times(more.mean / less.mean)} times."
         for attention, _, more, less in pairs[1:]
     )
     for attention, other, more, less in pairs[:1]:
         sentence = (
-            f"One word moves attention {times(more.mean / less.mean)} times as far as a fully connected layer: by "
+            f"One word moves attention {times(more.mean / less.mean)} times as far as a fully "
+            "connected layer: by "
             f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
             f"{text_title(attention.text)} of {more.n} words."
         )
@@ -170,7 +177,10 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         kinds = ("attained",)
         if less.upper is not None and other.all_words and more.mean > less.upper:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
-            known += f"; at least {times(more.mean / less.upper)} times as far, whatever the searches missed ({sure})"
+            known += (
+                f"; at least {times(more.mean / less.upper)} times as far, whatever the "
+                f"searches missed ({sure})"
+            )
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
         factor = more.mean / less.mean
         cells = (*attention.cells, *other.cells)

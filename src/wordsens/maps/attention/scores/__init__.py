@@ -1,4 +1,5 @@
-"""Attention scores: how they become weights, and what a score may offer beside that, as types (`base`)."""
+"""Attention scores: how they become weights, and what a score may offer beside that, as types
+(`base`)."""
 
 from wordsens.maps.attention.scores.base import (
     Certified,

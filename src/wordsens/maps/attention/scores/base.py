@@ -1,10 +1,11 @@
 """Attention scores: the contract, and what a score may offer beside it, as types.
 
-A `ClosedForm` has the answer of a weight to its own score in closed form. A `Certified` score has what an upper bound
-needs (docs/theory/certificates-attention.md). A `Curve` is the growth of the attention p of a row to the changed word
-with the row's score gain t, on a grid of t over the whole range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and
-on each cell between two nodes bounds of p' and p'', times the cell's width and its square. p never falls in t, which is
-all that the widest cells rely on. An `Expansion` answers for a whole row to first order, for small radii.
+A `ClosedForm` has the answer of a weight to its own score in closed form. A `Certified` score has
+what an upper bound needs (docs/theory/certificates-attention.md). A `Curve` is the growth of the
+attention p of a row to the changed word with the row's score gain t, on a grid of t over the whole
+range |t| <= ‖u_j‖ radius: p and the gain g at the nodes, and on each cell between two nodes bounds
+of p' and p'', times the cell's width and its square. p never falls in t, which is all that the
+widest cells rely on. An `Expansion` answers for a whole row to first order, for small radii.
 """
 
 from abc import ABC, abstractmethod
@@ -37,14 +38,17 @@ WordErrors = Float[Tensor, "w 1"]
 class Score(ABC):
     """A rule that turns the scores (..., n) of a row into its attention weights.
 
-    A subclass needs `name`, `normalized` and `attention`. What it offers beside them are types: a `ClosedForm` is
-    searched by the closed form of the change, and not by autograd; a `Certified` one has upper bounds. See `offered`.
+    A subclass needs `name`, `normalized` and `attention`. What it offers beside them are types: a
+    `ClosedForm` is searched by the closed form of the change, and not by autograd; a `Certified`
+    one has upper bounds. See `offered`.
 
     Attributes:
         name: what tables and records call the score; the map's name is made of it.
-        normalized: whether the weights are nonnegative and divided by their sum, so that they sum to one, or are all 0.
+        normalized: whether the weights are nonnegative and divided by their sum, so that they sum
+            to one, or are all 0.
         sums_to_one: whether every row of weights sums to one, whatever the scores.
-        kinked: whether the weights have kinks in the scores, which a quasi-Newton search stumbles over.
+        kinked: whether the weights have kinks in the scores, which a quasi-Newton search stumbles
+            over.
 
     >>> import torch
     >>> class Squares(Score):
@@ -68,7 +72,8 @@ class Score(ABC):
     def attention_without(
         self, scores: Float[Tensor, "r n"], word: Int[Tensor, " r"]
     ) -> Float[Tensor, "r n"]:
-        """The weights of r rows after one word of each is taken out. Only asked of normalized scores."""
+        """The weights of r rows after one word of each is taken out. Only asked of normalized
+        scores."""
         raise NotImplementedError(
             f"{type(self).__name__} does not say what its weights are without a word"
         )
@@ -77,9 +82,10 @@ class Score(ABC):
 def offered(score: Score, ability: type[Ability]) -> Ability | None:
     """The score as a `ClosedForm` or a `Certified`, where it is one; None elsewhere.
 
-    What a finished score offers is not inherited: a subclass may change the weights, and what its parent knows of them
-    would no longer be true. A subclass that keeps it says so: `class Mine(Softmax, ClosedForm, Certified)`. Nor does an
-    instance offer anything whose `attention` was replaced.
+    What a finished score offers is not inherited: a subclass may change the weights, and what its
+    parent knows of them would no longer be true. A subclass that keeps it says so:
+    `class Mine(Softmax, ClosedForm, Certified)`. Nor does an instance offer anything whose
+    `attention` was replaced.
 
     >>> from wordsens.maps.attention.scores import Certified, Softmax
     >>> offered(type("Mine", (Softmax,), {})(), Certified) is None
@@ -95,14 +101,16 @@ def offered(score: Score, ability: type[Ability]) -> Ability | None:
 
 @dataclass(frozen=True)
 class Moved:
-    """The effect of a moved score of row j with word i on row j, whose output changes by p Delta + gain r.
+    """The effect of a moved score of row j with word i on row j, whose output changes by p Delta +
+    gain r.
 
     r is x_i - o_j for weights divided by their sum, and x_i for others. Arrays are [pair, row].
 
     Attributes:
         p: the attention after the move.
-        gain: (p - a)/(1 - a) for weights divided by their sum, p - a for others. Keeps its relative precision where
-            p and a are close. For divided weights with a > 1/2 it is finite, and wrong: see `Response.dominant_gain`.
+        gain: (p - a)/(1 - a) for weights divided by their sum, p - a for others. Keeps its relative
+            precision where p and a are close. For divided weights with a > 1/2 it is finite, and
+            wrong: see `Response.dominant_gain`.
         p_slope, gain_slope: their derivatives in the score.
     """
 
@@ -113,14 +121,17 @@ class Moved:
 
 
 class Response(ABC):
-    """The answer of the attention a_ji of row j to word i when its score moves by t, all other scores fixed.
+    """The answer of the attention a_ji of row j to word i when its score moves by t, all other
+    scores fixed.
 
-    Built from the scores s (row first); O(n²) once, and one or two arrays of n² numbers, kept word first.
+    Built from the scores s (row first); O(n²) once, and one or two arrays of n² numbers, kept word
+    first.
     """
 
     @classmethod
     def together(cls, responses: "Sequence[Response]") -> "Response":
-        """One for several texts of one shape, whose words are numbered through: the arrays, one after the other."""
+        """One for several texts of one shape, whose words are numbered through: the arrays, one
+        after the other."""
         if len(responses) == 1:
             return responses[0]
         joined = copy(responses[0])
@@ -136,7 +147,8 @@ class Response(ABC):
         """The answer of every row to t = moved."""
 
     def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
-        """p - a for single pairs of a word and a row with a > 1/2; shapes broadcast. Only for normalized scores."""
+        """p - a for single pairs of a word and a row with a > 1/2; shapes broadcast. Only for
+        normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")
 
 
@@ -144,8 +156,8 @@ class ClosedForm(Score):
     """A score with derivatives, and an answer to one moved score, in closed form.
 
     Attributes:
-        homogeneous: whether the weights of c s are those of s times a power of c, for every c > 0: the temperature is
-            then a unit of measurement.
+        homogeneous: whether the weights of c s are those of s times a power of c, for every c > 0:
+            the temperature is then a unit of measurement.
     """
 
     homogeneous: bool = False
@@ -157,7 +169,8 @@ class ClosedForm(Score):
     def push_forward(self, scores: Batch, attention: Batch, changes: Batch) -> Batch:
         """The change of the weights, to first order, when the scores change by `changes`.
 
-        The transpose of `pull_back`; the same, where the derivative of the weights is a symmetric matrix.
+        The transpose of `pull_back`; the same, where the derivative of the weights is a symmetric
+        matrix.
         """
         return self.pull_back(scores, attention, changes)
 
@@ -171,7 +184,8 @@ class ClosedForm(Score):
 
 
 def row_blocks(n: int, columns: int) -> list[slice]:
-    """Blocks of the n rows to work on in turn, so that no temporary array is large beside the arrays that are kept."""
+    """Blocks of the n rows to work on in turn, so that no temporary array is large beside the
+    arrays that are kept."""
     size = max(1, _BLOCK_NUMBERS // columns)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
@@ -191,19 +205,22 @@ HeadRows = Float[Tensor, "heads w n"]
 
 @dataclass(frozen=True)
 class Curve:
-    """Word first, then row, then node (K of them) or cell (K - 1). The change of a row is p Delta + g r.
+    """Word first, then row, then node (K of them) or cell (K - 1). The change of a row is p Delta +
+    g r.
 
     Attributes:
         t: score gains; the first is -reach, the last is reach.
         p: the attention at the nodes.
         g: p - a, times `factor`.
-        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where `affine`.
+        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where
+            `affine`.
         factor: (w, N), g = factor (p - a).
         before: (w, N), a.
         affine: whether p is affine on every cell.
-        dominant: (w, N), where `factor` is that of a > 1/2: g goes with x_i less the row's output without word i, and
-            elsewhere, if scores are divided, with x_i less the row's output. None: where `before` is more than 1/2.
-            To be given where `factor` goes by another comparison: rounded, a may be 1/2 on either side of it.
+        dominant: (w, N), where `factor` is that of a > 1/2: g goes with x_i less the row's output
+            without word i, and elsewhere, if scores are divided, with x_i less the row's output.
+            None: where `before` is more than 1/2. To be given where `factor` goes by another
+            comparison: rounded, a may be 1/2 on either side of it.
     """
 
     t: Float[Tensor, "w N K"]
@@ -227,8 +244,8 @@ def between(value: Tensor, reach: Tensor) -> Tensor:
 
 
 def nodes(low: Tensor, high: Tensor, reach: Tensor, *, power: int) -> Tensor:
-    """`NODES` of them: tails from -reach to low and from high to reach, dense at low and high; between them, for power
-    2, dense at low."""
+    """`NODES` of them: tails from -reach to low and from high to reach, dense at low and high;
+    between them, for power 2, dense at low."""
 
     def line(count: int, power: int) -> Tensor:
         return torch.linspace(0, 1, count, dtype=low.dtype, device=low.device) ** power
@@ -283,8 +300,8 @@ class Rounding:
     def kink(self) -> PerPair:
         """Of the error, per radius, of relu(s + t) - relu(s).
 
-        A score that is off puts the kink elsewhere: the difference is off by no more than twice that, and by no more
-        than twice |t|. Where the kink is out of reach, the difference is t.
+        A score that is off puts the kink elsewhere: the difference is off by no more than twice
+        that, and by no more than twice |t|. Where the kink is out of reach, the difference is t.
         """
         off = torch.minimum(2 * self.score / self.radius, 2 * self.fastest) + self.speed
         clear = self.before - 2 * self.fastest * self.radius > 2 * self.score
@@ -297,7 +314,8 @@ class RowSteps:
 
         sum_l change_l ‖x_l - c‖ + after_i ‖Delta‖,
 
-    c being its output for divided scores and 0 for others, i the word whose row it is. Arrays are (heads, w, n).
+    c being its output for divided scores and 0 for others, i the word whose row it is. Arrays are
+    (heads, w, n).
     """
 
     change: HeadRows
@@ -305,9 +323,11 @@ class RowSteps:
 
 
 class Certified(Score):
-    """A score whose weights are w(s_l), or w(s_l) / sum_m w(s_m) where `normalized`, w never falling, and w >= 0 there.
+    """A score whose weights are w(s_l), or w(s_l) / sum_m w(s_m) where `normalized`, w never
+    falling, and w >= 0 there.
 
-    For every method, `error` bounds how far rounding, or a move that nobody controls, may have put a score.
+    For every method, `error` bounds how far rounding, or a move that nobody controls, may have put
+    a score.
 
     Attributes:
         lipschitz: of w; only asked where the weights are not divided.
@@ -319,7 +339,8 @@ class Certified(Score):
 
     @abstractmethod
     def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
-        """The answer of a score's weight to its moving by up to `reach`; `others` of the row stand."""
+        """The answer of a score's weight to its moving by up to `reach`; `others` of the row
+        stand."""
 
     @abstractmethod
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
@@ -327,17 +348,20 @@ class Certified(Score):
 
     @abstractmethod
     def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
-        """Bounds of the errors of the weights of rows whose scores are each off by up to `error`."""
+        """Bounds of the errors of the weights of rows whose scores are each off by up to
+        `error`."""
 
     def others(self, scores: AllRows, attention: AllRows) -> AllRows:
-        """The sum of row j's scores but the i-th, as `curve` wants it. Unused where nothing is divided."""
+        """The sum of row j's scores but the i-th, as `curve` wants it. Unused where nothing is
+        divided."""
         return scores
 
     @abstractmethod
     def row_steps(
         self, scores: HeadRows, moves: HeadRows, error: Float[Tensor, "heads w 1"]
     ) -> RowSteps:
-        """The effect of all scores of a row moving at once; infinite if only that rows are means is known."""
+        """The effect of all scores of a row moving at once; infinite if only that rows are means is
+        known."""
 
 
 class CertifiedElementwise(Certified):
@@ -360,13 +384,14 @@ class CertifiedElementwise(Certified):
 
 @dataclass(frozen=True)
 class Expansion:
-    """The answer of a row to its scores' moves t_l, tau_l = t_l - sum_m mean_m t_m, the weights' mean being subtracted
-    where the score is `shift_invariant`. For some 0 <= zeta <= scale its output changes by
+    """The answer of a row to its scores' moves t_l, tau_l = t_l - sum_m mean_m t_m, the weights'
+    mean being subtracted where the score is `shift_invariant`. For some 0 <= zeta <= scale its
+    output changes by
 
         sum_l (zeta slope_l tau_l + rest_l) (x_l - c) + (zeta a_i + rho) Delta,
 
-    with |rest_l| <= bend_l tau_l² + spread_l |tau_l| and |rho| <= rise_i; c is the old output for divided scores and 0
-    for others, a_i the old weight of the word whose row it is. Word first.
+    with |rest_l| <= bend_l tau_l² + spread_l |tau_l| and |rho| <= rise_i; c is the old output for
+    divided scores and 0 for others, a_i the old weight of the word whose row it is. Word first.
 
     Attributes:
         slope_error: how far rounding may have put each slope from a true one.
@@ -384,7 +409,8 @@ class Expanded(Certified):
     """A certified score that also says how a whole row answers to first order.
 
     Attributes:
-        shift_invariant: whether adding one number to all scores of a row leaves the weights as they are.
+        shift_invariant: whether adding one number to all scores of a row leaves the weights as they
+            are.
     """
 
     shift_invariant: bool = False
@@ -393,12 +419,14 @@ class Expanded(Certified):
     def expansion(
         self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
     ) -> Expansion:
-        """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by `error`."""
+        """For |tau_l| <= moves_l and (sum_l tau_l²)^(1/2) <= together; each score may be off by
+        `error`."""
 
 
 def secant_expansion(
     weights: WordRows, low: WordRows, high: WordRows, moves: WordRows
 ) -> Expansion:
-    """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and `high`."""
+    """Of weights that are not divided, whose secants (w(s + t) - w(s))/t lie between `low` and
+    `high`."""
     zeros, ones = torch.zeros_like(weights), torch.ones_like(weights[:, 0])
     return Expansion(0.5 * (high + low), zeros, zeros, 0.5 * (high - low), high * moves, ones)

@@ -117,7 +117,8 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
     def expansion(
         self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
     ) -> Expansion:
-        """By the second derivative where moves are small; by the range of the slope where that is less."""
+        """By the second derivative where moves are small; by the range of the slope where that is
+        less."""
         weights = self.attention(scores)
         slope = weights * torch.sigmoid(-scores)
         slope_error = slope * torch.expm1(4 * error + 1e-15)
@@ -153,7 +154,8 @@ class Sigmoid(Undivided, CertifiedElementwise, Expanded):
 
 
 class Linear(Undivided, CertifiedElementwise, Expanded):
-    """s_l itself, not divided: linear attention without a feature map; 0 where a mask hides word l."""
+    """s_l itself, not divided: linear attention without a feature map; 0 where a mask hides word
+    l."""
 
     name, lipschitz, homogeneous = "linear", 1.0, True
 

@@ -31,7 +31,8 @@ from wordsens.maps.attention.scores.base import (
 )
 
 _JUMP_MARGIN = 1e-6
-_JUMP = 1e60  # stands for no bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does
+_JUMP = 1e60
+"""No bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does."""
 
 
 class DividedRelu(ClosedForm, Expanded):
@@ -74,8 +75,10 @@ class DividedRelu(ClosedForm, Expanded):
         return _rests(scores)
 
     def curve(self, scores: PerPair, others: PerPair, reach: PerPair) -> Curve:
-        """p = v/(v + others), v = relu(score + t), others the other weights of the row; 0 where v = 0."""
-        # Where others = 0 the curve jumps, and rounding of a score may put the jump a little earlier.
+        """p = v/(v + others), v = relu(score + t), others the other weights of the row; 0 where v =
+        0."""
+        # Where others = 0 the curve jumps, and rounding of a score may put the jump a little
+        # earlier.
         margin = torch.where(
             others == 0, _JUMP_MARGIN * (scores.abs() + reach), torch.zeros_like(scores)
         )
@@ -121,7 +124,8 @@ class DividedRelu(ClosedForm, Expanded):
             torch.inf, torch.inf
         )
         g_error = torch.minimum(g_error, 4 / rounding.radius)
-        # Where no other score can be positive, p is 0 or 1 whatever the rounding; the curve's jump has a margin.
+        # Where no other score can be positive, p is 0 or 1 whatever the rounding; the curve's jump
+        # has a margin.
         unsure = _unsure(rounding.all_scores, rounding.score.T)
         others = (unsure.sum(dim=1, keepdim=True) - unsure.to(torch.int64))[:, rounding.words].T
         return torch.where(others > 0, p_error, 0.0), torch.where(others > 0, g_error, 0.0)
@@ -151,7 +155,8 @@ class DividedRelu(ClosedForm, Expanded):
     def expansion(
         self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
     ) -> Expansion:
-        """Over the old sum, the row changing by zeta times that, zeta the old sum over the new one."""
+        """Over the old sum, the row changing by zeta times that, zeta the old sum over the new
+        one."""
         weights = torch.relu(scores)
         total = weights.sum(dim=1, keepdim=True)
         active = scores + moves + error > 0
@@ -180,7 +185,8 @@ class DividedRelu(ClosedForm, Expanded):
 
 
 class _DividedReluResponse(Response):
-    """p = v / (v + rest), v = relu(s + t), rest the sum of the row's other weights; 0 where v is 0."""
+    """p = v / (v + rest), v = relu(s + t), rest the sum of the row's other weights; 0 where v is
+    0."""
 
     def __init__(self, scores: Square):
         self._scores = torch.empty_like(scores)
@@ -195,7 +201,8 @@ class _DividedReluResponse(Response):
         after = score.add_(moved).relu_()
         positive = torch.sign(after)
         old_total, total = before + rest, _or_one(after + rest)
-        # (p - a)/(1 - a) = (after - before)/total, also in a row of zeros, which word i then has for itself.
+        # (p - a)/(1 - a) = (after - before)/total, also in a row of zeros, which word i then has
+        # for itself.
         gain = (after - before).div_(total)
         gain_slope = old_total.mul_(positive).div_(total).div_(total)
         p_slope = rest.mul_(positive).div_(total).div_(total)

@@ -1,4 +1,5 @@
-"""Softmax scores, and the logistic curve that a moved weight follows under softmax and sigmoid scores."""
+"""Softmax scores, and the logistic curve that a moved weight follows under softmax and sigmoid
+scores."""
 
 import torch
 from jaxtyping import Float, Int
@@ -62,7 +63,8 @@ def sigmoid_curve(logit: PerPair, reach: PerPair, factor: PerPair | None) -> Cur
 
 
 def sigmoid_errors(rounding: Rounding, logit: Float[Tensor, "1 N"]) -> tuple[PerPair, PerPair]:
-    """Bounds of the errors of p and g / radius when the logits are off by up to `logit`: p is in [0, 1], |g| <= 1."""
+    """Bounds of the errors of p and g / radius when the logits are off by up to `logit`: p is in
+    [0, 1], |g| <= 1."""
     shift = logit + rounding.speed * rounding.radius
     p_error = 2 * rounding.most_p * shift
     g_error = 4 * logit * rounding.most_g
@@ -74,7 +76,8 @@ def sigmoid_errors(rounding: Rounding, logit: Float[Tensor, "1 N"]) -> tuple[Per
 
 
 def sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:
-    """p - a for a = sigmoid(logit), p = sigmoid(logit + moved): (p (1 - a) + a (1 - p)) tanh(moved/2)."""
+    """p - a for a = sigmoid(logit), p = sigmoid(logit + moved): (p (1 - a) + a (1 - p))
+    tanh(moved/2)."""
     after = logit + moved
     p, a = torch.sigmoid(after), torch.sigmoid(logit)
     spread = torch.sigmoid(-logit).mul_(p).addcmul_(a, torch.sigmoid(after.neg_()))
@@ -82,7 +85,8 @@ def sigmoid_gain(logit: Tensor, moved: Tensor) -> Tensor:
 
 
 def tanh_half(t: Tensor) -> Tensor:
-    """tanh(t/2) = -y/(2 + y), y = exp(-t) - 1: in half the time of torch.tanh, and as precise near 0."""
+    """tanh(t/2) = -y/(2 + y), y = exp(-t) - 1: in half the time of torch.tanh, and as precise near
+    0."""
     y = (
         t.neg().clamp_(max=80.0).expm1_()
     )  # past 80 the quotient is 1 to rounding, and exp must not overflow
@@ -124,7 +128,8 @@ class Softmax(ClosedForm, Expanded):
         return sigmoid_errors(rounding, 2 * rounding.score)
 
     def weight_errors(self, scores: AllRows, attention: AllRows, error: RowErrors) -> AllRows:
-        """A weight changes by a factor in [exp(-2 error), exp(2 error)]; it is at most exp(2 error - its gap)."""
+        """A weight changes by a factor in [exp(-2 error), exp(2 error)]; it is at most exp(2 error
+        - its gap)."""
         most, leader = scores.max(dim=1, keepdim=True)
         moved = attention * torch.expm1(2 * error)
         at_most = torch.maximum(attention, torch.exp((scores - most + 2 * error).clamp(max=0)))
@@ -145,9 +150,11 @@ class Softmax(ClosedForm, Expanded):
     def expansion(
         self, scores: WordRows, moves: WordRows, together: PerWord, error: WordErrors
     ) -> Expansion:
-        """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m a_m tau_m being 0.
+        """New weights are a_l e^tau_l / Z, Z = sum_m a_m e^tau_m >= 1 by Jensen's inequality, sum_m
+        a_m tau_m being 0.
 
-        tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l tau_l/(1 - a_l)).
+        tau has the mean -a_l tau_l/(1 - a_l) over the others: Z >= a_l e^tau_l + (1 - a_l) e^(-a_l
+        tau_l/(1 - a_l)).
         """
         attention = self.attention(scores)
         # What rounding can do to a weight, and to log Z through the mean that was subtracted.
@@ -191,7 +198,8 @@ _CELLS = 48
 
 
 class _SoftmaxResponse(Response):
-    """p = sigmoid(logit(a) + t). Logits are kept, so that 1 - a and p may be far below the rounding of 1."""
+    """p = sigmoid(logit(a) + t). Logits are kept, so that 1 - a and p may be far below the rounding
+    of 1."""
 
     def __init__(self, scores: Square):
         self._logit = torch.empty_like(scores)
@@ -202,7 +210,8 @@ class _SoftmaxResponse(Response):
         logit = self._logit.index_select(0, words)
         odds = logit.clamp(max=0).exp_()  # a/(1 - a), where a is at most 1/2
         p = logit.add_(moved).sigmoid_()
-        # 1 - p may have lost its relative precision, but only where p is near 1 and the term is dwarfed by p Delta.
+        # 1 - p may have lost its relative precision, but only where p is near 1 and the term is
+        # dwarfed by p Delta.
         rest = 1 - p
         # (p - a)/(1 - a) = p + odds (1 - p) times tanh(t/2): no cancellation, no overflow.
         gain = torch.addcmul(p, odds, rest).mul_(tanh_half(moved))
