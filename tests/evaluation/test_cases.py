@@ -219,7 +219,7 @@ def test_words_past_the_limit_have_no_numbers_and_are_counted():
     )
 
 
-def test_pairs_that_differ_past_the_limit_are_left_out():
+def test_opposites_that_differ_past_the_limit_are_hits_as_in_service():
     tokenizer, model = zoo_model("bert")
     rows = [
         ("negation", f"{LONG} It is open.", f"{LONG} It is not open.", False),
@@ -227,9 +227,26 @@ def test_pairs_that_differ_past_the_limit_are_left_out():
         ("near", "it is on", "it's on", True),
     ]
     result = ws.check((model, tokenizer), rows)
-    assert result.kinds["negation"].pairs == 1
-    assert any(
-        note.startswith("1 pair differs only past what the model reads") for note in result.notes
+    assert result.kinds["negation"].pairs == 2
+    assert result.measured.values[0] == 1
+    assert "1 pair (1 opposite) with texts that differ only past" in result.answer[0]
+    calibrated = ws.calibrate((model, tokenizer), rows, 0.9)
+    # A threshold of 1 would let the opposite through that the model cannot see.
+    assert calibrated.point_at(0.5, guard=False).threshold is None
+    assert "1 pair (1 opposite) with texts that differ only past" in calibrated.answer[0]
+
+
+def test_a_pair_with_a_text_that_a_model_cannot_read_is_left_out_and_named(tmp_path):
+    tokenizer, model = zoo_model("bert")
+    rows = ["first,second,same", f"{FIRST},The lift is working.,no", "🜁🜂🜃,it is on,no"]
+    rows += ["it is on,it's on,yes", ",,", "it is off,🜁🜂🜃,yes"]
+    path = tmp_path / "own.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    result = ws.check((model, tokenizer), path)
+    assert len(result.measured.pairs) == 2
+    assert (
+        "2 pairs left out, with a text that the model cannot read (own.csv:3, own.csv:6"
+        in (result.answer[0])
     )
 
 
@@ -281,10 +298,7 @@ def test_a_row_that_a_model_cannot_read_is_left_out_and_named():
     ]
     result = ws.compare((model, tokenizer), (model, tokenizer), documents, pairs="none")
     assert result.texts == len(TEXTS)
-    assert any(
-        note.startswith("1 texts cannot be read and were left out; the first, texts.csv:9: ")
-        for note in result.notes
-    )
+    assert "1 text left out that a model cannot read (the first, texts.csv:9: " in result.answer[0]
     tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=2)
     texts = [document.text for document in documents]
     assert ws.label_flips((classifier, tokenizer), texts, tries=0).texts == tuple(TEXTS)

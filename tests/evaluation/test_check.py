@@ -126,18 +126,25 @@ def test_a_model_that_sees_meaning_passes():
     row = result.kinds["antonym"]
     assert (result.passed, result.failures, row.auc, row.false_hits) == (True, (), 1, 0)
     assert result.threshold == pytest.approx(1)
-    assert "0 of 24 opposites pass as the same." in result.answer[0]
+    assert "0 % of 24 opposites pass as the same." in result.answer[0]
 
 
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
-    own = [
-        ("switch", "turn it on", "turn it off", False),
-        ("paraphrase", "turn it on", "please activate this", True),
-    ]
-    result = ws.check(bag_of_words, own)
+    own = [("switch", "turn it on", "turn it off", False)]
+    gate = ["recall >= .1", "threshold <= 1", "guarded_recall >= .1", "false_hits <= 1"]
+    result = ws.check(bag_of_words, own, requirements=gate)
     assert int(result.measured.near.sum()) == len(ws.near_duplicates())
-    assert any("the package's own, in English, stand in" in note for note in result.notes)
-    assert not any("stand in" in note for note in ws.check(bag_of_words, PAIRS).notes)
+    assert "of the package's 306 near-duplicates" in result.answer[0]
+    assert [each.requirement for each in result.unmet] == gate[:3]
+    allowed = ws.check(bag_of_words, own, requirements=gate, allow_package_pairs=True)
+    assert allowed.passed and "of the package's 306 near-duplicates" in allowed.answer[0]
+    # With a threshold of the user's own nothing of it rests on the package.
+    given = ws.check(bag_of_words, own, threshold=0.9, requirements=["threshold <= .9"])
+    assert given.passed
+    assert "package" not in ws.check(bag_of_words, PAIRS).answer[0]
+    # A file that the stand-ins were written to does not make them the user's.
+    again = ws.check(bag_of_words, list(result.measured.pairs), requirements=gate)
+    assert [each.requirement for each in again.unmet] == gate[:3]
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():
@@ -273,7 +280,9 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
     assert next(iter(result.kinds)) == "role" and result.kinds["role"].false_hits == 1
     shares = [row.false_hits for row in result.kinds.values()]
     assert shares == sorted(shares, reverse=True)
-    assert "Worst: role (1 of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
+    assert (
+        "Worst: role (100 % of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
+    )
     kinds, *_, opposites = [part for part in result.display().parts if isinstance(part, Table)]
     assert (
         [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)

@@ -1,5 +1,7 @@
 """The comparison layer by layer: on states that are set by hand, and on a tiny transformer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words
 from wordsens.evaluation.layers import layer_rows
 from wordsens.models.load import as_model
-from wordsens.text.pairs import read_pairs
+from wordsens.text.pairs import PACKAGE, read_pairs
 
 ROWS = [
     ("negation", "the film was good", "the film was not good", False),
@@ -16,7 +18,8 @@ ROWS = [
     ("same", "the film was very long", "very long film", True),
     ("synonym", "very good film", "very good film and", True),
 ]
-PAIRS = read_pairs(ROWS)
+# As if they were the package's, whose synonyms have columns of their own.
+PAIRS = [replace(pair, where=PACKAGE) for pair in read_pairs(ROWS)]
 
 
 @pytest.fixture(scope="module")

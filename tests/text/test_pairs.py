@@ -73,7 +73,7 @@ def test_the_words_that_changed(first, second, changed):
         ),
         (
             [("k", "a", "b", "maybe")],
-            "pair 0: `same` (='maybe') must be true (a paraphrase) or false (an opposite)",
+            "pair 0: `same` (='maybe') must be true (the same meaning) or false (an opposite)",
         ),
         ("nowhere.csv", "`pairs`: there is no file 'nowhere.csv'"),
         ("pairs.xlsx", "`pairs` (='pairs.xlsx') has an unknown extension; use one of .csv"),
@@ -82,3 +82,54 @@ def test_the_words_that_changed(first, second, changed):
 def test_a_wrong_row_is_named(rows, message):
     with pytest.raises(ws.InputError, match=re.escape(message)):
         ws.read_pairs(rows)
+
+
+@pytest.mark.parametrize(
+    ("no", "yes"),
+    [
+        ("FALSE", "TRUE"),
+        ("0.0", "1.0"),
+        ("falsch", "wahr"),
+        ("faux", "vrai"),
+        (" No", "Yes "),
+        ("", "1"),
+    ],
+)
+def test_spreadsheets_of_other_languages_are_understood(tmp_path, no, yes):
+    path = tmp_path / "own.csv"
+    path.write_text(f"FIRST, Second ,Same\nturn it on,turn it off,{no}\nit is on,it's on,{yes}\n")
+    pairs = ws.read_pairs(path)
+    assert [(pair.kind, pair.same) for pair in pairs] == [("yours", False), ("yours", True)]
+    assert [pair.where for pair in pairs] == ["own.csv:2", "own.csv:3"]
+    # Read again as Pairs, as commands do, a row keeps its place in the file.
+    assert [pair.where for pair in ws.read_pairs(pairs)] == ["own.csv:2", "own.csv:3"]
+
+
+def test_an_empty_label_beside_false_ones_is_a_fault():
+    rows = [("k", "a", "b", "no"), ("k", "c", "d", "yes"), ("k", "e", "f", "")]
+    with pytest.raises(ws.InputError, match=r"pair 2: `same` \(=''\) must be true"):
+        ws.read_pairs(rows)
+
+
+def test_all_faults_are_named_in_one_run(tmp_path):
+    path = tmp_path / "own.csv"
+    lines = ["kind,first,second,same", "k,a,b,perhaps", "k,a,c,no", "k,,d,yes", ",,,", "k,e,e,no"]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ws.InputError) as caught:
+        ws.read_pairs(path)
+    message = str(caught.value)
+    assert all(place in message for place in ("own.csv:2", "own.csv:4", "own.csv:6"))
+    assert "own.csv:3" not in message and "own.csv:5" not in message and "\n" not in message
+
+
+def test_a_missing_column_is_named_with_the_columns_that_are_there(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("question,second,same\na,b,no\n")
+    with pytest.raises(ws.InputError, match=r"own\.csv:2 .*'first'.*'question', 'second', 'same'"):
+        ws.read_pairs(path)
+
+
+def test_a_data_frame_holds_pairs():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["kind", "first", "second", "same"])
+    assert ws.read_pairs(frame) == [Pair(*row) for row in ROWS]

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -29,6 +29,7 @@ from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
     from wordsens.evaluation.check import Check
+    from wordsens.evaluation.layers import LayerRow
     from wordsens.text.pairs import Pair
 
 _PAIRS, _MORE = "Pairs", "Further answers"
@@ -44,9 +45,8 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     pairs: Annotated[
         str | None,
         unset(
-            "Your own pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; or "
-            "NevIR-style query "
-            "pairs with q1, q2, doc1, doc2.",
+            "Your own pairs: CSV, TSV, JSON lines or Parquet with first, second, same (true or "
+            "false), and kind if you like.",
             panel=_PAIRS,
         ),
     ] = None
@@ -96,7 +96,7 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         bool,
         typer.Option(
             "--guard",
-            help="Also false hits and recall with the guard behind the threshold.",
+            help="Also the guard's verdict on every pair, and false hits and recall with it.",
             rich_help_panel=_MORE,
         ),
     ] = False
@@ -123,6 +123,15 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
     save_baseline: Annotated[
         str | None, unset("Save the similarities, for --baseline.", panel=GATE)
     ] = None
+    allow_package_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--allow-package-pairs",
+            help="Let the package's near-duplicates meet a requirement on recall or threshold "
+            "where --pairs holds none.",
+            rich_help_panel=GATE,
+        ),
+    ] = False
     junit: Junit = None
     markdown: Annotated[
         str | None, unset("Write the answer and the table as Markdown.", panel=GATE)
@@ -183,6 +192,8 @@ def check(options: CheckOptions) -> None:
             requirements=requirements,
             baseline=options.baseline,
             prompt_names=options.prompt_names or (),
+            guard=options.guard,
+            allow_package_pairs=options.allow_package_pairs,
             seed=options.seed,
             progress=lambda done, total: report.update(done / total, now=""),
         )
@@ -195,9 +206,7 @@ def check(options: CheckOptions) -> None:
                 seed=options.seed,
                 progress=lambda done, total: report.update(done / total, now=""),
             )
-    guarded = result.guarded() if options.guard else None
-    views = {"guarded": guarded, "layers": layers}
-    _write(options, result, views)
+    _write(options, result, layers)
     document = {
         "model": result.model,
         "identity": result.identity,
@@ -205,10 +214,10 @@ def check(options: CheckOptions) -> None:
         "seed": options.seed,
         **result.to_dict(all_pairs=options.all_pairs),
         "layers": [asdict(row) for row in layers],
-        "guarded": None if guarded is None else asdict(guarded),
+        "guarded": asdict(result.guarded()) if options.guard else None,
     }
     display = result.display(
-        **views, pairs="all" if options.all_pairs else "none", verbose=options.verbose
+        layers=layers, pairs="all" if options.all_pairs else "none", verbose=options.verbose
     )
     options.print("check", document, display, verbose=options.all_pairs)
     require_met(result.failures)
@@ -230,7 +239,7 @@ def _pairs(options: CheckOptions) -> "list[Pair] | None":
     return pairs
 
 
-def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> None:
+def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]") -> None:
     from wordsens.findings.check import cases
 
     if options.save_baseline is not None:
@@ -242,7 +251,7 @@ def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> Non
         verdict = (
             f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
         )
-        text = verdict + markdown(result.display(**views, pairs="none"))
+        text = verdict + markdown(result.display(layers=layers, pairs="none"))
         Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
     if options.csv_file is not None:
         rows = result.all_pairs()
@@ -255,7 +264,9 @@ def _write(options: CheckOptions, result: "Check", views: dict[str, Any]) -> Non
         from wordsens.plotting.style import with_picture
 
         title = f"Does {result.model} tell opposites from near-duplicates?"
-        display = with_picture(result.display(**views, pairs="all", verbose=True), cosines(result))
+        display = with_picture(
+            result.display(layers=layers, pairs="all", verbose=True), cosines(result)
+        )
         write_page(options.html, "check", title, display)
 
 

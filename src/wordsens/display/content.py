@@ -269,6 +269,23 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "pair"), plural(1200, "pair")
+    ('1 pair', '1,200 pairs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def as_sentences(*clauses: str) -> str:
+    """
+    >>> as_sentences("2 rows left out", "the rest counts")
+    '2 rows left out. The rest counts.'
+    """
+    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses)
+
+
 def plain(cell: Any) -> str:
     """A cell as text.
 

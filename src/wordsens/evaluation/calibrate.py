@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display
+from wordsens.display.content import Display, plural
 from wordsens.errors import InputError
 from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.similarities import (
@@ -28,7 +28,7 @@ from wordsens.statistics.operating_point import (
     operating_point,
     share_at_most,
 )
-from wordsens.text.pairs import Pairs
+from wordsens.text.pairs import DRAFT, ORIGIN, Pair, Pairs
 
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Of the table."""
@@ -57,7 +57,8 @@ class Calibration(Shown):
         budget: the share of opposites that may pass.
         confidence: of every upper limit.
         guard: whether a pair that the guard calls different is no hit.
-        notes: what a reader should know of the pairs.
+        changes: which pairs were left out or replaced; the first line of the answer says so.
+        notes: what else a reader should know of the pairs.
     """
 
     model: str
@@ -67,6 +68,7 @@ class Calibration(Shown):
     budget: float
     confidence: float
     guard: bool
+    changes: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -155,7 +157,7 @@ class Calibration(Shown):
             "near_duplicates": int(self.measured.near.sum()),
             "kinds": [asdict(row) for row in self.kinds],
             "budgets": [[asdict(point) for point in points] for points in self.budgets],
-            "notes": list(self.notes),
+            "notes": [*self.changes, *self.notes],
         }
 
     @property
@@ -218,12 +220,14 @@ def calibrate(
             raise InputError(
                 f"`{name}` (={share!r}) must be a share above 0 and below 1, such as .02 for 2 %"
             )
-    chosen, notes = choose_pairs(pairs)
+    chosen, changes = choose_pairs(pairs)
+    notes = []
     if pairs is None:
         notes.append(
             "these are the package's pairs: the threshold is for opposites like them; give pairs "
             "of your own"
         )
+    chosen, drafted = _without_drafts(chosen)
     loaded = load(model)
     sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)
@@ -239,5 +243,26 @@ def calibrate(
         confidence=float(confidence),
         measured=PairSimilarities(read, values, cosines=gives_cosines(sides)),
         different=different,
-        notes=(*notes, *unread),
+        changes=(*changes, *drafted, *unread),
+        notes=tuple(notes),
     )
+
+
+def _without_drafts(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
+    """The pairs without drafted opposites, and what was left out.
+
+    A promise from drafts would be circular: the guard knows the rules that wrote them, and no user
+    asks by rule.
+
+    Raises:
+        InputError: all opposites are drafted.
+    """
+    drafted = sum(pair.columns.get(ORIGIN) == DRAFT for pair in pairs)
+    kept = [pair for pair in pairs if pair.columns.get(ORIGIN) != DRAFT]
+    if drafted and all(pair.same for pair in kept):
+        raise InputError(
+            f"`pairs`: all {drafted} opposites were drafted by rule ({ORIGIN} = {DRAFT}), and a "
+            "threshold promised on them alone would let other wrong hits through; add pairs of "
+            "different questions, on the same topic and on others, that must not share an answer"
+        )
+    return kept, [f"{plural(drafted, 'drafted opposite')} left out"] if drafted else []

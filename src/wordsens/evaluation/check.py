@@ -2,16 +2,15 @@
 its gate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.guard import guard
+from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.requirement import (
     EVERY,
     LEVEL,
@@ -162,7 +161,9 @@ class Check(Gated):
             without one.
         requirements: as they were asked.
         unmet: what fails: requirements, and significant drops.
-        notes: what a reader should know of the pairs.
+        changes: which pairs were left out or replaced; the first line of the answer says so.
+        notes: what else a reader should know of the pairs.
+        verdicts: of the guard on every pair, where they were asked for.
         seed: of the intervals.
     """
 
@@ -183,57 +184,75 @@ class Check(Gated):
     drops: dict[str, Drop]
     requirements: tuple[Requirement, ...]
     unmet: tuple[Unmet, ...]
+    changes: tuple[str, ...]
     notes: tuple[str, ...]
+    verdicts: tuple[str, ...] | None
     seed: Seed
 
     def all_pairs(self) -> list[dict[str, Any]]:
-        """Every pair with its similarity: opposites first, the most alike first; then those that
-        mean the same, the least alike first."""
-        rows = []
-        for pair, value in zip(self.measured.pairs, self.measured.values.tolist(), strict=True):
-            numbers = {
-                "kind": pair.kind,
-                "same": pair.same,
-                "similarity": value,
-                "hit": value >= self.threshold,
-            }
-            texts = {"first": pair.first, "second": pair.second}
-            rows.append(
-                numbers
-                | texts
-                | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True))
-            )
-        return sorted(
-            rows,
-            key=lambda row: (row["same"], row["similarity"] if row["same"] else -row["similarity"]),
-        )
+        """Every pair with its similarity, and the guard's verdict where it was asked for: opposites
+        first, the most alike first; then those that mean the same, the least alike first."""
+        return [self._row(place) for place in self._order()]
 
-    def failing_pairs(self, most: int = 10) -> list[dict[str, Any]]:
-        """The worst pairs behind the requirements that fail: opposites above the threshold, and
-        near-duplicates below it where too few are kept."""
-        kinds = {each.kind for each in self.unmet}
-        rows = self.all_pairs()
-        if any(each.requirement.startswith("false_hits") for each in self.unmet):
-            kinds.add(TOGETHER)
-        hits = [
-            row
-            for row in rows
-            if not row["same"] and row["hit"] and ({row["kind"], TOGETHER} & kinds)
+    def failing_pairs(self, most: int = 10, requirement: str | None = None) -> list[dict[str, Any]]:
+        """The worst pairs behind the requirements that fail, or behind one of them: opposites that
+        are hits, and near-duplicates that are none where too few are kept."""
+        fields = {each.text: each.field for each in self.requirements}
+        opposites: list[int] = []
+        missed: list[int] = []
+        for unmet in self.unmet:
+            if requirement not in (None, unmet.requirement):
+                continue
+            field = fields.get(unmet.requirement, "auc")
+            hits = self._hits(guarded=field in _GUARDED_FIELDS)
+            if "recall" in field:
+                missed += np.flatnonzero(self.measured.near & ~hits).tolist()
+            elif unmet.kind:
+                members = self.measured.opposites.get(unmet.kind, self.measured.opposite)
+                opposites += np.flatnonzero(members & hits).tolist()
+            elif field != "threshold":
+                opposites += np.flatnonzero(self.measured.opposite & hits).tolist()
+        order = self._order()
+        behind = [
+            [place for place in order if place in places][:most]
+            for places in (set(opposites), set(missed))
         ]
-        if not any(not each.kind and each.requirement.startswith("recall") for each in self.unmet):
-            return hits[:most]
-        near = {(pair.first, pair.second) for pair in self.measured.pairs if pair.near}
-        return (
-            hits[:most]
-            + [row for row in rows if (row["first"], row["second"]) in near and not row["hit"]][
-                :most
-            ]
-        )
+        return [self._row(place) for places in behind for place in places]
 
     def guarded(self) -> Guarded:
         """False hits and recall with `wordsens.guard` behind the threshold: what it calls different
         is no hit."""
-        return _guarded(self.measured, self.threshold)
+        measured, hits = self.measured, self._hits(guarded=True)
+        false_hits = {
+            kind: float(hits[members].mean()) for kind, members in measured.opposites.items()
+        }
+        return Guarded(
+            float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits
+        )
+
+    def _hits(self, *, guarded: bool) -> np.ndarray:
+        """Which pairs count as the same."""
+        hits = self.measured.values >= self.threshold
+        if guarded:
+            verdicts = self.verdicts or verdicts_of(self.measured.pairs)
+            hits &= np.array(verdicts) != "different"
+        return hits
+
+    def _order(self) -> list[int]:
+        """The places of all pairs, in the order of `all_pairs`."""
+        pairs, values = self.measured.pairs, self.measured.values
+        return sorted(
+            range(len(pairs)),
+            key=lambda place: (pairs[place].same, values[place] * (1 if pairs[place].same else -1)),
+        )
+
+    def _row(self, place: int) -> dict[str, Any]:
+        pair, value = self.measured.pairs[place], float(self.measured.values[place])
+        row = {"kind": pair.kind, "same": pair.same, "similarity": value}
+        row |= {"hit": value >= self.threshold}
+        row |= {} if self.verdicts is None else {"guard": self.verdicts[place]}
+        row |= {"first": pair.first, "second": pair.second}
+        return row | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True))
 
     def columns(self) -> dict[str, Any]:
         """A row a kind of opposite."""
@@ -254,7 +273,7 @@ class Check(Gated):
             "lengths": [asdict(row) for row in self.lengths],
             "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
             "failing_pairs": self.failing_pairs(),
-            "notes": list(self.notes),
+            "notes": [*self.changes, *self.notes],
             **({"pairs": self.all_pairs()} if all_pairs else {}),
         }
 
@@ -289,6 +308,8 @@ def check(
     requirements: Sequence[str] = (),
     baseline: str | PathLike[str] | None = None,
     prompt_names: Sequence[str] = (),
+    guard: bool = False,
+    allow_package_pairs: bool = False,
     seed: Seed = 0,
     progress: Progress = lambda done, total: None,
 ) -> Check:
@@ -316,6 +337,10 @@ def check(
             failure too.
         prompt_names: of a SentenceTransformer: the prompt of all texts, or those of the first and
             the second ones.
+        guard: whether every pair gets the verdict of `wordsens.guard`, in `all_pairs` and
+            `failing_pairs`; a requirement on "guarded_..." asks for it too.
+        allow_package_pairs: whether a requirement on recall or threshold may be met by the
+            package's near-duplicates, which stand in where your pairs hold none.
         seed: of the intervals.
         progress: called with (done, total), in texts or pairs.
 
@@ -330,7 +355,7 @@ def check(
     (1.0, False)
     """  # noqa: E501
     require_options(threshold, keep, seed)
-    chosen, notes = choose_pairs(pairs, kinds)
+    chosen, changes = choose_pairs(pairs, kinds)
     read_requirements(requirements, chosen)
     earlier = None if baseline is None else Baseline.read(baseline)
     loaded = load(model)
@@ -349,8 +374,10 @@ def check(
         keep=keep,
         requirements=requirements,
         baseline=earlier,
+        guard=guard,
+        allow_package_pairs=allow_package_pairs,
         seed=seed,
-        notes=[*notes, *unread],
+        changes=[*changes, *unread],
     )
 
 
@@ -389,8 +416,10 @@ def evaluate(
     keep: float = KEEP,
     requirements: Sequence[str] = (),
     baseline: Baseline | None = None,
+    guard: bool = False,
+    allow_package_pairs: bool = False,
     seed: Seed = 0,
-    notes: Sequence[str] = (),
+    changes: Sequence[str] = (),
 ) -> Check:
     """The check of a model from the similarities that it gave the pairs. See `check`."""
     named = model[0] if isinstance(model, tuple) else model
@@ -414,15 +443,8 @@ def evaluate(
         "recall_high": recall.high,
     }
     whole |= {"false_hits": hits.value, "false_hits_low": hits.low, "false_hits_high": hits.high}
-    rows: dict[str, Any] = {**kinds, "": SimpleNamespace(**whole)}
-    if any(requirement.field in _GUARDED_FIELDS for requirement in gate):
-        behind = _guarded(measured, used)
-        both = {GUARDED: behind.all_false_hits, "guarded_recall": behind.recall}
-        rows = {
-            kind: SimpleNamespace(**asdict(row), **{GUARDED: behind.false_hits[kind]})
-            for kind, row in kinds.items()
-        } | {"": SimpleNamespace(**whole, **both)}
-    unmet = [each for requirement in gate for each in requirement.unmet(rows, detail=_interval)]
+    needs_guard = guard or any(each.field in _GUARDED_FIELDS for each in gate)
+    verdicts = verdicts_of(pairs) if needs_guard else None
     usual = measured.cosines or isinstance(model, PairModel)
     of_similarity = (
         f"the model's own (similarity_fn_name): the {similarity_name(model)}, not the cosine"
@@ -435,7 +457,7 @@ def evaluate(
         for kind, count in measured.indistinct.items()
         if count
     ]
-    return Check(
+    result = Check(
         model=named.name,
         identity=named.identity(),
         measured=measured,
@@ -446,26 +468,46 @@ def evaluate(
         lengths=tuple(_length_rows(measured, used)),
         drops=drops,
         requirements=gate,
-        unmet=(*unmet, *_fallen(drops)),
-        notes=(*compared_by, *notes, *further, *same),
+        unmet=(),
+        changes=tuple(changes),
+        notes=(*compared_by, *further, *same),
+        verdicts=verdicts,
         seed=seed,
     )
+    return replace(result, unmet=(*_unmet(result, allow_package_pairs), *_fallen(drops)))
 
 
-def _guarded(measured: PairSimilarities, threshold: float) -> Guarded:
-    hits = measured.values >= threshold
-    for place in np.flatnonzero(hits):
-        hits[place] = (
-            guard(measured.pairs[place].first, measured.pairs[place].second).verdict != "different"
+def verdicts_of(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """What `wordsens.guard` says of every pair."""
+    return tuple(judge(pair.first, pair.second).verdict for pair in pairs)
+
+
+def _unmet(check: Check, allow_package_pairs: bool) -> Iterator[Unmet]:
+    """The requirements that fail."""
+    rows: dict[str, Any] = {kind: asdict(row) for kind, row in check.kinds.items()}
+    rows[""] = {name: getattr(check, name) for name in FIELDS}
+    if check.verdicts is not None:
+        behind = check.guarded()
+        rows[""] |= {GUARDED: behind.all_false_hits, "guarded_recall": behind.recall}
+        for kind, share in behind.false_hits.items():
+            rows[kind][GUARDED] = share
+    for requirement in check.requirements:
+        rests_on_near = "recall" in requirement.field or (
+            requirement.field == "threshold" and check.keep is not None
         )
-    false_hits = {kind: float(hits[members].mean()) for kind, members in measured.opposites.items()}
-    return Guarded(
-        float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits
-    )
+        if rests_on_near and check.measured.has_stand_ins and not allow_package_pairs:
+            yield Unmet(
+                "",
+                requirement.text,
+                f"{requirement.text}: your pairs hold no row with same = true, and the package's "
+                "say nothing of yours; add such rows, or allow them with `allow_package_pairs`",
+            )
+        else:
+            yield from requirement.unmet(rows, number=dict.__getitem__, detail=_interval)
 
 
-def _interval(row: Any, field: str) -> str:
-    low, high = (getattr(row, f"{field}_{end}", None) for end in ("low", "high"))
+def _interval(row: dict[str, Any], field: str) -> str:
+    low, high = (row.get(f"{field}_{end}") for end in ("low", "high"))
     return "" if low is None or high is None else f" (95 % interval {low:.3f} to {high:.3f})"
 
 

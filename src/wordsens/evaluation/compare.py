@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wordsens.display.content import plural
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -118,7 +119,9 @@ class Comparison(Gated, Result):
         tolerance: differences up to this do not count.
         requirements: as they were asked.
         unmet: those that fail.
-        notes: what a reader should know of texts and pairs.
+        changes: which texts and pairs were left out or replaced; the first line of the answer says
+            so.
+        notes: what else a reader should know of texts and pairs.
     """
 
     first: str
@@ -132,6 +135,7 @@ class Comparison(Gated, Result):
     tolerance: float
     requirements: tuple[str, ...]
     unmet: tuple[Unmet, ...]
+    changes: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -187,7 +191,7 @@ class Comparison(Gated, Result):
             "tolerance": self.tolerance,
             "rows": rows,
             "changed": changed,
-            "notes": list(self.notes),
+            "notes": [*self.changes, *self.notes],
         }
 
     def __repr__(self) -> str:
@@ -258,15 +262,19 @@ def compare(
     require_positive("tolerance", tolerance)
     derive_seed(seed)
     gate = read_requirements(requirements)
-    sources, notes = _texts(texts)
-    compared, pair_notes = (
+    sources, changes = _texts(texts)
+    notes: list[str] = []
+    compared, pair_changes = (
         ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
     )
     models: Models = load(first), load(second)
     readers = [model for model in models if isinstance(model, Model)]
-    sources = _readable(sources, readers, notes)
+    sources = _readable(sources, readers, changes)
     chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)
-    notes += pair_notes
+    for model in models:
+        compared, unread = readable(model, compared)
+        pair_changes += [change for change in unread if change not in pair_changes]
+    changes += pair_changes
     require_rows(
         gate, [pair.kind for pair in compared if not pair.same], [text for _, text in chosen]
     )
@@ -338,12 +346,13 @@ def compare(
         tolerance=tolerance,
         requirements=tuple(requirement.text for requirement in gate),
         unmet=tuple(unmet(gate, rows)),
+        changes=tuple(changes),
         notes=tuple(notes),
     )
 
 
 def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
-    """The texts, each once, with where it comes from; and notes."""
+    """The texts, each once, with where it comes from; and what was left out."""
     if isinstance(texts, str | Document):
         raise InputError(
             f"`texts` (={str(texts)[:40]!r}) must be a list of texts; put it into a list"
@@ -356,20 +365,21 @@ def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
         if text.strip():
             sources.setdefault(text, source or f"text {len(sources)}")
     left_out = len(texts) - len(sources)
-    notes = [f"{left_out} texts are empty or equal another, and were left out"] if left_out else []
+    empty = "left out, empty or equal to another"
+    changes = [f"{plural(left_out, 'text')} {empty}"] if left_out else []
     if len(sources) < LEAST + 1:
         raise InputError(
             f"`texts` holds {len(sources)} different texts; give {LEAST + 1} or more, for "
             "intervals over texts"
         )
-    return sources, notes
+    return sources, changes
 
 
 def _readable(
-    sources: dict[str, str], readers: Sequence[Model], notes: list[str]
+    sources: dict[str, str], readers: Sequence[Model], changes: list[str]
 ) -> dict[str, str]:
-    """Without the texts that one of the models refuses, such as one of emoji alone; a note counts
-    and names them."""
+    """Without the texts that one of the models refuses, such as one of emoji alone, which are
+    counted among the changes."""
     reasons = {}
     for text in sources:
         if reason := next(filter(None, (model.unreadable(text) for model in readers)), None):
@@ -383,9 +393,9 @@ def _readable(
             "more"
         )
     text, reason = next(iter(reasons.items()))
-    notes.append(
-        f"{len(reasons)} texts cannot be read and were left out; the first, {sources[text]}: "
-        f"{reason}"
+    changes.append(
+        f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
+        f"{sources[text]}: {reason})"
     )
     return readable_texts
 
@@ -434,9 +444,6 @@ def _checked(
 ) -> tuple[list[Difference], MatchedThreshold | None]:
     """The differences in the check's areas under the curve, and the thresholds that keep as many
     near-duplicates."""
-    for model in models:
-        pairs, unread = readable(model, pairs)
-        notes += unread
     before, after = (
         similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models
     )

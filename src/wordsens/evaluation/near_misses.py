@@ -17,7 +17,7 @@ from wordsens.evaluation.word_lists import (
 )
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
-from wordsens.text.pairs import Pair
+from wordsens.text.pairs import DRAFT, ORIGIN, Pair
 
 MOST_OF_A_KIND = 100
 """Pairs of a kind: the interval of an AUC is then at most .2 wide, and every pair can be read."""
@@ -61,7 +61,7 @@ def near_misses(
         for sentence, source in sentences.items():
             opposite = rule(sentence) if len(sentence.split()) in _WORDS else None
             if opposite not in (None, sentence):
-                pair = Pair(kind, sentence, opposite, False, {"source": source})
+                pair = Pair(kind, sentence, opposite, False, {"source": source, ORIGIN: DRAFT})
                 pairs.setdefault(frozenset((sentence, opposite)), pair)
         places = range(len(pairs))
         if len(pairs) > most:

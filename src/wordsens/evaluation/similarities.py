@@ -2,8 +2,8 @@
 means the same."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,12 +11,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from wordsens.display.content import plural
 from wordsens.errors import InputError, require_choice
 from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, IntervalEstimate
-from wordsens.text.pairs import SYNONYM, Pair, Pairs, read_pairs
+from wordsens.text.pairs import ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import near_duplicates
 
 CHUNK = 64
@@ -27,6 +28,9 @@ SAME_VECTOR = 1e-12
 by some 1e-16."""
 
 _DIGITS = 12
+
+_NAMED = 5
+"""Pairs that are left out and named."""
 
 Progress = Callable[[int, int], None]
 Numbers = Float[np.ndarray, " m"]
@@ -51,33 +55,46 @@ def prompted(
 def choose_pairs(
     pairs: Pairs | None, kinds: Sequence[str] | None = None
 ) -> tuple[list[Pair], list[str]]:
-    """The pairs of a check, each once, and notes: opposites of the kinds, and everything that means
-    the same.
+    """The pairs of a check, each once, and what was changed: opposites of the kinds, and everything
+    that means the same.
 
-    The package's own near-duplicates are added to its own pairs, and where yours hold none.
+    The package's own near-duplicates are added to its own pairs; where yours hold none they stand
+    in, marked by their `origin`.
     """
     read = read_pairs(pairs)
-    chosen = list(dict.fromkeys(read))
-    notes = (
-        []
-        if len(chosen) == len(read)
-        else [f"{len(read) - len(chosen)} pairs repeat another and count once"]
-    )
+    distinct: dict[frozenset[str], Pair] = {}
+    for pair in read:
+        distinct.setdefault(pair.texts, pair)
+    chosen = list(distinct.values())
+    repeated = len(read) - len(chosen)
+    changes = []
+    if repeated:
+        changes.append(
+            f"{plural(repeated, 'row')} left out, with the texts of another row in either order"
+        )
     if kinds is not None:
         offered = list(dict.fromkeys(pair.kind for pair in chosen if not pair.same))
         for kind in [kinds] if isinstance(kinds, str) else kinds:
             require_choice("kinds", kind, offered)
         chosen = [pair for pair in chosen if pair.same or pair.kind in kinds]
-    if not any(pair.near for pair in chosen) or pairs is None:
-        chosen += read_pairs(near_duplicates())
-        if pairs is not None:
-            notes.append(
-                "your pairs hold no near-duplicates (same=true, of another kind than paraphrase): "
-                "the package's own, "
-                "in English, stand in for them"
-            )
+    package = read_pairs(near_duplicates())
+    chosen = [pair for pair in chosen if not stands_in(pair)]
+    if pairs is None:
+        chosen += package
+    elif not any(pair.near for pair in chosen):
+        mark = {ORIGIN: PACKAGE}
+        chosen += [replace(pair, columns={**pair.columns, **mark}) for pair in package]
+        changes.append(
+            f"your pairs hold no near-duplicate (same = true): {len(package)} English ones of the "
+            "package stand in"
+        )
     require_both_sides(chosen)
-    return chosen, notes
+    return chosen, changes
+
+
+def stands_in(pair: Pair) -> bool:
+    """True of a near-duplicate of the package that stands in for one of the user's."""
+    return pair.columns.get(ORIGIN) == PACKAGE
 
 
 def similarities(
@@ -198,32 +215,69 @@ def _scores(
 def readable(
     model: Model | PairModel | tuple[Model, Model], pairs: Sequence[Pair]
 ) -> tuple[list[Pair], list[str]]:
-    """The pairs whose difference the model reads, and a note on the others: outside that both texts
-    are one to it."""
-    first_side, second_side = model if isinstance(model, tuple) else (model, model)
+    """The pairs that count, and what was changed.
 
-    def reads(pair: Pair) -> bool:
-        if isinstance(first_side, PairModel) or isinstance(second_side, PairModel):
-            spans = first_side.read_spans(pair.first, pair.second)  # pyright: ignore[reportAttributeAccessIssue]
-        else:
-            spans = first_side.read_span(pair.first), second_side.read_span(pair.second)
-        first, second = pair.first[slice(*spans[0])], pair.second[slice(*spans[1])]
-        return (first, second) == (pair.first, pair.second) or first.strip() != second.strip()
-
-    read, lost = [], []
+    A pair with a text that the model refuses, such as one emoji, is left out. A pair whose texts
+    differ only past what the model reads is one text to it in service too, so that it counts; of
+    the package's own pairs, which are about meaning and not about length, it is left out.
+    """
+    sides = model if isinstance(model, tuple) else (model, model)
+    counted: list[Pair] = []
+    refused: dict[str, str] = {}
+    alike: list[Pair] = []
+    unread = 0
     for pair in pairs:
-        (read if reads(pair) else lost).append(pair)
-    if not lost:
-        return read, []
-    kinds = ", ".join(
-        f"{count} {kind}" for kind, count in Counter(pair.kind for pair in lost).items()
-    )
-    many = "1 pair differs" if len(lost) == 1 else f"{len(lost)} pairs differ"
-    note = (
-        f"{many} only past what the model reads; left out: {kinds}; the first is "
-        f"{lost[0].first[:40]!r}..."
-    )
-    return read, [note]
+        if reason := _refusal(sides, pair):
+            refused[_place(pair)] = reason
+            continue
+        if _is_one_text(sides, pair):
+            if pair.where == PACKAGE:
+                unread += 1
+                continue
+            alike.append(pair)
+        counted.append(pair)
+    changes = []
+    if refused:
+        named = ", ".join(list(refused)[:_NAMED]) + ", ..." * (len(refused) > _NAMED)
+        changes.append(
+            f"{plural(len(refused), 'pair')} left out, with a text that the model cannot read "
+            f"({named}: {next(iter(refused.values()))})"
+        )
+    if alike:
+        opposites = sum(not pair.same for pair in alike)
+        changes.append(
+            f"{plural(len(alike), 'pair')} ({plural(opposites, 'opposite')}) with texts that "
+            "differ only past what the model reads: they are one text to it and count as hits "
+            f"(the first: {_place(alike[0])})"
+        )
+    if unread:
+        changes.append(
+            f"{plural(unread, 'pair')} of the package left out, with texts that differ only past "
+            "what the model reads"
+        )
+    return counted, changes
+
+
+def _refusal(sides: Sequence[Model | PairModel], pair: Pair) -> str | None:
+    """Why a model refuses one of the texts; None where it does not, or nothing is known."""
+    texts = zip(sides, (pair.first, pair.second), strict=True)
+    reasons = (side.unreadable(text) for side, text in texts if isinstance(side, Model))
+    return next(filter(None, reasons), None)
+
+
+def _is_one_text(sides: Sequence[Model | PairModel], pair: Pair) -> bool:
+    """Whether the parts of the two texts that the model reads are equal."""
+    first_side, second_side = sides
+    if isinstance(first_side, PairModel) or isinstance(second_side, PairModel):
+        spans = first_side.read_spans(pair.first, pair.second)  # pyright: ignore[reportAttributeAccessIssue]
+    else:
+        spans = first_side.read_span(pair.first), second_side.read_span(pair.second)
+    first, second = pair.first[slice(*spans[0])], pair.second[slice(*spans[1])]
+    return (first, second) != (pair.first, pair.second) and first.strip() == second.strip()
+
+
+def _place(pair: Pair) -> str:
+    return f"{pair.first[:40]!r}..." if pair.where == PACKAGE else pair.where
 
 
 def require_both_sides(pairs: Sequence[Pair]) -> None:
@@ -249,8 +303,9 @@ class PairSimilarities:
         opposite: which are of any kind of opposite.
         near_kinds: by kind of near-duplicate, which pairs are of it.
         near, far: which pairs are near-duplicates, and paraphrases of few common words.
-        paraphrases, synonyms: of the pairs that mean the same, those of the kind "synonym" and the
-            others; where there are only synonyms, they stand for the others.
+        has_stand_ins: whether the near-duplicates are the package's, since the user gave none.
+        paraphrases, synonyms: of the pairs that mean the same, the package's of the kind "synonym"
+            and the others; where there are only synonyms, they stand for the others.
         lengths: of each pair, one of text.pairs.LENGTHS.
 
     Raises:
@@ -265,6 +320,7 @@ class PairSimilarities:
         kinds = np.array([pair.kind for pair in pairs])
         same = np.array([pair.same for pair in pairs])
         self.opposite, self.near = ~same, np.array([pair.near for pair in pairs])
+        self.has_stand_ins = any(map(stands_in, pairs))
         self.opposites = {
             str(kind): (kinds == kind) & ~same for kind in dict.fromkeys(kinds[~same])
         }
@@ -272,7 +328,8 @@ class PairSimilarities:
             str(kind): (kinds == kind) & self.near for kind in dict.fromkeys(kinds[self.near])
         }
         self.far = same & ~self.near
-        synonyms = same & (kinds == SYNONYM)
+        package = np.array([pair.where == PACKAGE for pair in pairs])
+        synonyms = same & (kinds == SYNONYM) & package
         self.paraphrases = same & ~synonyms if (same & ~synonyms).any() else same
         self.synonyms = (
             synonyms if not np.array_equal(synonyms, self.paraphrases) else np.zeros_like(same)

@@ -4,7 +4,7 @@ tables."""
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import permutations
 from pathlib import Path
@@ -89,16 +89,14 @@ def findings_of_records(audit: str, records: Sequence[Record], folder: Path) -> 
     if saved is None:
         texts = [audited(record) for record in records]
         return audit_findings(texts, summarise_audit(texts, Counter()))
-    # JSON has lists for tuples.
-    return [
-        Finding(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in finding.items()
-            }
-        )  # pyright: ignore[reportArgumentType]
-        for finding in saved
-    ]
+    return [Finding(**_with_tuples(finding)) for finding in saved]
+
+
+def _with_tuples(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists for tuples."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in finding.items()
+    }
 
 
 def _saved(folder: Path) -> dict[str, list[dict[str, Any]]]:

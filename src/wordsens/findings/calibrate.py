@@ -4,15 +4,20 @@ budgets cost."""
 import math
 from typing import Any
 
-from wordsens.display.content import Display, Table, percent
+from wordsens.display.content import Display, Table, as_sentences, percent
 from wordsens.evaluation.calibrate import Calibration
 from wordsens.results import ResultTable
 from wordsens.statistics.operating_point import OperatingPoint
 
 
 def answer(calibration: Calibration) -> tuple[str, ...]:
-    """The threshold with what it keeps and lets through, or that there is none; then the same with
-    the other use of the guard."""
+    """The threshold with what it keeps and lets through, or that there is none, and which pairs
+    were left out or replaced; then the same with the other use of the guard."""
+    first, *others = _sentences(calibration)
+    return " ".join(filter(None, [first, as_sentences(*calibration.changes)])), *others
+
+
+def _sentences(calibration: Calibration) -> tuple[str, ...]:
     budget, count = percent(calibration.budget), int(calibration.measured.opposite.sum())
     other = calibration.point_at(calibration.budget, guard=not calibration.guard)
     where = "without the guard" if calibration.guard else "with the guard"
@@ -35,12 +40,12 @@ def answer(calibration: Calibration) -> tuple[str, ...]:
             )
         return (f"{sentence}.",)
     guarded = " and the guard" if calibration.guard else ""
+    whose = "package's " if calibration.measured.has_stand_ins else ""
     first = (
         f"With the threshold {decimals(point.threshold)}{guarded}, {calibration.model} keeps "
-        f"{_kept(point)} of the "
-        f"near-duplicates, and {point.hits} of {count} opposites pass as the same: at most "
-        f"{budget} of opposites like "
-        f"these, at {percent(calibration.confidence)} confidence."
+        f"{_kept(point)} of the {whose}near-duplicates, and {point.hits} of {count} opposites pass "
+        f"as the same: at most {budget} of opposites like these, at "
+        f"{percent(calibration.confidence)} confidence."
     )
     if other.threshold is None:
         return first, f"{where.capitalize()} no threshold serves."

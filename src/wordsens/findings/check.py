@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, Marked, Strong, Table
+from wordsens.display.content import Display, Marked, Strong, Table, as_sentences, percent
 from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
 from wordsens.evaluation.layers import LayerRow
 from wordsens.findings.guard import CHANGES
@@ -28,21 +28,19 @@ def answer(check: Check) -> tuple[str, ...]:
     """The share of opposites that pass at the threshold, with the worst kind; then the kinds that
     the model tells."""
     measured = check.measured
-    hits, opposites = (
-        int((measured.values[measured.opposite] >= check.threshold).sum()),
-        int(measured.opposite.sum()),
-    )
+    whose = "the package's " if measured.has_stand_ins else ""
     first = (
         f"{'At your threshold' if check.keep is None else 'At the threshold'} "
-        f"{_short(check.threshold)}, which keeps "
-        f"{_share(check.recall, int(measured.near.sum()))} near-duplicates, "
-        f"{_share(hits / opposites, opposites)} "
-        "opposites pass as the same."
+        f"{_short(check.threshold)}, which keeps {percent(check.recall)} of "
+        f"{whose}{int(measured.near.sum())} near-duplicates, {percent(check.false_hits)} of "
+        f"{int(measured.opposite.sum())} opposites pass as the same."
     )
+    if check.changes:
+        first += f" {as_sentences(*check.changes)}"
     worst = next(iter(check.kinds.values()))
     if worst.false_hits > 0:
         first += (
-            f" Worst: {worst.kind} ({_share(worst.false_hits, worst.pairs)}), such as "
+            f" Worst: {worst.kind} ({percent(worst.false_hits)} of {worst.pairs}), such as "
             f"{_example(check, worst)}."
         )
     above = [row.kind for row in check.kinds.values() if row.auc_low > COIN]
@@ -86,17 +84,6 @@ def _short(value: float) -> str:
     return f"{value:.3f}".rstrip("0").removeprefix("0").rstrip(".") or "0"
 
 
-def _share(share: float, count: int) -> str:
-    """A share in words: of 10 where that is exact enough, of 100, or of all where they are
-    fewer."""
-    tenths = share * 10
-    if count >= 100 and abs(tenths - round(tenths)) < 0.05 and 0 < round(tenths) < 10:
-        return f"{round(tenths)} of 10"
-    if count >= 100 and 0 < round(share * 100) < 100:
-        return f"{round(share * 100)} of 100"
-    return f"{round(share * count)} of {count}"
-
-
 def around(text: str, other: str) -> str:
     """The text; of a long one, the words around its first difference from the other."""
     words = text.split()
@@ -113,7 +100,8 @@ def around(text: str, other: str) -> str:
 def pair_line(row: Mapping[str, Any]) -> str:
     """A row of `Check.all_pairs` in one line."""
     first, second = around(row["first"], row["second"]), around(row["second"], row["first"])
-    return f"{row['similarity']:.3f} {row['kind']}: {first!r} / {second!r}"
+    judged = f" (guard: {row['guard']})" if "guard" in row else ""
+    return f"{row['similarity']:.3f} {row['kind']}{judged}: {first!r} / {second!r}"
 
 
 def cases(check: Check) -> dict[str, list[str]]:
@@ -123,13 +111,11 @@ def cases(check: Check) -> dict[str, list[str]]:
         *(requirement.text for requirement in check.requirements),
         *map(not_dropped, check.drops),
     ]
-    rows = check.failing_pairs()
     failures: dict[str, list[str]] = {}
     for name in names:
-        unmet = [each for each in check.unmet if each.requirement == name]
-        kinds = {each.kind for each in unmet}
-        behind = [pair_line(row) for row in rows if unmet and (row["kind"] in kinds or row["same"])]
-        failures[name] = [*(each.sentence for each in unmet), *behind]
+        sentences = [each.sentence for each in check.unmet if each.requirement == name]
+        rows = check.failing_pairs(requirement=name)
+        failures[name] = [*sentences, *map(pair_line, rows)]
     return failures
 
 
@@ -141,7 +127,6 @@ def table(check: Check) -> ResultTable:
 
 def display(
     check: Check,
-    guarded: Guarded | None = None,
     layers: Sequence[LayerRow] = (),
     *,
     pairs: str = "worst",
@@ -152,13 +137,15 @@ def display(
 
     Args:
         check: the result.
-        guarded: with the guard behind the threshold.
         layers: layer by layer.
         pairs: "none" of those that fail nothing, the "worst" of each kind, or "all".
         verbose: with every kind's AUC, the kinds that the model tells, and every kind of
             near-duplicate.
     """
-    columns = ("cosine" if check.measured.cosines else "score", "", "kind", "first", "second")
+    score = "cosine" if check.measured.cosines else "score"
+    guarded = None if check.verdicts is None else check.guarded()
+    guard = () if guarded is None else ("guard",)
+    columns = (score, "", *guard, "kind", "first", "second")
 
     def listing(
         title: str,
@@ -173,7 +160,16 @@ def display(
 
     failing = check.failing_pairs(len(check.measured.pairs))
     tables = [
-        listing("Pairs behind the requirements that fail, worst first", failing, _FAILING),
+        listing(
+            "Opposites behind the requirements that fail, worst first",
+            [row for row in failing if not row["same"]],
+            _FAILING,
+        ),
+        listing(
+            "Near-duplicates behind the requirements that fail, worst first",
+            [row for row in failing if row["same"]],
+            _FAILING,
+        ),
         _kinds(check, guarded, verbose=verbose),
         _near_duplicates(check, most=len(check.near_duplicates) if verbose else _NEAR),
         _lengths(check),
@@ -219,6 +215,7 @@ def _pair_cells(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         f"{row['similarity']:.3f}",
         "hit" if row["hit"] and not row["same"] else "",
+        *([row["guard"]] if "guard" in row else []),
         row["kind"],
         *marked,
     )

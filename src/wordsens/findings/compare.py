@@ -12,6 +12,7 @@ from wordsens.display.content import (
     Strong,
     Table,
     Words,
+    as_sentences,
     level,
     minus,
 )
@@ -60,9 +61,10 @@ _CHANGED = 5
 
 
 def answer(comparison: Comparison) -> tuple[str, ...]:
-    """The overall answer first; nothing is said of a row whose interval includes the opposite, or
-    no difference."""
-    return tuple(_sentences(comparison))
+    """The overall answer first, with the texts and pairs that were left out or replaced; nothing is
+    said of a row whose interval includes the opposite, or no difference."""
+    first, *others = _sentences(comparison)
+    return " ".join(filter(None, [first, as_sentences(*comparison.changes)])), *others
 
 
 def _sentences(comparison: Comparison) -> Iterator[str]:

@@ -2,6 +2,8 @@
 Python."""
 
 import difflib
+import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -16,14 +18,32 @@ from wordsens.text.tables import require_table, table_rows, write_rows
 COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
 
-PARAPHRASE, SYNONYM = "paraphrase", "synonym"
-"""Kinds of texts that mean the same: of few common words; with one word replaced by another of its
-meaning."""
+SYNONYM = "synonym"
+"""The kind of the package's pairs with one word replaced by another of its meaning."""
+
+UNNAMED = "yours"
+"""The kind of a row that names none."""
+
+ORIGIN, PACKAGE, DRAFT = "origin", "package", "draft"
+"""The column that marks pairs which are not the user's own, and its values: near-duplicates of the
+package that stand in for missing ones, and opposites that a rule wrote."""
 
 _MOST_WORDS = {"question": 50, "paragraph": 150}
 """Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
 
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_TRUTH = {
+    **dict.fromkeys(
+        ("true", "t", "yes", "y", "1", "1.0", "same", "wahr", "ja", "vrai", "oui"), True
+    ),
+    **dict.fromkeys(
+        ("false", "f", "no", "n", "0", "0.0", "different", "falsch", "nein", "faux", "non"), False
+    ),
+}
+
+_LISTED = 10
+"""Faults that one message names."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,11 +51,13 @@ class Pair:
     """Two texts, and whether they mean the same.
 
     Attributes:
-        kind: of the change, such as "negation"; of texts that mean the same, "paraphrase" where
-            they share few words, and any other name where they are near-duplicates.
+        kind: a name of the change, such as "negation"; no name has a meaning of its own.
         first, second: the texts.
         same: true where they mean the same, false of an opposite.
-        columns: whatever else its row held: id, domain, note, ...
+        columns: whatever else its row held: id, domain, note, ... `set` = "far" keeps a pair that
+            means the same in few common words out of the near-duplicates; `origin` = "draft" marks
+            an opposite that a rule wrote.
+        where: its place in its source, such as "pairs.csv:7"; PACKAGE for the package's own.
     """
 
     kind: str
@@ -43,11 +65,17 @@ class Pair:
     second: str
     same: bool
     columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    where: str = field(default="", compare=False)
 
     @property
     def near(self) -> bool:
-        """True of texts that mean the same and are near-duplicates: of any kind but PARAPHRASE."""
-        return self.same and self.kind != PARAPHRASE
+        """True of near-duplicates: texts that mean the same and are not marked `set` = "far"."""
+        return self.same and self.columns.get("set") != "far"
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The two texts in any order, blanks collapsed: rows with equal ones are one pair."""
+        return frozenset(" ".join(text.split()) for text in (self.first, self.second))
 
     @property
     def length(self) -> str:
@@ -96,46 +124,70 @@ Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | 
 
 
 def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[Pair]:
-    """The pairs of a source, in its order.
+    """Returns the pairs of a source, in its order.
 
     Args:
         pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file
-            with the columns kind, first, second and same; or such rows: tuples (kind, first,
-            second, same), dicts, MeaningPairs, Pairs. `same` is true or false, yes or no, 1 or 0.
-            Further columns are kept.
-        encoding: of a plain file.
+            with the columns first, second and same, and kind if you like, in any case; or such
+            rows: a DataFrame, tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
+            `same` is true or false, yes or no, 1 or 0; where it only says true, an empty cell is
+            false. Further columns are kept.
+        encoding: encoding of a plain file.
 
     Raises:
-        InputError: no pair, a missing column, an empty text, two equal texts, or an unreadable
-            file; says which row.
+        InputError: no pair, a missing column, an empty text, two equal texts, a pair with both
+            labels, or an unreadable file; it names every such row.
         MissingExtraError: reading Parquet needs pyarrow.
 
     >>> read_pairs([("switch", "turn it on", "turn it off", False)])[0].changed
     ('on', 'off')
     """
-    read = [_pair(row, where) for where, row in pair_rows(pairs, COLUMNS, encoding=encoding)]
-    if not read:
+    rows = list(pair_rows(pairs, COLUMNS, encoding=encoding))
+    if not rows:
         raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+    labels = _labels([row["same"] for _, row in rows])
+    read: list[Pair] = []
+    faults: list[str] = []
+    by_texts: dict[frozenset[str], Pair] = {}
+    for (where, row), same in zip(rows, labels, strict=True):
+        if wrong := [*_faults(row, same, where)]:
+            faults += wrong
+            continue
+        columns = {name: value for name, value in row.items() if name not in COLUMNS}
+        texts = row["first"].strip(), row["second"].strip()
+        pair = Pair(str(row["kind"]).strip(), *texts, bool(same), columns, where)
+        other = by_texts.setdefault(pair.texts, pair)
+        if other.same != same:
+            shown_texts = f"{pair.first[:60]!r} / {pair.second[:60]!r}"
+            faults.append(
+                f"{other.where} and {where}: one pair ({shown_texts}) with both labels; correct "
+                "one, or delete it"
+            )
+        read.append(pair)
+    if faults:
+        count = f"`pairs`: {len(faults)} faults: " if len(faults) > 1 else ""
+        more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
+        raise InputError(f"{count}{'; '.join(faults[:_LISTED])}{more}")
     return read
 
 
 def pair_rows(
     pairs: Pairs | None, columns: Sequence[str], *, encoding: str = "utf-8"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a source of pairs, each with where it stands.
+    """The rows of a source of pairs, each with its place; rows that are empty altogether are
+    skipped, and a row without a kind gets UNNAMED.
 
     Args:
         pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their
             order.
         columns: what each row needs.
-        encoding: of a plain file.
+        encoding: encoding of a plain file.
 
     Raises:
         InputError: a row without one of the columns, or an unreadable file; says which row.
         MissingExtraError: reading Parquet needs pyarrow.
     """
-    if pairs is None:
-        pairs = meaning_pairs()
+    rows: Iterator[tuple[str, Any]]
     if isinstance(pairs, (str, PathLike)):
         path = named_path("pairs", pairs)
         require_table(path, "pairs")
@@ -143,9 +195,14 @@ def pair_rows(
             raise InputError(f"`pairs`: there is no file {str(path)!r}")
         rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
     else:
-        rows = ((f"pair {number}", row) for number, row in enumerate(pairs))
+        source: Any = meaning_pairs() if pairs is None else pairs
+        listed = source.to_dict("records") if hasattr(source, "to_dict") else source
+        rows = ((_place(row, number), row) for number, row in enumerate(listed))
     for where, row in rows:
-        yield where, _mapping(row, columns, where)
+        named = _mapping(row, columns, where)
+        if any(not _is_empty(value) for value in named.values()):
+            kind = {"kind": UNNAMED} if _is_empty(named.get("kind")) and "kind" in columns else {}
+            yield where, {**named, **kind}
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -161,7 +218,14 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
     write_rows([pair.row() for pair in pairs], Path(path).expanduser(), "path")
 
 
+def _place(row: object, number: int) -> str:
+    if isinstance(row, MeaningPair):
+        return PACKAGE
+    return (row.where if isinstance(row, Pair) else "") or f"pair {number}"
+
+
 def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, Any]:
+    """The row by the names of its columns, written in any case; it may lack `kind`."""
     if isinstance(row, Pair):
         row = row.row()
     if isinstance(row, MeaningPair):
@@ -170,33 +234,52 @@ def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, An
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(columns):
             raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
         row = dict(zip(columns, row, strict=True))
-    missing = [name for name in columns if name not in row]
-    if missing:
-        raise InputError(
-            f"{where} has no column {missing[0]!r}; a row of pairs has {', '.join(columns)}"
-        )
-    return row
+    by_small_name = {str(name).strip().casefold(): name for name in row}
+    names = {name: name if name in row else by_small_name.get(name) for name in columns}
+    for name, written in names.items():
+        if written is None and name != "kind":
+            present = ", ".join(repr(each) for each in row)
+            needed = ", ".join(name for name in columns if name != "kind")
+            raise InputError(
+                f"{where} has no column {name!r}, only {present}; a row of pairs needs {needed}"
+            )
+    found = {name: None if written is None else row[written] for name, written in names.items()}
+    return found | {name: value for name, value in row.items() if name not in names.values()}
 
 
-def _pair(row: Mapping[str, Any], where: str) -> Pair:
-    kind, first, second = (_text(row[name], name, where) for name in COLUMNS[:3])
-    if first == second:
-        raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
-    same = _TRUTH.get(str(row["same"]).strip().lower())
+def _is_empty(value: object) -> bool:
+    """True for None, a missing value of NumPy or pandas, and a text of blanks."""
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return missing or str(value).strip() in ("", "<NA>")
+
+
+def _labels(cells: Sequence[object]) -> list[bool | None]:
+    """What each cell of the column `same` says; None for one that cannot be read. Empty cells are
+    false in a column that only marks what is true."""
+    labels = [None if _is_empty(cell) else _TRUTH.get(str(cell).strip().lower()) for cell in cells]
+    empty = [_is_empty(cell) for cell in cells]
+    said = {label for label, is_empty in zip(labels, empty, strict=True) if not is_empty}
+    if any(empty) and said == {True}:
+        count = sum(empty)
+        _log.warning("%d pairs with an empty `same` count as opposites: no row says false", count)
+        return [bool(label) for label in labels]
+    return labels
+
+
+def _faults(row: Mapping[str, Any], same: bool | None, where: str) -> Iterator[str]:
+    """What is wrong with a row."""
+    texts = []
+    for name in ("first", "second"):
+        value = row[name]
+        if not isinstance(value, str) or not value.strip():
+            yield f"{where}: `{name}` (={value!r}) must be a text that is not empty"
+            continue
+        try:
+            texts.append(require_characters(f"{where}: `{name}`", value.strip()))
+        except InputError as error:
+            yield str(error)
+    if len(texts) == 2 and texts[0] == texts[1]:
+        yield f"{where}: its two texts are equal ({texts[0][:60]!r}); leave it out"
     if same is None:
-        raise InputError(
-            f"{where}: `same` (={row['same']!r}) must be true (a paraphrase) or false (an opposite)"
-        )
-    return Pair(
-        kind,
-        first,
-        second,
-        same,
-        {name: value for name, value in row.items() if name not in COLUMNS},
-    )
-
-
-def _text(value: object, name: str, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{where}: `{name}` (={value!r}) must be a text that is not empty")
-    return require_characters(f"{where}: `{name}`", value.strip())
+        rule = "must be true (the same meaning) or false (an opposite)"
+        yield f"{where}: `same` (={row['same']!r}) {rule}"

@@ -54,6 +54,8 @@ class MeaningPair:
             pair the two words that change places; empty for a paraphrase.
         length: question or sentence (up to 45 words), paragraph (60 to 120) or page (200 and more).
         note: a short description of the difference.
+        set: of two texts that mean the same, "far" where they share few words, else "near"; "" of
+            opposites.
     """
 
     id: str
@@ -65,6 +67,7 @@ class MeaningPair:
     changed: tuple[str, ...]
     length: str
     note: str
+    set: str
 
 
 def shipped_reviews() -> list[Document]:
@@ -130,7 +133,13 @@ def near_duplicates() -> list[MeaningPair]:
         length = _length(row["first"], row["second"])
         pairs.append(
             MeaningPair(
-                **row, id=identity, same=True, changed=(), length=length, note="a near-duplicate"
+                **row,
+                id=identity,
+                same=True,
+                changed=(),
+                length=length,
+                note="a near-duplicate",
+                set="near",
             )
         )
     return pairs
@@ -146,8 +155,15 @@ def _of_pair(record: dict[str, Any]) -> MeaningPair:
         "same": kind in _SAME,
         "changed": changed,
         "length": _length(first, second),
+        "set": _set(kind),
     }
     return MeaningPair(**{**record, **changes})
+
+
+def _set(kind: str) -> str:
+    if kind not in _SAME:
+        return ""
+    return "far" if kind == "paraphrase" else "near"
 
 
 def _length(first: str, second: str) -> str:
@@ -175,6 +191,7 @@ def _of_page(page: dict[str, Any]) -> Iterator[MeaningPair]:
             changed=tuple(page["changes"].get(kind, ())),
             length="page",
             note="a page that stands in a pair of every kind",
+            set=_set(kind),
         )
 
 

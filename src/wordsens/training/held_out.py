@@ -16,7 +16,7 @@ from wordsens.looks import answer_of, display_of
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, IntervalEstimate
-from wordsens.text.pairs import PARAPHRASE, Pair
+from wordsens.text.pairs import Pair
 from wordsens.training.triples import Triple
 
 Progress = Callable[[str, float], None]
@@ -101,15 +101,15 @@ class HeldOutJudge:
             if pair.same or _changed_words(pair.first, pair.second).isdisjoint(trained)
         }
         same = [pair for pair in held_out if pair.same]
-        self._queries = [pair for pair in same if pair.kind == PARAPHRASE] or same
+        self._queries = [pair for pair in same if not pair.near] or same
         self.queries, self.among = 2 * len(self._queries), len(self._queries) + len(sentences)
 
     def __call__(self, model: Model, name: str, progress: Progress) -> HeldOutScores:
-        pairs, notes = readable(model, self._pairs)
+        pairs, changes = readable(model, self._pairs)
         values = similarities(
             model, pairs, progress=lambda done, total: progress(name, 0.5 * done / total)
         )
-        whole = evaluate(model, pairs, values, seed=self._seed, notes=notes)
+        whole = evaluate(model, pairs, values, seed=self._seed, changes=changes)
         places = [place for place, pair in enumerate(pairs) if pair in self._new]
         fresh = [pairs[place] for place in places]
         only_same = all(pair.same for pair in fresh)
