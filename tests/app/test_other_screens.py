@@ -39,8 +39,7 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     def says(threshold):
         hits = sum(value >= threshold for value in opposites)
         return any(
-            f"takes {hits} of {len(opposites)} pairs that mean something else" in one
-            for one in page.all_said("h2")
+            f"accepts {hits} of {len(opposites)} pairs" in one for one in page.all_said("h2")
         )
 
     assert says(0.82)
@@ -51,6 +50,13 @@ def test_two_texts_have_an_answer_before_anything_is_typed(page):
     page.write("0.95", "threshold")
     until(lambda: says(0.95))
     until(lambda: "threshold 0.95" in page.browser.find(".chart")[0].text)
+    # No cosine is 2 or, of texts that count as the same, -1.
+    for wrong in ("2", "-1"):
+        page.write(wrong, "threshold")
+        until(lambda: "from 0 to 1" in page.said(TEXTS))
+        assert says(0.95)
+        page.write("0.95", "threshold")
+        until(lambda: page.said(TEXTS) == "")
     assert "302" not in page.browser.find(".chart")[0].get_attribute("aria-label")
     # The pairs by kind and by outcome.
     assert {row[1] for row in page.rows()} == {"wrong hit"}
@@ -108,8 +114,8 @@ def test_ones_own_texts_and_pairs(page, tmp_path):
     until(lambda: page.browser.run("return document.querySelector('#own').value") == PAIRS)
     page.press("check")
     page.done(-1)
-    until(lambda: "of 2 pairs that mean something else" in page.browser.find("h2")[0].text)
-    assert page.browser.find("h2")[0].text.startswith("At 0.82 minilm")
+    until(lambda: "of 2 pairs with different" in page.browser.find("h2")[0].text)
+    assert page.browser.find("h2")[0].text.startswith("At threshold 0.82, minilm")
     page.choose("outcome", "all")
     until(lambda: "Shut the <b>red</b> door." in str(page.rows()))
     page.nothing_strange()

@@ -140,6 +140,19 @@ def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
         run("check", "minilm", LENGTHS[0], "{")
 
 
+def test_what_the_model_does_not_read_is_in_the_answer():
+    read = "It is a long way to the lift. " * 60
+    texts = f"{read} It works.", f"{read} It does not work."
+    answer = run("two_texts", "minilm", *texts)
+    assert answer["value"] == pytest.approx(1)
+    assert answer["cut"].startswith("The model reads only ") and "never sees" in answer["cut"]
+    assert run("two_texts", "minilm", "It works.", "It works well.")["cut"] == ""
+    opposites_alone = [f"first,second,same\n{texts[0]},{texts[1]},no"]
+    checked = run("check", "minilm", LENGTHS[0], *opposites_alone)
+    assert checked["stand_ins"] is True
+    assert any("differ only past what the model reads" in change for change in checked["changes"])
+
+
 def test_a_check_draws_the_models_own_similarity(tmp_path):
     """A dot product may be larger than 1, and is not called a cosine."""
     library = pytest.importorskip("sentence_transformers")

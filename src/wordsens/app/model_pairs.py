@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from wordsens.app.parts import Box, Button, Chart, Field, Markup, Site, Text, curve, shipped, table
 from wordsens.app.work_line import WorkLine
-from wordsens.display.content import Marked
+from wordsens.display.content import Marked, as_sentences
 from wordsens.findings.guard import CHANGES, MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
@@ -59,6 +59,7 @@ class ModelPairs:
         self._site, self._model, self._moved = site, model, moved
         self._pair: float | None = None
         self._headline = Text("h2", aria_live="polite")
+        self._changes = Text("p", "", "answer")
         about = (
             f"Something else: one change, such as {CHANGES}. The package’s short pairs, until "
             "you choose others."
@@ -86,7 +87,6 @@ class ModelPairs:
                     "select", "outcome", "Show", FAILURES, self._draw, options=options
                 )
             self._listing = Markup()
-            self._notes = Text("p", "", "hint")
         with Box("details", "more"):
             Text("summary", "Your own pairs, or longer ones")
             with Box("div", "choices"):
@@ -111,6 +111,10 @@ class ModelPairs:
         """Move the threshold."""
         self._slider.show(threshold)
         self._draw()
+
+    def allows(self, threshold: float) -> bool:
+        """Whether the model's similarities can have that threshold: cosines one from 0 to 1."""
+        return 0 <= threshold <= 1 or not self._check["cosines"]
 
     def mark_pair(self, value: float | None) -> None:
         """Mark the similarity of the two texts above among those of the pairs; None for that of
@@ -146,7 +150,7 @@ class ModelPairs:
         self._rows = [Row(*row) for row in check["rows"]]
         values = [row.value for row in self._rows]
         self._bin = BIN if check["cosines"] else (max(values) - min(values)) / BINS or 1.0
-        least, self._stop = (-1.0, 1.0) if check["cosines"] else (min(values), max(values))
+        least, self._stop = (0.0, 1.0) if check["cosines"] else (min(values), max(values))
         if not least <= self.threshold <= self._stop:
             self._slider.show(round(check["threshold"], 3))
         lowest, five = min(*values, self.threshold, self._stop - self._bin), 5 * self._bin
@@ -158,7 +162,7 @@ class ModelPairs:
         self._kind.change(options=[[kind, kind] for kind in kinds])
         if self._kind.value not in kinds:
             self._kind.show(EVERY)
-        self._notes.text = " ".join(f"{note[0].upper()}{note[1:]}." for note in check["notes"])
+        self._changes.text = as_sentences(*check["changes"])
         self._draw()
 
     def _draw(self) -> None:
@@ -169,10 +173,11 @@ class ModelPairs:
         wrong, right = (
             [row for row in rows if row.value >= threshold] for rows in (opposites, same)
         )
+        whose = "the package’s " if self._check["stand_ins"] else ""
         self._headline.text = (
-            f"At {threshold:g} {self.model} takes {len(wrong)} of {len(opposites)} pairs that mean "
-            "something else for "
-            f"the same, and keeps {len(right)} of {len(same)} pairs that mean the same."
+            f"At threshold {threshold:g}, {self.model} wrongly accepts {len(wrong)} of "
+            f"{len(opposites)} pairs with different meanings and correctly accepts {len(right)} of "
+            f"{whose}{len(same)} pairs with the same meaning."
         )
         self._draw_chart(opposites, same)
         self._next.text = f"Next: {self._next_step(wrong, right)}"

@@ -20,6 +20,7 @@ LEAD = (
 )
 
 MISSED = "nothing: a cache misses here, and the language model is asked"
+THRESHOLD = "A threshold is a cosine from 0 to 1, such as 0.9."
 NEEDLESS = (
     "a cache misses here without need; wordsens calibrate finds how low your threshold may be"
 )
@@ -115,8 +116,11 @@ class TwoTexts:
 
     def _type(self) -> None:
         """Take the threshold that was typed; half a number changes nothing."""
-        self._pairs.set_threshold(number_of(self._threshold.value, self._pairs.threshold))
-        self._say()
+        typed = number_of(self._threshold.value, self._pairs.threshold)
+        self._line.say("" if self._pairs.allows(typed) else THRESHOLD, problem=True)
+        if self._pairs.allows(typed):
+            self._pairs.set_threshold(typed)
+            self._say()
 
     def _slid(self) -> None:
         """Take the threshold of the slider."""
@@ -163,11 +167,14 @@ class TwoTexts:
         """The answer at the threshold that is set."""
         result, threshold = self._result, self._pairs.threshold
         score, hit = result["score"], result["value"] >= threshold
+        cut = f" {result['cut']}" if result["cut"] else ""
         self._headline.text = (
             f"{score.capitalize()} {result['value']:.3f}: a "
-            f"{'hit' if hit else 'miss'} at your threshold {threshold:g}."
+            f"{'hit' if hit else 'miss'} at your threshold {threshold:g}.{cut}"
         )
-        apart = f" {apart_sentence(result)}" if result["apart"] else ""
+        # Of words that the model never sees nothing is known.
+        known = result["apart"] and (result["apart"]["words"] or not cut)
+        apart = f" {apart_sentence(result)}" if known else ""
         self._sentences.text = f"The guard says {result['verdict']} ({result['reason']}).{apart}"
         advice = (
             ADVICE[result["verdict"]]

@@ -201,8 +201,8 @@ def pair_rows(
     for where, row in rows:
         named = _mapping(row, columns, where)
         if any(not _is_empty(value) for value in named.values()):
-            kind = {"kind": UNNAMED} if _is_empty(named.get("kind")) and "kind" in columns else {}
-            yield where, {**named, **kind}
+            has_kind = "kind" not in columns or not _is_empty(named.get("kind"))
+            yield where, named if has_kind else {**named, "kind": UNNAMED}
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -243,8 +243,8 @@ def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, An
             raise InputError(
                 f"{where} has no column {name!r}, only {present}; a row of pairs needs {needed}"
             )
-    found = {name: None if written is None else row[written] for name, written in names.items()}
-    return found | {name: value for name, value in row.items() if name not in names.values()}
+    renamed = {written: name for name, written in names.items() if written is not None}
+    return {renamed.get(name, name): value for name, value in row.items()}
 
 
 def _is_empty(value: object) -> bool:

@@ -23,12 +23,15 @@ from wordsens.evaluation.similarities import (
     readable,
     similarities,
     similarity_name,
+    stands_in,
 )
 from wordsens.findings.check import around
 from wordsens.findings.explain import differ_alone, dividing_words
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
+from wordsens.models.black_box import Model
 from wordsens.models.load import load
+from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
 from wordsens.text.whole_words import lettered_spans
 
@@ -74,6 +77,7 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
         "value": value,
         "verdict": judgement.verdict,
         "reason": judgement.reason,
+        "cut": _cut(loaded, first, second),
         "apart": None,
         "words": "",
         "numbers": "",
@@ -105,7 +109,7 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
     different, the texts.
     """
     loaded = load(model)
-    chosen, notes = choose_pairs(_rows(own) if own.strip() else None)
+    chosen, changes = choose_pairs(_rows(own) if own.strip() else None)
     offered = [pair for pair in chosen if own.strip() or length in ("all", pair.length)]
     pairs, unread = readable(loaded, [pair for pair in offered if pair.near or not pair.same])
     values = similarities(loaded, pairs, progress=context.progress)
@@ -122,23 +126,40 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
         "cosines": gives_cosines(loaded),
         "threshold": kept_threshold(near, KEEP),
         "rows": rows,
-        "notes": [*notes, *unread],
+        "stand_ins": any(map(stands_in, pairs)),
+        "changes": [*changes, *unread],
     }
 
 
 def _rows(content: str) -> list[dict[str, Any]]:
-    """The pairs of a pasted table with a line of names, or of JSON lines; without a column `kind`
-    all are "yours"."""
+    """The rows of a pasted table with a line of names, or of JSON lines."""
     if content.lstrip().startswith("{"):
         try:
-            rows = [json.loads(line) for line in content.splitlines() if line.strip()]
+            return [json.loads(line) for line in content.splitlines() if line.strip()]
         except ValueError as error:
             raise InputError(
                 f"the pairs are no JSON lines: {error}; write one object a line"
             ) from error
+    names = content.lstrip().partition("\n")[0]
+    return list(
+        csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count))
+    )
+
+
+def _cut(model: Model | PairModel, *texts: str) -> str:
+    """What of two texts the model does not read, in a sentence; "" where it reads all of both."""
+    if isinstance(model, PairModel):
+        spans = model.read_spans(*texts)
     else:
-        names = content.lstrip().partition("\n")[0]
-        rows = list(
-            csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count))
-        )
-    return [{"kind": "yours", **row} for row in rows]
+        spans = tuple(model.read_span(text) for text in texts)
+    parts = [text[slice(*span)].strip() for text, span in zip(texts, spans, strict=True)]
+    counts = [
+        f"{len(part.split())} of the {len(text.split())} words of {which}"
+        for part, text, which in zip(parts, texts, ("the first", "the second"), strict=True)
+        if part != text.strip()
+    ]
+    if not counts:
+        return ""
+    sentence = f"The model reads only {' and '.join(counts)} text."
+    unseen = " What it reads of both is equal: it never sees where they differ."
+    return f"{sentence}{unseen * (parts[0] == parts[1])}"
