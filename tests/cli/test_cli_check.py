@@ -251,3 +251,39 @@ def test_a_reader_that_has_gone_does_not_turn_a_failed_gate_green(wordsens, pair
     monkeypatch.setattr("wordsens.cli.model_choice.print_display", gone)
     monkeypatch.setattr("wordsens.cli.terminal.abandon_stdout", lambda: None)
     assert wordsens(*arguments).code == 3
+
+
+def test_the_guards_verdict_is_beside_every_pair_where_it_is_asked_for(wordsens, pairs, tmp_path):
+    command = ["check", "--encode", "my_models:deaf", "--pairs", pairs, "--all-pairs"]
+    place = tmp_path / "all.csv"
+    run = wordsens(*command, "--guard", "--csv", str(place), "--json", "--quiet")
+    with place.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    listed = json.loads(run.out)["pairs"]
+    verdicts = [ws.guard(row["first"], row["second"]).verdict for row in rows]
+    assert len(rows) == len(PAIRS)
+    assert [row["guard"] for row in rows] == [row["guard"] for row in listed] == verdicts
+    assert "guard" in wordsens(*command, "--guard", "--quiet").out
+    assert "guard" not in json.loads(wordsens(*command, "--json", "--quiet").out)["pairs"][0]
+
+
+def test_the_packages_pairs_meet_no_requirement_unless_they_are_allowed(wordsens, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("first,second,same\nTurn it on.,Turn it off.,no\nIt is on.,It is off.,no\n")
+    command = ["check", "--encode", "my_models:bag", "--pairs", str(path), "--require"]
+    refused = wordsens(*command, "recall >= .1", "--quiet")
+    assert (refused.code, "--allow-package-pairs" in refused.err) == (3, True)
+    assert "the package's" in refused.out.splitlines()[0]
+    allowed = wordsens(*command, "recall >= .1", "--allow-package-pairs", "--quiet")
+    assert (allowed.code, "stand in" in " ".join(allowed.out.split())) == (0, True)
+    assert wordsens(*command, "false_hits <= 1", "--quiet").code == 0
+
+
+def test_drafts_promise_nothing(wordsens, tmp_path):
+    (tmp_path / "questions.txt").write_text("How do I enable sync?\nCan I open the gate?\n")
+    texts, drafts = str(tmp_path / "questions.txt"), str(tmp_path / "drafts.csv")
+    command = ["check", "--encode", "my_models:bag", "--texts", texts, "--quiet"]
+    assert wordsens(*command, "--write-pairs", drafts).code == 0
+    run = wordsens("calibrate", "--encode", "my_models:bag", "--pairs", drafts, "--budget", ".5")
+    assert (run.code, run.out) == (2, "")
+    assert "drafted by rule" in run.err and "must not share an answer" in run.err

@@ -18,8 +18,8 @@ class CalibrateOptions(ModelOptions, OutputOptions):
     pairs: Annotated[
         str | None,
         unset(
-            "Your pairs: CSV, TSV, JSON lines or Parquet with kind, first, second, same; default: "
-            "the package's."
+            "Your pairs: CSV, TSV, JSON lines or Parquet with first, second, same (true or "
+            "false), and kind if you like; default: the package's."
         ),
     ] = None
     encoding: Annotated[str, typer.Option(help="Of a CSV or JSON lines file.")] = "utf-8"

@@ -58,7 +58,7 @@ class Calibration(Shown):
         confidence: of every upper limit.
         guard: whether a pair that the guard calls different is no hit.
         changes: which pairs were left out or replaced; the first line of the answer says so.
-        notes: what else a reader should know of the pairs.
+        notes: what a reader should know of the pairs.
     """
 
     model: str

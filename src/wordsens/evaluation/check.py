@@ -162,7 +162,7 @@ class Check(Gated):
         requirements: as they were asked.
         unmet: what fails: requirements, and significant drops.
         changes: which pairs were left out or replaced; the first line of the answer says so.
-        notes: what else a reader should know of the pairs.
+        notes: what a reader should know of the pairs.
         verdicts: of the guard on every pair, where they were asked for.
         seed: of the intervals.
     """
@@ -500,7 +500,7 @@ def _unmet(check: Check, allow_package_pairs: bool) -> Iterator[Unmet]:
                 "",
                 requirement.text,
                 f"{requirement.text}: your pairs hold no row with same = true, and the package's "
-                "say nothing of yours; add such rows, or allow them with `allow_package_pairs`",
+                "cannot meet it; add such rows, or pass --allow-package-pairs",
             )
         else:
             yield from requirement.unmet(rows, number=dict.__getitem__, detail=_interval)

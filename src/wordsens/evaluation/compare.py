@@ -121,7 +121,7 @@ class Comparison(Gated, Result):
         unmet: those that fail.
         changes: which texts and pairs were left out or replaced; the first line of the answer says
             so.
-        notes: what else a reader should know of texts and pairs.
+        notes: what a reader should know of texts and pairs.
     """
 
     first: str
