@@ -217,7 +217,8 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
 def profile_table(profile: SensitivityProfile) -> Table:
     """All measures of one text under one map."""
     columns = profile.columns()
-    columns["value"] = [_number(value) for value in columns["value"]]
+    for name in ("value", "standard error"):
+        columns[name] = [_number(number) for number in columns[name]]
     columns["radius"] = ["" if radius is None else f"{radius:.3g}" for radius in columns["radius"]]
     notes = " ".join(_of_profile(profile).notes)
     return table_of(f"All measures of {map_title(profile.map_name)}", columns, note=notes)
@@ -232,7 +233,7 @@ def _of_profile(profile: SensitivityProfile) -> ResultTable:
     heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
     notes = [
         "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are "
-        "variances."
+        "variances; block sensitivity is on average too small where it is an estimate."
     ]
     radii: dict[str, list[str]] = {}
     for bound in profile.lowest:

@@ -148,12 +148,13 @@ class Measure(Result):
     Attributes:
         name: what it measures.
         value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
-        kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound",
+        kind: "lower bound", "exact", "estimate" (from random draws), "certified upper bound",
             "upper bound with probability 1 - x over the weights, for a text chosen without them",
             or "proved upper bound", which is not rounded outward.
         radius: of the ball that it is about; 0: the limit of small radii, times the profile's
             radius; None: no ball.
-        source: where it is defined or proved.
+        source: where it is defined or proved, or what the mean is over.
+        error: of an estimate, its standard error over the draws; None of the other kinds.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Measure(Result):
     kind: str
     radius: float | None
     source: str
+    error: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,10 +182,10 @@ class SensitivityProfile(Result):
 
     def columns(self) -> dict[str, Any]:
         """A row a measure."""
-        names = ("name", "value", "kind", "radius", "source")
+        titles = {"name": "measure", "error": "standard error"}
         return {
-            "measure" if name == "name" else name: [getattr(row, name) for row in self.measures]
-            for name in names
+            titles.get(name, name): [getattr(row, name) for row in self.measures]
+            for name in ("name", "value", "error", "kind", "radius", "source")
         }
 
     def display(self) -> Display:
