@@ -296,7 +296,7 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
     notes += dict.fromkeys(note for result in results for note in result.notes)
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
-        notes.append(searches_running(running, total))
+        notes.append(f"{searches_running(running, total)}{_remedy(results[0].search)}.")
     if not verbose:
         return (
             (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
@@ -324,11 +324,16 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
 
 
 def searches_running(count: int, total: int) -> str:
-    """So many searches were ended by their budget."""
-    return (
-        f"{count} of {total} searches (a word under a map) did not end at a peak: --steps may "
-        "give more."
-    )
+    """How many searches had not converged."""
+    return f"{count} of {total} searches (one per word and map) had not converged"
+
+
+def _remedy(search: str) -> str:
+    """What finds larger values where a search has not converged; nothing is known to after a
+    thorough one."""
+    if "steps=" in search:
+        return "; more --steps may find larger values"
+    return "" if search.startswith("thorough") else "; a wider --search may find larger values"
 
 
 def _number(value: float | None) -> str:
