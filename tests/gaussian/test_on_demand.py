@@ -22,6 +22,7 @@ def asked(V, kind, word, stream, count):
     """One query of a kind: (full-length queries, V q) from the right, or (u, columns, V^T u) from
     the left."""
     start, stop = word * D, (word + 1) * D
+    low, high = (start + 1) % (COLUMNS - 4), (start + 1) % (COLUMNS - 4) + 4
     if kind == "full":
         q = torch.randn(count, COLUMNS, generator=stream, dtype=torch.float64)
         return "right", q, (0, COLUMNS), V.multiply(q)
@@ -31,16 +32,20 @@ def asked(V, kind, word, stream, count):
         return "right", q, (start, stop), V.multiply_block(q[:, start:stop], start)
     if kind == "straddling":
         q = torch.zeros(count, COLUMNS, dtype=torch.float64)
-        low, high = (start + 1) % (COLUMNS - 4), (start + 1) % (COLUMNS - 4) + 4
         q[:, low:high] = torch.randn(count, 4, generator=stream, dtype=torch.float64)
         return "right", q, (low, high), V.multiply_block(q[:, low:high], low)
     u = torch.randn(count, ROWS, generator=stream, dtype=torch.float64)
     if kind == "full transposed":
         return "left", u, (0, COLUMNS), V.multiply_transposed(u)
+    if kind == "straddling transposed":
+        return "left", u, (low, high), V.multiply_block_transposed(u, low, high)
     return "left", u, (start, stop), V.multiply_block_transposed(u, start, stop)
 
 
-KINDS = ["full", "block", "straddling", "full transposed", "block transposed"]
+KINDS = [
+    *("full", "block", "straddling"),
+    *("full transposed", "block transposed", "straddling transposed"),
+]
 QUERIES = st.lists(
     st.tuples(st.sampled_from(KINDS), st.integers(0, WORDS - 1), st.integers(1, 3)),
     min_size=1,

@@ -109,6 +109,32 @@ def test_exchanges_meet_the_best_set_where_there_are_too_many_to_try():
     assert set(result.group) == {0, 13, 14, 15}
 
 
+def test_several_words_accounts_for_every_search_and_keeps_to_its_budget():
+    """Exchanges map most of the texts: they count, they report, and they keep to the memory
+    budget."""
+    rows, batches, reports = unit_rows(12, 4, 15), [], []
+    attention = ws.RandomAttentionFeatures(4, seed=16)
+
+    def counted(X):
+        batches.append(len(X) if X.ndim == 3 else 1)
+        return attention.features(X)
+
+    phi = ws.FunctionFeatures(counted, batched=True)
+    result = ws.several_words_sensitivity(
+        *(phi, rows, 4),
+        search="quick",
+        memory_budget=1 << 16,
+        progress=lambda done, most: reports.append((done, most)),
+    )
+    assert result.searched < result.sets
+    # The rounding of the text and of the best witness is estimated from a few texts more.
+    assert 0.98 * sum(batches) < result.evaluations <= sum(batches)
+    assert max(batches) * rows.numel() * 8 <= 1 << 16
+    done, most = zip(*reports, strict=True)
+    assert list(done) == sorted(done) and len(set(most)) == 1 and done[-1] == most[-1]
+    assert sum(count < most[-1] * 4 / 5 for count in done) > 10
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -512,6 +512,9 @@ def _layers(audit: Audit) -> Table:
     return Table("By layer", ("layer", "S", "least head", "most head"), tuple(rows), most=len(rows))
 
 
+_NEIGHBOURS = ", of neighbouring words alone: on average too low"
+
+
 def _substitution(swapped: SubstitutionSensitivity) -> Section:
     """The measures of the literature, each with its interval over texts."""
     texts = len(swapped.texts)
@@ -525,9 +528,7 @@ def _substitution(swapped: SubstitutionSensitivity) -> Section:
     fifths = ", ".join("none" if part is None else f"{part.value:.3g}" for part in swapped.profile)
     about = (
         "average: the variance that one random word makes, summed over words; block: the most that "
-        "disjoint blocks "
-        "of words make "
-        f"together{'' if swapped.every_block else ', of neighbouring words alone: a lower bound'}; "
+        f"disjoint blocks of words make together{'' if swapped.every_block else _NEIGHBOURS}; "
         "random: the mean change by one. In parentheses: 95 % over texts."
     )
     title = f"Random words of the same kind ({texts} text{'s' * (texts != 1)})"

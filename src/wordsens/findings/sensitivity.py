@@ -217,7 +217,8 @@ def _word_table(measured: Sequence[MeasuredMap], *, all_words: bool, verbose: bo
 def profile_table(profile: SensitivityProfile) -> Table:
     """All measures of one text under one map."""
     columns = profile.columns()
-    columns["value"] = [_number(value) for value in columns["value"]]
+    for name in ("value", "standard error"):
+        columns[name] = [_number(number) for number in columns[name]]
     columns["radius"] = ["" if radius is None else f"{radius:.3g}" for radius in columns["radius"]]
     notes = " ".join(_of_profile(profile).notes)
     return table_of(f"All measures of {map_title(profile.map_name)}", columns, note=notes)
@@ -232,7 +233,7 @@ def _of_profile(profile: SensitivityProfile) -> ResultTable:
     heading = f"{map_title(profile.map_name)}: {len(profile.measures)} measures of one text"
     notes = [
         "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are "
-        "variances."
+        "variances; block sensitivity is on average too small where it is an estimate."
     ]
     radii: dict[str, list[str]] = {}
     for bound in profile.lowest:
@@ -295,7 +296,7 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
     notes += dict.fromkeys(note for result in results for note in result.notes)
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
-        notes.append(searches_running(running, total))
+        notes.append(f"{searches_running(running, total)}{_remedy(results[0].search)}.")
     if not verbose:
         return (
             (f"{notes[0]} (--verbose: {len(notes) - 1} more)",) if len(notes) > 1 else tuple(notes)
@@ -323,11 +324,16 @@ def _notes(texts: Sequence[Sequence[MeasuredMap]], *, verbose: bool) -> tuple[st
 
 
 def searches_running(count: int, total: int) -> str:
-    """So many searches were ended by their budget."""
-    return (
-        f"{count} of {total} searches (a word under a map) did not end at a peak: --steps may "
-        "give more."
-    )
+    """How many searches had not converged."""
+    return f"{count} of {total} searches (one per word and map) had not converged"
+
+
+def _remedy(search: str) -> str:
+    """What finds larger values where a search has not converged; nothing is known to after a
+    thorough one."""
+    if "steps=" in search:
+        return "; more --steps may find larger values"
+    return "" if search.startswith("thorough") else "; a wider --search may find larger values"
 
 
 def _number(value: float | None) -> str:

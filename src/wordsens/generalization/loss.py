@@ -4,7 +4,7 @@ climbs down them."""
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -35,6 +35,11 @@ search."""
 _CLOSE = Stages(
     starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8
 )
+_CLOSE_SHORT = replace(_CLOSE, starts=64, halvings=(8, 16))
+_SHORT_TEXT = 1024
+"""Coordinates of a text up to which a close search has many starts: an evaluation costs less there
+than the calls that make it, and one word moves the features far from what its gradient says."""
+
 _FIRST = Stages(
     starts=12,
     steps=15,
@@ -45,14 +50,17 @@ _FIRST = Stages(
     finish=30,
     tolerance=1e-7,
 )
-# Fully connected features are nearly linear in one word: the first gradient points to the optimum.
+# Fully connected features of a long text are nearly linear in one word: the first gradient points
+# to the optimum.
 _CLOSE_LINEAR = Stages(starts=4, steps=8, finish=30, tolerance=1e-7)
 _FIRST_LINEAR = Stages(starts=3, steps=3, finalists=1, finish=0, tolerance=1e-7)
 
 
 def stages_for(functionals: WordFunctionals) -> tuple[Stages, Stages]:
     """The stages of a first search of many words, and of a close one of a few."""
-    return (_FIRST_LINEAR, _CLOSE_LINEAR) if functionals.one_word_at_a_time else (_FIRST, _CLOSE)
+    if functionals.one_word_at_a_time:
+        return _FIRST_LINEAR, _CLOSE_LINEAR
+    return _FIRST, _CLOSE_SHORT if functionals.rows.numel() <= _SHORT_TEXT else _CLOSE
 
 
 @dataclass(frozen=True)

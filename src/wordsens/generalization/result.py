@@ -90,8 +90,7 @@ class OneWordGeneralization(Result):
         search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.
-        converged: whether the search stopped gaining, before its steps ran out, at a stationary
-            point.
+        converged: whether the search stopped gaining, before its steps ran out, at a local optimum.
         seed: of the random starts.
         map_name: the map's name.
     """

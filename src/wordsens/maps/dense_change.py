@@ -54,7 +54,7 @@ class DenseChange(WordChange):
 
     One Delta costs one product with each matrix forward and one with each transpose backward.
     `groups` (m, g) are the words that move together; Delta has shape (g, d) where they do
-    (`together`), else (d,).
+    (`together`), else (d,). `small` says whether the text is searched widely.
     """
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
@@ -81,13 +81,14 @@ class DenseChange(WordChange):
         shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         feature_norm(self._base, name)
         super().__init__(rows, memory_budget, shape)
-        self._lanczos_steps = _LANCZOS_STEPS
+        self._lanczos_steps, self.small = _LANCZOS_STEPS, False
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
             self.stages, self._lanczos_steps = self._FRUGAL_STAGES, _FRUGAL_LANCZOS_STEPS
             return
         width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
-        if width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL:
+        self.small = width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL
+        if self.small:
             self._search_widely(activation)
 
     @classmethod

@@ -41,7 +41,8 @@ class WordFunctionals(ABC):
         rows: X, (n, d), in the map's dtype.
         count: m.
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
-        one_word_at_a_time: whether a search should finish one word before it takes up the next.
+        one_word_at_a_time: whether a search should finish one word before it takes up the next,
+            and be short: the matrices are large, and the change nearly linear in one word.
         kinked: whether the functionals have kinks that a quasi-Newton search stumbles over.
     """
 
@@ -159,8 +160,6 @@ class DenseFunctionals(WordFunctionals):
     """c . theta for RF and DRF, of the change c that `DenseChange` gives; O(k d) a pair, and O(k²)
     more for each layer past the first, forward and backward alike."""
 
-    one_word_at_a_time = True
-
     def __init__(
         self,
         phi: DeepRandomFeatures,
@@ -176,6 +175,8 @@ class DenseFunctionals(WordFunctionals):
             phi.layers, phi.activation, rows, words, phi.name, memory_budget=memory_budget
         )
         self._thetas = thetas
+        self.one_word_at_a_time = not self._change.small
+        self.kinked = phi.activation.kinked and self._change.small
 
     def bytes_per_pair(self) -> int:
         return self._change.bytes_per_pair()

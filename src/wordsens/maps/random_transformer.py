@@ -27,6 +27,10 @@ from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, generator
 
 NORMS = ("pre", "post")
+_LOCAL = (
+    "Behind several layers S has many local maxima: 'converged' says that a search ended at one of "
+    "them, not at the highest.",
+)
 _EPSILON = 1e-5
 """Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are
 short."""
@@ -139,6 +143,7 @@ class RandomTransformer(FeatureMap):
         self.seed = seed
         self.dtype, self.device = require_dtype(dtype), torch.device(require_device(device))
         self.name = f"transformer{depth}"
+        self.notes = _LOCAL if depth > 1 else ()
         with torch.inference_mode(False):
             self.layers = [self._drawn(layer, d, head_dimension) for layer in range(1, depth + 1)]
 
@@ -170,6 +175,7 @@ class RandomTransformer(FeatureMap):
         other = copy.copy(self)
         other.depth, other.layers = layer, self.layers[:layer]
         other.name = f"transformer{layer}"
+        other.notes = _LOCAL if layer > 1 else ()
         return other
 
     def __repr__(self) -> str:

@@ -165,7 +165,7 @@ def _of_map(records: Sequence[Record]) -> Finding:
         surety.append(PREDICTED)
     running = round(sum((record.words or 0) * (1 - record.converged) for record in records))
     if running:
-        known += f"; {searches_running(running, sum(record.words or 0 for record in records))}"[:-1]
+        known += f"; {searches_running(running, sum(record.words or 0 for record in records))}"
     law = _trend(records)
     if law is not None:
         sizes = [record.n for record in records]

@@ -32,8 +32,8 @@ from wordsens.search.objective import (
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
-TURNS = 5
-"""Angles that a line search tries."""
+TURNS = 8
+"""Angles that a line search tries: beside a kink the steps that gain are short."""
 
 _MAX_BETA = 1e6
 """A larger Polak-Ribiere coefficient restarts the run along the gradient."""
@@ -329,14 +329,12 @@ class _SphereSearch:
         point, entered = (
             _take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered)
         )
-        squared, ended = (
-            numbers.gather(1, winner)[:, 0] for numbers in (climbed.squared, climbed.ended)
-        )
         return SearchResult(
             perturbations=self._radius.linear_maximizer(point),
-            squared=squared,
+            squared=climbed.squared.gather(1, winner)[:, 0],
             spent=basis.shape[1] + climbed.steps.sum(dim=1) + 1,
-            converged=ended & self._stationary(point, entered),
+            # Where steps run out they gain ever less, from kink to kink: the point decides.
+            converged=self._stationary(point, entered),
         )
 
     def _subspace(

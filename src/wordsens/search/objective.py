@@ -257,8 +257,8 @@ class SearchResult:
             word sensitivity; recompute it before you trust it.
         spent: (w,), how many Deltas of each word were evaluated, but for ascents that stood still
             beside others.
-        converged: (w,), whether the winner stopped gaining, before its steps ran out, at a
-            stationary point: see `search.climb.verify_stationary`.
+        converged: (w,), whether the winner ended at a stationary point, and an ascent before its
+            steps ran out: see `search.climb.verify_stationary`.
     """
 
     perturbations: Float[Tensor, "w ..."]

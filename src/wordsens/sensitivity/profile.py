@@ -25,15 +25,17 @@ from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Measure, Sensitivity, SensitivityProfile
 from wordsens.sensitivity.several_texts import on_demand
 from wordsens.sensitivity.substitution import TextSubstitution, substitution_sensitivity
+from wordsens.statistics.mean import Estimate
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
 
 SHARES = (0.01, 0.1)
 """Of the radius, at which the upper bounds are compared, beside the whole of it."""
 
-LOWER, EXACT, MEAN = "lower bound", "exact", "mean"
-_LONGEST_BLOCK, _DRAWS = 3, 4
-"""Of substitution: neighbouring words of a block, and random rows drawn for each."""
+LOWER, EXACT, ESTIMATE = "lower bound", "exact", "estimate"
+_LONGEST_BLOCK, _DRAWS, _REPEATS = 3, 4, 5
+"""Of substitution: neighbouring words of a block, random rows drawn for each, and how often all are
+drawn: the scatter of the repeats gives the standard error."""
 
 _AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
 """Searched words, and random Deltas of each, over which the average case is taken."""
@@ -74,7 +76,7 @@ def sensitivity_profile(
 
     >>> profile = sensitivity_profile(lambda X: 2 * X, torch.eye(4, dtype=torch.float64))
     >>> [(row.name, round(row.value, 3), row.kind) for row in profile.measures[:3]]        # 2 sqrt(4) / ‖2 X‖ = 1
-    [('sup S', 1.0, 'lower bound'), ('average case', 1.0, 'mean'), ('small-radius limit', 1.0, 'exact')]
+    [('sup S', 1.0, 'lower bound'), ('average case', 1.0, 'estimate'), ('small-radius limit', 1.0, 'exact')]
     """  # noqa: E501
     phi, text = as_feature_map(phi), as_text(X)
     chosen = {"search": search, "memory_budget": memory_budget, "progress": progress}
@@ -108,7 +110,14 @@ def profile_of(
     measures += [
         *certified,
         *ball,
-        Measure("average case", average, MEAN, radius, "random words, Deltas"),
+        Measure(
+            "average case",
+            average.mean,
+            ESTIMATE,
+            radius,
+            "evenly spaced words, random Deltas",
+            average.error,
+        ),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
         *_lipschitz(phi, rows, words, reach, local=True),
         *_substitution(phi, rows, alternatives, seed, memory_budget),
@@ -158,9 +167,11 @@ def average_change(
     radius: float | Tensor | None,
     *,
     seed: int,
-) -> float:
+) -> Estimate:
     """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few
     searched words i, evenly spaced, and Deltas uniform on the sphere of the word's radius.
+
+    The standard error is that over Deltas, for these words.
     """
     rows = phi.accept(text.rows)
     searched = word_indices(words, len(rows)).to(rows.device)
@@ -173,11 +184,11 @@ def average_change(
         directions, dim=1
     )
     deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    return float(
-        attained(
-            phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
-        ).mean()
+    changes = attained(
+        phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
     )
+    error = changes.view(-1, _AVERAGE_DELTAS).var(dim=1).mean() / len(places)
+    return Estimate(float(changes.mean()), float(error.sqrt()), len(places))
 
 
 def _substitution(
@@ -210,23 +221,33 @@ def _substitution(
     def offered(word: str) -> list[str]:
         return numbers[n:] if len(others) else [number for number in numbers[:n] if number != word]
 
-    means = substitution_sensitivity(
-        FunctionModel(features, name=phi.name, zero=True),
-        [" ".join(numbers[:n])],
-        offered,
-        seed,
-        draws=_DRAWS,
-        enumerated=256,
-        longest_block=_LONGEST_BLOCK,
-        most_words=n,
-    )
-    measured: TextSubstitution = means.texts[0]
-    kind = EXACT if measured.exact else MEAN
-    block = EXACT if measured.every_block else LOWER
+    def measured(repeat: int) -> TextSubstitution:
+        return substitution_sensitivity(
+            FunctionModel(features, name=phi.name, zero=True),
+            [" ".join(numbers[:n])],
+            offered,
+            derive_seed(seed, "substitution", repeat),
+            draws=_DRAWS,
+            enumerated=256,
+            longest_block=_LONGEST_BLOCK,
+            most_words=n,
+        ).texts[0]
+
+    repeats = [measured(0)]
+    drawn = not repeats[0].exact
+    if drawn:
+        repeats += [measured(repeat) for repeat in range(1, _REPEATS)]
+    kind = ESTIMATE if drawn else EXACT
+    of_blocks = LOWER if kind == EXACT and not repeats[0].every_block else kind
+
+    def measure(name: str, values: list[float], kind: str, source: str) -> Measure:
+        estimate = Estimate.of(values)
+        return Measure(name, estimate.mean, kind, None, source, estimate.error if drawn else None)
+
     return [
-        Measure("average sensitivity", measured.average, kind, None, "Hahn et al. 2021"),
-        Measure("block sensitivity", measured.block, block, None, "Hahn et al. 2021"),
-        Measure("random sensitivity", measured.random, kind, None, "Vasudeva et al. 2024"),
+        measure("average sensitivity", [x.average for x in repeats], kind, "Hahn et al. 2021"),
+        measure("block sensitivity", [x.block for x in repeats], of_blocks, "Hahn et al. 2021"),
+        measure("random sensitivity", [x.random for x in repeats], kind, "Vasudeva et al. 2024"),
     ]
 
 

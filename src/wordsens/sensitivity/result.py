@@ -26,8 +26,8 @@ class SensitivityResult(Result):
         search: what was searched, in words, such as "normal" or "quick, starts=4"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.
-        converged: (w,), whether the search stopped gaining, before its steps ran out, at a
-            stationary point; None where nothing is searched.
+        converged: (w,), whether the search ended at a local maximum: see `Sensitivity`; None where
+            nothing is searched.
         seed: of the random starts.
     """
 
@@ -87,11 +87,12 @@ class Sensitivity(SensitivityResult):
         evaluations_per_word: (w,), how many of them each word had: words that lead are searched
             longest.
         seconds: the certificate included.
-        converged: (w,), whether the ascent that won stopped, before its steps ran out, at a point
-            of its ball that is stationary in the first order: f = ‖phi(X^i(Delta)) - phi(X)‖² rises
-            from it by less than 2 % of f a radius, in the map's own precision, with a rounding
-            error below 1 % of the value. False where the gradient is zero altogether. It says
-            nothing of other hills: a higher one may exist.
+        converged: (w,), whether the search that won ended at a local maximum: f =
+            ‖phi(X^i(Delta)) - phi(X)‖² rises from its point in the first order by less than 2 % of
+            f per radius, in the map's own precision, with a rounding error below 1 % of the value.
+            False where the gradient is zero altogether, and where the steps of an ascent ran out.
+            It says nothing of other maxima: a higher one may exist, and often does behind several
+            layers of a transformer.
         map_name: the map's name.
         notes: what the map says of itself, e.g. that it is causal.
     """
@@ -148,12 +149,13 @@ class Measure(Result):
     Attributes:
         name: what it measures.
         value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
-        kind: "lower bound", "exact", "mean" (an estimate, from draws), "certified upper bound",
+        kind: "lower bound", "exact", "estimate" (from random draws), "certified upper bound",
             "upper bound with probability 1 - x over the weights, for a text chosen without them",
             or "proved upper bound", which is not rounded outward.
         radius: of the ball that it is about; 0: the limit of small radii, times the profile's
             radius; None: no ball.
-        source: where it is defined or proved.
+        source: where it is defined or proved, or what the mean is over.
+        error: of an estimate, its standard error over the draws; None of the other kinds.
     """
 
     name: str
@@ -161,6 +163,7 @@ class Measure(Result):
     kind: str
     radius: float | None
     source: str
+    error: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,10 +183,10 @@ class SensitivityProfile(Result):
 
     def columns(self) -> dict[str, Any]:
         """A row a measure."""
-        names = ("name", "value", "kind", "radius", "source")
+        titles = {"name": "measure", "error": "standard error"}
         return {
-            "measure" if name == "name" else name: [getattr(row, name) for row in self.measures]
-            for name in names
+            titles.get(name, name): [getattr(row, name) for row in self.measures]
+            for name in ("name", "value", "error", "kind", "radius", "source")
         }
 
     def display(self) -> Display:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +23,7 @@ from wordsens.search.objective import Ball, Objective, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
-from wordsens.sensitivity.result import SensitivityResult
+from wordsens.sensitivity.result import Sensitivity, SensitivityResult
 from wordsens.sensitivity.several_texts import on_demand
 from wordsens.text.matrix import TextMatrix, Word
 
@@ -126,7 +127,8 @@ def group_sensitivity(
     perturbations: list[Tensor] = [torch.empty(0)] * len(checked)
     converged = torch.empty(len(checked), dtype=torch.bool)
     evaluations = 0
-    for size in sorted({len(group) for group in checked}):
+    sizes = sorted({len(group) for group in checked})
+    for part, size in enumerate(sizes):
         places = [index for index, group in enumerate(checked) if len(group) == size]
         members = torch.tensor([checked[index] for index in places], device=rows.device)
         if size == 1:
@@ -140,7 +142,7 @@ def group_sensitivity(
                 search=plan,
                 certificate=False,
                 memory_budget=memory_budget,
-                progress=progress,
+                progress=_part_of(progress, part, len(sizes)),
             )
             values, stopped = alone.per_word[where], alone.converged[where]
             deltas, spent = alone.perturbations[where].unsqueeze(1), alone.evaluations
@@ -153,7 +155,7 @@ def group_sensitivity(
                 plan,
                 blocks=1 if ball == "joint" else size,
                 generator=generator(seed, "group starts", size),
-                progress=progress,
+                progress=_part_of(progress, part, len(sizes)),
             )
             deltas = climbed.perturbations * reach.unsqueeze(-1).to(climbed.perturbations)
             values = attained(phi, rows, members, deltas, memory_budget=memory_budget)
@@ -199,39 +201,42 @@ def several_words_sensitivity(
     searches gain by it, and the best few sets that were met are searched. Of matrices sampled on
     demand, which remember every product, those of `word_sets`.
 
-    Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is what the search of a
-    set spends.
+    Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is the effort of the last
+    search, on the best sets. `evaluations` and `seconds` are of all searches.
 
     >>> X = torch.diag(torch.tensor([1.0, 2.0, 3.0]).double())
     >>> pair = several_words_sensitivity(lambda X: X.diag().square(), X, 2, radius=1.0)
     >>> pair.group, pair.searched, pair.sets
     ((1, 2), 3, 3)
     """
-    phi, text = as_feature_map(phi), as_text(X)
+    started, phi, text = time.perf_counter(), as_feature_map(phi), as_text(X)
     n = len(text)
     total = math.comb(n, _checked_count(count, n))
+    shared: dict[str, Any] = {"radius": radius, "seed": seed, "memory_budget": memory_budget}
+    searched = partial(group_sensitivity, phi, text, ball=ball, **shared)
+    stages, spent = 1, 0
     if total <= MOST_SETS or count == 1:
         chosen = list(combinations(range(n), count))
-        searched = total
-    elif on_demand(phi):
-        chosen = word_sets(phi, text, count, radius, seed)
-        searched = len(chosen)
+        met = total
     else:
-        tried = _exchanged(phi, text, count, radius, seed, ball)
-        chosen = sorted(tried, key=lambda words: -tried[words])[:_FINALISTS]
-        searched = len(tried)
-    best = group_sensitivity(
-        phi,
-        text,
-        chosen,
-        radius,
-        seed,
-        ball=ball,
-        search=search,
-        memory_budget=memory_budget,
-        progress=progress,
+        stages = 2 if on_demand(phi) else 2 + _ROUNDS
+        alone = _ranked(phi, text, progress=_part_of(progress, 0, stages), **shared)
+        order, spent = _falling(alone), alone.evaluations
+        if on_demand(phi):
+            chosen = _beside_random(order[:count], n, seed)
+            met = len(chosen)
+        else:
+            tried, evaluations = _exchanged(searched, order, count, progress)
+            chosen = sorted(tried, key=lambda words: -tried[words])[:_FINALISTS]
+            met, spent = len(tried), spent + evaluations
+    best = searched(chosen, search=search, progress=_part_of(progress, stages - 1, stages))
+    return replace(
+        best,
+        searched=met,
+        sets=total,
+        evaluations=best.evaluations + spent,
+        seconds=time.perf_counter() - started,
     )
-    return replace(best, searched=searched, sets=total)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -375,10 +380,8 @@ def word_sets(
     n = len(text)
     require_count("sets", sets)
     _checked_count(count, n)
-    best = _most_sensitive(phi, text, radius, seed)[:count]
-    stream = generator(seed, "word sets", count)
-    drawn = [torch.randperm(n, generator=stream)[:count].tolist() for _ in range(sets - 1)]
-    return list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
+    best = _falling(_ranked(phi, text, radius=radius, seed=seed))[:count]
+    return _beside_random(best, n, seed, sets)
 
 
 class InUnitBalls(Objective):
@@ -416,14 +419,25 @@ class InUnitBalls(Objective):
         return squared, None if slope is None else slope * scale
 
 
+def _part_of(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """Progress through one of several searches, as that through all of them, in thousandths of
+    one."""
+    if progress is None:
+        return None
+    return lambda done, most: progress(1000 * part + 1000 * done // max(1, most), 1000 * parts)
+
+
 def _exchanged(
-    phi: FeatureMap, text: TextMatrix, count: int, radius: float | None, seed: Seed, ball: str
-) -> dict[tuple[int, ...], float]:
-    """What short searches attain at the sets that exchanges meet: one word of the best set for one
-    outside of it."""
-    order = _most_sensitive(phi, text, radius, seed)
-    best, tried = tuple(sorted(order[:count])), dict[tuple[int, ...], float]()
-    for _ in range(_ROUNDS):
+    searched: Callable[..., GroupSensitivity],
+    order: list[int],
+    count: int,
+    progress: Progress | None,
+) -> tuple[dict[tuple[int, ...], float], int]:
+    """What short searches attain at the sets that exchanges meet, one word of the best set for one
+    outside of it; and their evaluations. The words come in the falling `order` of what each
+    attains alone."""
+    best, tried, spent = tuple(sorted(order[:count])), dict[tuple[int, ...], float](), 0
+    for turn in range(_ROUNDS):
         outside = [word for word in order if word not in best]
         swapped = [tuple(sorted({*best, new} - {old})) for new in outside for old in best]
         fresh = [words for words in dict.fromkeys([best, *swapped]) if words not in tried][
@@ -431,25 +445,32 @@ def _exchanged(
         ]
         if not fresh:
             break
-        values = group_sensitivity(
-            phi, text, fresh, radius, seed, ball=ball, search=_RANKING
-        ).per_group
-        tried |= dict(zip(fresh, values.tolist(), strict=True))
+        shortly = searched(
+            fresh, search=_RANKING, progress=_part_of(progress, 1 + turn, 2 + _ROUNDS)
+        )
+        spent += shortly.evaluations
+        tried |= dict(zip(fresh, shortly.per_group.tolist(), strict=True))
         leader = max(tried, key=lambda words: tried[words])
         if leader == best:
             break
         best = leader
-    return tried
+    return tried, spent
 
 
-def _most_sensitive(
-    phi: FeatureMap | Callable[[Tensor], Tensor], text: TextMatrix, radius: float | None, seed: Seed
-) -> list[int]:
-    """The words in the falling order of what each attains alone, by a short search."""
-    alone = word_sensitivity(
-        phi, text, radius=radius, seed=seed, search=_RANKING, certificate=False
-    )
+_ranked = partial(word_sensitivity, search=_RANKING, certificate=False)
+"""What each word attains alone, by a short search."""
+
+
+def _falling(alone: Sensitivity) -> list[int]:
+    """The words in the falling order of what each attains alone."""
     return alone.words[alone.per_word.argsort(descending=True)].tolist()
+
+
+def _beside_random(best: list[int], n: int, seed: Seed, sets: int = 4) -> list[tuple[int, ...]]:
+    """The best words, and random sets of as many, each in order and once."""
+    stream = generator(seed, "word sets", len(best))
+    drawn = [torch.randperm(n, generator=stream)[: len(best)].tolist() for _ in range(sets - 1)]
+    return list(dict.fromkeys(tuple(sorted(words)) for words in [best, *drawn]))
 
 
 def _checked_count(count: int, n: int) -> int:

@@ -56,7 +56,8 @@ class TextSubstitution(Result):
         average, block, random: as(x); bs(x); rs(x).
         blocks: the places of the words of each block that `block` is the sum over.
         every_block: whether blocks may be any words, so that `block` is bs(x), exactly. If not,
-            they are of a few neighbouring words, and `block` is a lower bound of bs(x).
+            they are of a few neighbouring words, and `block` is an estimate that is on average no
+            more than bs(x), though one text's may be.
         flips: the share of random words that change the label; None without one.
         exact: whether every alternative was tried; if not, alternatives were drawn.
         encoded: texts that the model was given.
@@ -81,7 +82,8 @@ class SubstitutionSensitivity(Result):
     Attributes:
         average, block, random, flips: the means of the texts' numbers; `flips` is None without a
             label.
-        every_block: whether `block` is over all blocks in every text; if not, it is a lower bound.
+        every_block: whether `block` is over all blocks in every text; if not, it is an estimate,
+            on average no more than the mean of bs.
         profile: the mean of s_{i} in each fifth of the texts, first to last; None where no text has
             a word.
         texts: one entry a text.
@@ -121,7 +123,7 @@ def substitution_sensitivity(
 
     Where alternatives are drawn, as, rs and every s_P are unbiased; the blocks are chosen on one
     half of the draws and measured on the other, both ways, so that bs is on average no more than
-    the best blocks of neighbouring words have: a lower bound of bs over all blocks. Where every
+    the best blocks of neighbouring words have, and so no more than bs over all blocks. Where every
     text that the alternatives can make is tried, up to about ten words of two alternatives each, bs
     is over all blocks, and exact; `every_block` says which. A text costs at most `draws` encodings
     for each of about n * longest_block blocks, or `enumerated`.

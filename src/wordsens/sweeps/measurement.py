@@ -118,7 +118,8 @@ def measure_sensitivities(
         words = _searched_words(cell)
         # Before the search: a matrix that is sampled on demand may forget a word's columns after
         # it, to save memory.
-        averages.append(average_change(phi, text, words, cell.radius, seed=cell.seed_of("average")))
+        average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
+        averages.append(average.mean)
         problems.append(TextUnderMap(phi, text, words, cell.radius, cell.seed_of("search")))
     results = sensitivities(problems, cells[0].search_plan, certificate=certificate)
     return [

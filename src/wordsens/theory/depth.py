@@ -22,7 +22,7 @@ def average_by_layer(
     seed: Seed = 0,
     *,
     paths: int = 32,
-) -> Float[Tensor, " depth"]:
+) -> tuple[Float[Tensor, " depth"], Float[Tensor, " depth"]]:
     """Predicts the average case behind every layer: E ‖phi_l(X^i(Delta)) - phi_l(X)‖ / ‖phi_l(X)‖
     for a Delta that is uniform on the sphere of that radius and knows nothing of the weights.
 
@@ -50,11 +50,13 @@ def average_by_layer(
         paths: how many; the standard error falls as 1/sqrt(paths).
 
     Returns:
-        (depth,), a prediction for each layer; an average over weights, no bound.
+        (depth,), a prediction for each layer, an average over weights and no bound; and (depth,),
+        its standard error over paths, NaN for one path.
 
     >>> phi = RandomTransformer(64, 3)
-    >>> average_by_layer(phi, torch.eye(4, 64) * 8, 0).shape
-    torch.Size([3])
+    >>> mean, error = average_by_layer(phi, torch.eye(4, 64) * 8, 0)
+    >>> mean.shape, bool((error < mean / 10).all())
+    (torch.Size([3]), True)
     """
     require_count("paths", paths)
     rows = phi.accept(as_text(X).rows).double().cpu()
@@ -65,15 +67,17 @@ def average_by_layer(
     start = gram.repeat(2, 2)
     start[n + index, n + index] += reach**2 / d
     stream = generator(seed, "paths")
-    averages = torch.zeros(phi.depth, dtype=torch.float64)
-    for _ in range(paths):
+    changes = torch.empty(paths, phi.depth, dtype=torch.float64)
+    for path in range(paths):
         kernel = start
         for layer in range(phi.depth):
             kernel = _through_layer(kernel, phi, stream)
             diagonal = kernel.diagonal()
             moved = diagonal.sum() - 2 * kernel.diagonal(n).sum()
-            averages[layer] += (moved / diagonal[:n].sum()).clamp(min=0).sqrt() / paths
-    return averages
+            changes[path, layer] = (moved / diagonal[:n].sum()).clamp(min=0).sqrt()
+    mean = changes.mean(dim=0)
+    variance = (changes - mean).square().sum(dim=0) / (paths - 1)
+    return mean, (variance / paths).sqrt()
 
 
 def _through_layer(

@@ -74,7 +74,7 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
     if cell.last_row:
         phi = _last_row(phi)
     elif isinstance(phi, RandomTransformer):
-        by_layer = average_by_layer(
+        by_layer, _ = average_by_layer(
             phi, text, word, cell.radius, cell.seed_of("paths"), paths=_PATHS
         )
         predicted = float(by_layer[-1])
@@ -97,7 +97,9 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
         "moved": word,
         "token": text.word(word),
         "value": measured.value,
-        "average": average_change(phi, text, [word], cell.radius, seed=cell.seed_of("average")),
+        "average": average_change(
+            phi, text, [word], cell.radius, seed=cell.seed_of("average")
+        ).mean,
         "predicted": predicted,
         "small_radius": radius
         * jacobian_sensitivity(phi, text, [word], cell.seed_of("jacobian")).value,
