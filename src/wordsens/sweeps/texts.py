@@ -31,7 +31,7 @@ from wordsens.text import (
     shipped_reviews,
 )
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.tables import require_table, table_rows
+from wordsens.text.tables import require_column, require_table, table_rows
 
 SENTIMENT = "sentiment"
 LABEL_KINDS = (SENTIMENT, "linear", "random")
@@ -483,33 +483,31 @@ def _read(place: _Read) -> tuple[Document, ...]:
         return tuple(shipped_reviews())
     if source.where is not None:
         column, _, value = source.where.partition("=")
-        rows = kinds_of_table(source, column).get(value, [])
-        return tuple(Document(row[source.text_column]) for row in rows[: source.limit])
+        texts = kinds_of_table(source, column).get(value, [])
+        return tuple(Document(text) for text in texts[: source.limit])
     keys = {
         name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")
     }
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
 
 
-def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a table by their value in a column, without rows whose text is empty.
+def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[str]]:
+    """The texts of a table by their row's value in a column, without empty ones.
 
     Raises:
         InputError: the source is no table, or lacks the column or that of the texts.
     """
     path = named_path("texts", source.path)
     require_table(path, "texts")
-    rows: dict[str, list[dict[str, Any]]] = {}
+    texts: dict[str, list[str]] = {}
     for _, row in table_rows(path):
-        for name in (column, source.text_column):
-            if name not in row:
-                raise InputError(
-                    f"`texts` (={source.path!r}) has no column {name!r}; it has "
-                    f"{', '.join(map(str, row))}"
-                )
-        if str(row[source.text_column] or "").strip():
-            rows.setdefault(str(row[column]), []).append(row)
-    return rows
+        kind, text = (
+            row[require_column(name, row, f"`texts` (={source.path!r})", "name one of them")]
+            for name in (column, source.text_column)
+        )
+        if str(text or "").strip():
+            texts.setdefault(str(kind), []).append(text)
+    return texts
 
 
 @lru_cache(maxsize=8)
