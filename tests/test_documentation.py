@@ -12,6 +12,7 @@ import typer
 
 import wordsens as ws
 from wordsens.cli.app import app
+from wordsens.maps.registry import ENTRIES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(
@@ -65,6 +66,19 @@ def test_every_public_name_has_an_example(room: ModuleType) -> None:
     """In its docstring or on a page of docs/api, as `ws.certify`; both are run by the tests."""
     lacking = _without_example(room, EXAMPLES)
     assert not lacking, f"{room.__name__}: no >>> line for {', '.join(lacking)}"
+
+
+@pytest.mark.parametrize("page", ["cli.md", "sweeps.md"])
+def test_every_map_has_a_row_and_in_sweeps_its_keys(page: str) -> None:
+    rows = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if "|" in line]
+    for entry in ENTRIES:
+        said = [
+            row.partition(" |")[2] for row in rows if f"`{entry.name}`" in row[: row.find(" |")]
+        ]
+        assert said, f"{page}: no row for {entry.name}"
+        if page == "sweeps.md":
+            missing = [key for key in entry.options if f"`{key}`" not in said[0]]
+            assert not missing, f"{page}: {entry.name} without {missing}"
 
 
 def test_every_page_is_in_the_contents() -> None:

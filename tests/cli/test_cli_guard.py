@@ -74,6 +74,11 @@ def test_a_requirement(piped, wordsens):
         ("first,second\nalone\n", "line 2"),
         ('["a", "b"]\n{"first": "a"}\n', "line 2"),
         ('["a", "b"]\n["a", \n', "line 2"),
+        ("first,second,first\na,b,c\n", "'first'"),
+        (
+            '["a", "b"]\n{"first": "a", "second": "b", "first": "c"}\n',
+            "line 2, has the key 'first'",
+        ),
     ],
 )
 def test_a_wrong_line_is_named_in_its_place(piped, text, said):

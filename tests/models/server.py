@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -22,7 +21,7 @@ def good(texts):
 
 class Script:
     """The server's answers in turn, the last one for ever; each is (status, body, headers) or a
-    function of the texts.
+    function from the texts to such an answer or to a body.
 
     Attributes:
         asked: (path, headers, body) of every request.
@@ -47,9 +46,9 @@ def serving(*answers):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             script.asked.append((self.path, dict(self.headers), body))
             answer = script.next()
-            status, content, headers = (
-                answer if isinstance(answer, tuple) else (200, answer(body["input"]), {})
-            )
+            if callable(answer):
+                answer = answer(body["input"])
+            status, content, headers = answer if isinstance(answer, tuple) else (200, answer, {})
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
             for name, value in {"Content-Length": str(len(content)), **headers}.items():
@@ -74,11 +73,12 @@ def serving(*answers):
         server.server_close()
 
 
-def slow(seconds):
-    """An answer that comes too late."""
+class Late:
+    """A right answer that comes only once nobody waits for it: after `given_up` is set."""
 
-    def answer(texts):
-        time.sleep(seconds)
+    def __init__(self):
+        self.given_up = threading.Event()
+
+    def __call__(self, texts):
+        self.given_up.wait(60)
         return good(texts)
-
-    return answer

@@ -61,7 +61,7 @@ def test_an_object_with_encode_and_calls_of_few_texts():
             lambda texts: [[1.0, float("nan")]] * len(texts),
             "gave a number that is not finite for the text 'The ",
         ),
-        (lambda texts: [[1.0, 2.0], [1.0]], "gave a list that is no array of numbers"),
+        (lambda texts: [[1.0, 2.0], [1.0]], "gave vectors of 1 and 2 numbers"),
         (lambda texts: None, "gave an array of shape () for 1 texts"),
         (
             lambda texts: np.ones((len(texts), 3 + len(texts))),

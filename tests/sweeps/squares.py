@@ -15,7 +15,8 @@ from wordsens.sweeps.spec import Cell
 
 class SquareCell(Cell):
     """The square of `draw`, after `pause` seconds; a process dies of `kills`, and of `kills_once`
-    until that file is there."""
+    until that file is there. From the draw 4 on a cell with `waits` notes its draw in that folder
+    and never ends."""
 
     experiment: ClassVar[str] = "tests.sweeps.squares:SQUARES"
 
@@ -25,6 +26,7 @@ class SquareCell(Cell):
     exits: bool = False
     kills: bool = False
     kills_once: str | None = None
+    waits: str | None = None
     seed: int = 0
 
     def spec(self):
@@ -33,6 +35,9 @@ class SquareCell(Cell):
 
 def measure(cell):
     time.sleep(cell.pause)
+    if cell.waits is not None and cell.draw >= 4:
+        (Path(cell.waits) / f"{cell.draw}.begun").touch()
+        time.sleep(3600)
     if cell.fails:
         raise ValueError("it was\ntold to")
     if cell.exits:

@@ -134,8 +134,8 @@ def here(tmp_path_factory):
     return folder
 
 
-def command(folder, *options, spec="squares", **more):
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+def command(folder, *options, spec="squares", first="", **more):
+    environment = {**os.environ, "PYTHONPATH": f"{first}{ROOT}{os.pathsep}{ROOT / 'src'}"}
     words = [
         sys.executable,
         "-m",
@@ -188,21 +188,43 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_records(
         assert results(store) == results(whole)
 
 
+STARTING = """import os, pathlib, sys, time
+folder = pathlib.Path(__file__).parent
+if "--multiprocessing-fork" in sys.orig_argv:
+    (folder / f"{os.getpid()}.begun").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.01)
+"""
+"""A worker that starts waits here, before it has read a line of ours, until it may go on."""
+
+
+@pytest.mark.parametrize("where", ["starting", "measuring"])
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code):
+def test_signals_stop_a_run_and_its_workers_cleanly(here, tmp_path, sign, code, where):
     # A shell without job control has its background commands, this test among them, ignore Ctrl-C.
     usual = {
         "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         "start_new_session": True,
     }
-    process = command(here, "pause=0.2", "--out", str(tmp_path / "out"), "--workers", "2", **usual)
-    wait_for(tmp_path / "out", 2, process)
+    if where == "starting":
+        (tmp_path / "sitecustomize.py").write_text(STARTING)
+    out = tmp_path / "out"
+    waits = f"waits={tmp_path}"
+    process = command(
+        here, waits, "--out", str(out), "--workers", "2", first=f"{tmp_path}{os.pathsep}", **usual
+    )
+    finished = 4 if where == "measuring" else 0
+    wait_for(out, finished, process)
+    while len(list(tmp_path.glob("*.begun"))) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
     os.killpg(process.pid, sign)  # as a terminal does for Ctrl-C: to the workers too
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (code, ""), err
-    with Store(tmp_path / "out", read_only=True) as store:
-        finished = len(store.records())
-    assert f"interrupted: {finished} of 12 cells are finished in {tmp_path / 'out'}" in err
+    (tmp_path / "go").touch()
+    said, err = process.communicate(timeout=60)
+    assert (process.returncode, said) == (code, ""), err
+    with Store(out, read_only=True) as store:
+        assert len(store.records()) == finished
+    assert f"interrupted: {finished} of 12 cells are finished in {out}" in err
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
 

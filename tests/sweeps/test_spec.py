@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
+import wordsens as ws
 from tests.made_records import CELLS
+from tests.maps.tiny_models import save_tiny
 from wordsens.errors import InputError
 from wordsens.sweeps.measurement import SensitivityCell
 from wordsens.sweeps.sweep import (
@@ -90,6 +93,11 @@ def test_overrides_do_what_one_would_guess(override, seen):
         ("- a\n- b\n", [], "a sweep is a mapping with the keys name, experiment"),
         ("name: [", [], "a.yaml, line 1: not valid YAML"),
         ("a: " + "[" * 5000, [], "a.yaml"),
+        (GRIDS.replace("n: 5", "n: 5, n: 6"), [], "a.yaml, line 5: not valid YAML: the key 'n' is"),
+        (GRIDS + "common: {d: 8}\n", [], "line 6: not valid YAML: the key 'common' is given twice"),
+        (GRIDS.replace("n: 5", "text: {kind: x, kind: y}"), [], "the key 'kind' is given twice"),
+        (GRIDS, ["text={kind: x, kind: y}"], "the key 'kind' is given twice"),
+        (GRIDS.replace("n: 5", "n: &a 5, d: *a"), [], "a.yaml: aliases (*name) are not read"),
         (GRIDS, ["nn=3"], "override 'nn=3': `key` (='nn') must be one of name, device"),
         (GRIDS, [f"draw={list(range(100_000))}"], "500,000 cells, at most 200,000"),
     ],
@@ -195,6 +203,68 @@ def test_models_are_known_by_their_files(tmp_path):
     assert not {"encoder", "layer", "keep_special_tokens"} & set(of("a").spec()["text"])
     with pytest.raises(InputError, match="`layer` is not for the map 'model'"):
         of("a", text={"kind": "reviews", "layer": 2})
+
+
+def test_encoders_are_known_by_their_files(tmp_path):
+    def of(content, *, own=False):
+        (tmp_path / "config.json").write_text(content)
+        text = {"kind": "reviews"} | ({} if own else {"encoder": str(tmp_path)})
+        maps = {"map": "model", "model": str(tmp_path)} if own else {}
+        return cell({**RAF, **maps}, text=text)
+
+    first, second = of("{}").key(), of("other").key()
+    assert first != second and first == of("{}").key()
+    assert "encoder_content" not in of("{}", own=True).spec()["text"]
+
+
+def test_another_model_saved_into_the_folder_is_measured(tmp_path):
+    """What a record holds is what a new store and the model itself give: S of the files as they
+    are."""
+    model, texts = tmp_path / "model", tmp_path / "texts.csv"
+    texts.write_text("text\nthe film was very good and not bad\n")
+    text = {"kind": "dataset", "path": str(texts), "encoder": str(model)}
+    spec = {"name": "s", "grids": [{"map": "raf", "n": 4, "d": 16, "steps": 2, "text": text}]}
+    values = []
+    for number, spread in enumerate((0.3, 0.6)):
+        save_tiny(model, initializer_range=spread)
+        values.append(ws.run_sweep(spec, tmp_path / "out")["value"].iloc[-1])
+        assert values[-1] == ws.run_sweep(spec, tmp_path / f"new{number}")["value"].item()
+    assert values[0] != values[1]
+    texts.write_text("text\nthe film was short and not bad\n")
+    assert ws.run_sweep(spec, tmp_path / "out")["value"].iloc[-1] not in values
+
+
+@pytest.mark.parametrize(
+    "spelled", ["1e-5", "1E5", "1e+1", "-2e3", ".5", "5.", "1.5e-3", "12", "-0"]
+)
+def test_numbers_of_a_spec_are_those_of_python(spelled):
+    spec = parse_sweep(f"name: a\ngrids: [{{n: {spelled}, d: [{spelled}]}}]")
+    assert spec.grids[0] == {"n": float(spelled), "d": [float(spelled)]}
+    assert parse_sweep(spec.to_yaml()) == spec
+    named = parse_sweep(f"name: 'a{spelled}'\ngrids: [{{n: '{spelled}'}}]")
+    assert named.grids[0]["n"] == spelled
+    assert parse_sweep(named.to_yaml()) == named
+
+
+@pytest.mark.parametrize("spelled", ["010", "1_0", "0x10", "1:20", "0o10"])
+def test_numbers_that_readers_of_yaml_take_differently_are_refused(spelled):
+    with pytest.raises(InputError, match=f"`n` .='{spelled}'. must be a valid integer"):
+        parse_sweep(f"name: a\ngrids: [{{map: raf, text: gaussian, d: 8, n: {spelled}}}]").cells()
+
+
+def test_numbers_of_numpy_and_torch_are_those_of_python():
+    def cells(**grid):
+        grid = {**RAF, "text": {"kind": "correlated", "mean_cosine": 0.5}, **grid}
+        return Sweep.parse({"name": "a", "grids": [grid]}).cells()
+
+    plain = cells(n=[4, 5], temperature=[0.25, 0.5], draw=[0, 1, 2], d=6)
+    text = {"kind": "correlated", "mean_cosine": np.float32(0.5)}
+    for kind in (np.array, torch.tensor):
+        assert plain == cells(
+            n=[*kind([4, 5])], temperature=kind([0.25, 0.5]), draw=range(3), d=kind(6), text=text
+        )
+    with pytest.raises(InputError, match=r"`n` .=True. must be a valid integer"):
+        cells(n=np.bool_(True))
 
 
 @pytest.mark.parametrize("scale", ["quick", "laptop", "full"])

@@ -21,6 +21,7 @@ from wordsens.files import named_path, small_text
 from wordsens.version import __version__
 
 _COLUMNS = ("first", "second")
+_NEEDED = "give the columns first and second, or JSON lines"
 
 _LARGE = 10_000_000
 """Bytes of a file from which on several processes pay, which need a moment to start."""
@@ -217,6 +218,8 @@ def _print(line: str, *, flush: bool = False) -> None:
 def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     """The pairs of JSON lines, objects with `first` and `second` or arrays of two, or of CSV with
     these columns; in the place of a line that holds none what is wrong with it."""
+    from wordsens.text.tables import require_column, require_different
+
     stream = iter(lines)
     head = next((line for line in stream if line.strip()), None)
     if head is None:
@@ -229,13 +232,11 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
         yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
         return
     rows = csv.reader(lines)
-    names = [name.strip().lower() for name in next(rows)]
-    if not set(_COLUMNS) <= set(names):
-        raise InputError(
-            f"stdin, line 1: the columns are {', '.join(names)}; it needs first and second, or "
-            "JSON lines"
-        )
-    places = [names.index(name) for name in _COLUMNS]
+    names = next(rows)
+    require_different(list(filter(str.strip, names)), "stdin, line 1,")
+    places = [
+        names.index(require_column(name, names, "stdin, line 1,", _NEEDED)) for name in _COLUMNS
+    ]
     for number, row in enumerate(rows, 2):
         if row:
             if len(row) <= max(places):
@@ -247,10 +248,12 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
 
 
 def _of_json(line: str, number: int) -> tuple[str, str] | InputError:
+    from wordsens.text.tables import parsed_json
+
     try:
-        value: Any = json.loads(line)
-    except json.JSONDecodeError as error:
-        return InputError(f"stdin, line {number}: no JSON ({error.msg})")
+        value = parsed_json(line, f"stdin, line {number},")
+    except InputError as error:
+        return error
     pair: Any = [value.get(name) for name in _COLUMNS] if isinstance(value, dict) else value
     match pair:
         case [str(first), str(second)]:

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -141,19 +142,30 @@ class Reporter:
 
     PLAIN_SECONDS = 15.0
 
+    RECENT_SECONDS, RECENT_SHARE = 30.0, 0.1
+    """The rate is that of the last seconds, or of the last share of the time so far where that is
+    longer: a slow start does not count for ever."""
+
     def __init__(self, total: int, what: str, *, bar: Progress | None, plain: bool):
         self._total, self._what, self._bar, self._plain = total, what, bar, plain
         self._begin = self._last = time.monotonic()
+        self._recent = deque([(self._begin, 0.0)])
         self._task = None if bar is None else bar.add_task(what, total=total, count="", left="")
 
-    def update(self, done: int | float, *, now: str, remaining: float | None = None) -> None:
-        """`done` of the total are finished, `now` is what is worked on.
+    def remaining(self, done: float) -> float | None:
+        """The seconds that the rest will take at the recent rate, now that `done` are finished;
+        None where nothing moved."""
+        now = time.monotonic()
+        self._recent.append((now, done))
+        start = now - max(self.RECENT_SECONDS, self.RECENT_SHARE * (now - self._begin))
+        while len(self._recent) > 2 and self._recent[1][0] <= start:
+            self._recent.popleft()
+        since, before = self._recent[0]
+        return (now - since) / (done - before) * (self._total - done) if done > before else None
 
-        The others will take `remaining` seconds; None: as long as the finished ones did.
-        """
-        elapsed = time.monotonic() - self._begin
-        if remaining is None and done > 0:
-            remaining = elapsed / done * (self._total - done)
+    def update(self, done: float, *, now: str) -> None:
+        """`done` of the total are finished, `now` is what is worked on."""
+        elapsed, remaining = time.monotonic() - self._begin, self.remaining(done)
         left = (
             "" if remaining is None or done >= self._total else f"about {duration(remaining)} left"
         )

@@ -325,12 +325,10 @@ def table_of(
     same = {
         name: values[0]
         for name, values in columns.items()
-        if count > 1 and len(set(map(plain, values))) == 1
+        if name != ranked and count > 1 and len(set(map(plain, values))) == 1
     }
-    shown = {name: values for name, values in columns.items() if name not in same or name == ranked}
-    said = [
-        f"{name}: {plain(value)}" for name, value in same.items() if plain(value) and name in same
-    ]
+    shown = {name: values for name, values in columns.items() if name not in same}
+    said = [f"{name}: {plain(value)}" for name, value in same.items() if plain(value)]
     rows = tuple(tuple(values[at] for values in shown.values()) for at in order)
     whole = " ".join(
         filter(None, (f"In every row: {', '.join(said)}." if said and shown else "", note))

@@ -475,8 +475,8 @@ def _groups(audit: Audit) -> Table:
         note += "length, a lower bound."
     else:
         note += (
-            " No S, no layers and no bound: they take gradients, and this model gives one "
-            "vector a text."
+            " S was not measured: it takes a model with gradients, and --sensitivity-texts of at "
+            "least 1."
         )
     return Table("", ("words", "count", *measured), tuple(rows), note, len(rows))
 

@@ -57,7 +57,7 @@ def display(tuned: Tuned) -> Display:
         f"{tuned.among} texts."
     )
     headings = ("AUC", "count", "before [95 %]", "after [95 %]", "new", "new before", "new after")
-    first = f"The tuned model is in {tuned.folder}; trained on {tuned.triples} triples."
+    first = f"The tuned model is in {tuned.folder}; trained on up to {tuned.triples} triples."
     table = Table("", headings, rows, note, most=len(rows))
     return Display((first,), (table, " ".join(answer(tuned))), notes=tuned.notes)
 

@@ -281,6 +281,12 @@ class Answers:
             )
 
     def _array(self, answer: Any) -> Tensor:
+        rows = answer if isinstance(answer, list | tuple) else ()
+        sizes = {len(row) for row in rows if isinstance(row, list | tuple)}
+        if len(sizes) > 1:
+            raise self._wrong(
+                f"gave vectors of {' and '.join(map(str, sorted(sizes)))} numbers", "(texts, d)"
+            )
         try:
             array = _dense(answer)
             kind = str(array.dtype).removeprefix("torch.")

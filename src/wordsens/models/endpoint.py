@@ -42,11 +42,17 @@ _PATH = "/embeddings"
 # Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in
 # trouble.
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+# Refusals of the texts that were sent, or of so many: fewer may be taken.
+_TOO_MUCH = frozenset({400, 413, 422})
 _SHOWN = 200
 
 
 class EndpointError(WordsensError):
     """An endpoint gave no answer, or a wrong one. The command line exits with code 1."""
+
+
+class _RefusedError(EndpointError):
+    """The server refuses the texts, or so many of them."""
 
 
 class _PassingError(Exception):
@@ -125,19 +131,31 @@ class Endpoint:
         return f"{self.model} at {host}" if self.model else f"the endpoint at {host}"
 
     def vectors(self, texts: list[str]) -> list[Any]:
-        """The vectors of the texts, asked for in one request and again after passing failures.
+        """The vectors of the texts, asked for in one request and again after passing failures; in
+        halves where the server refuses so many.
 
         Raises:
-            EndpointError: no right answer within the timeout.
+            EndpointError: no right answer within the timeout, or a text that is refused, with it.
         """
+        try:
+            return self._of_one_request(texts)
+        except _RefusedError as refusal:
+            if len(texts) == 1:
+                raise EndpointError(f"{refusal}; the text was {texts[0][:60]!r}") from refusal
+            half = len(texts) // 2
+            return self.vectors(texts[:half]) + self.vectors(texts[half:])
+
+    def _of_one_request(self, texts: list[str]) -> list[Any]:
         deadline = time.monotonic() + self.timeout
         for attempt in range(self.retries + 1):
             try:
-                return _vectors(self._asked(texts, deadline), len(texts))
+                return _vectors(self._asked(texts, deadline), texts)
             except _PassingError as failure:
                 wait = max(self.backoff * 2**attempt, failure.wait)
                 if attempt == self.retries:
-                    raise EndpointError(f"{self.name} {failure}, {attempt + 1} times") from None
+                    raise EndpointError(
+                        f"{self.name} {failure}, {attempt + 1} times; try later or raise retries"
+                    ) from None
                 if time.monotonic() + wait >= deadline:
                     raise EndpointError(
                         f"{self.name} {failure}; no time is left of {self.timeout:g} s"
@@ -185,7 +203,8 @@ class Endpoint:
         said = " ".join(response.text.split())[:_SHOWN]
         # A server may repeat the key in its complaint.
         shown = said.replace(key, "(the key)") if key else said
-        raise EndpointError(f"{self.name} {reason}{': ' if shown else ''}{shown}")
+        kind = _RefusedError if response.status_code in _TOO_MUCH else EndpointError
+        raise kind(f"{self.name} {reason}{': ' if shown else ''}{shown}")
 
 
 def endpoint_model(endpoint: Endpoint, *, batch_size: int = 32) -> FunctionModel:
@@ -322,7 +341,7 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
     return outcome.result(timeout=seconds)
 
 
-def _vectors(content: bytes, count: int) -> list[Any]:
+def _vectors(content: bytes, texts: list[str]) -> list[Any]:
     """The vectors in an answer, in the texts' order; ValueError says what is wrong with it."""
     try:
         answer: Any = json.loads(content)
@@ -332,12 +351,33 @@ def _vectors(content: bytes, count: int) -> list[Any]:
     if not isinstance(data, list) or not all(
         isinstance(each, dict) and "embedding" in each for each in data
     ):
-        raise ValueError("its answer has no list `data` of objects with an `embedding`")
-    if len(data) != count:
-        raise ValueError(f"{len(data)} vectors for {count} texts")
-    places = [each.get("index", at) for at, each in enumerate(data)]
-    if sorted(places, key=str) != sorted(range(count), key=str):
         raise ValueError(
-            f"the `index` of its vectors must be 0 to {count - 1}, each once; got {places}"[:_SHOWN]
+            "its answer has no list `data` of objects with an `embedding`; give the address of its "
+            "OpenAI-compatible API, which usually ends in /v1"
         )
-    return [data[places.index(at)]["embedding"] for at in range(count)]
+    if len(data) != len(texts):
+        raise ValueError(f"{len(data)} vectors for {len(texts)} texts")
+    places = [str(each.get("index", at)) for at, each in enumerate(data)]
+    if sorted(places) != sorted(map(str, range(len(texts)))):
+        raise ValueError(
+            f"the `index` of its vectors must be 0 to {len(texts) - 1}, each once; got "
+            f"[{', '.join(places)}]"[:_SHOWN]
+        )
+    vectors = [data[places.index(str(at))]["embedding"] for at in range(len(texts))]
+    return [_vector(vector, text) for vector, text in zip(vectors, texts, strict=True)]
+
+
+def _vector(vector: Any, text: str) -> list[Any]:
+    """The numbers of one text; some servers put the one vector into a list."""
+    if not isinstance(vector, list) or not vector:
+        raise ValueError(
+            f"its answer for the text {text[:60]!r} is no vector but {vector!r}"[:_SHOWN]
+        )
+    if not isinstance(vector[0], list):
+        return vector
+    if len(vector) > 1:
+        raise ValueError(
+            f"it gives {len(vector)} vectors for the text {text[:60]!r}, one per token; have the "
+            "server pool them, such as --pooling mean of llama.cpp"
+        )
+    return vector[0]

@@ -163,7 +163,8 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     cosines, moved = compared(
         features, [(at[pair.first], at[pair.second]) for pair in pairs], phi.name
     )
-    counted = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
+    encoder = load_encoder(cell.encoder)
+    counted = [encoder.tokenize(text).words for text in texts]
     return {
         **aucs(pairs, cosines, moved, seed=cell.pairs_seed),
         "rows": sum(counted) / len(counted),
@@ -231,7 +232,8 @@ def _rows(cell: SimilarityCell, texts: Sequence[str]) -> tuple[list[TextMatrix],
     """The texts as n rows of length sqrt(d), shorter ones filled with [PAD]; and how many rows are
     their own."""
     assert isinstance(cell.text, Embedded), "others are refused"
-    lengths = [load_encoder(cell.encoder).tokenize(text).words for text in texts]
+    encoder = load_encoder(cell.encoder)
+    lengths = [encoder.tokenize(text).words for text in texts]
     if max(lengths) > cell.n:
         raise InputError(
             f"`n` (={cell.n}) is less than the {max(lengths)} rows of the longest text; take "

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, groupby
 from multiprocessing.connection import Connection
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,7 +281,8 @@ def _on_workers(
             most = _AHEAD * max(1, workers.count())
             while waiting and len(under_way) <= most:
                 try:
-                    future = executor.submit(measure_cells, experiment, waiting[0], *arguments)
+                    with _interrupts_held():
+                        future = executor.submit(measure_cells, experiment, waiting[0], *arguments)
                 except workers.died:
                     executor = workers.start()
                     continue
@@ -356,6 +358,7 @@ class _Workers:
 def _processes(count: int, threads: int) -> Iterator[_Workers]:
     """So many processes of this machine, which end with the block, or with this process."""
     context = multiprocessing.get_context("spawn")
+    ensure_running()  # else it starts with the first worker, and lets Ctrl-C through to it
     reader, writer = context.Pipe(duplex=False)
     executors: list[ProcessPoolExecutor] = []
 
@@ -384,6 +387,20 @@ def _processes(count: int, threads: int) -> Iterator[_Workers]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block. A worker that is started here never sees one: it may
+    come before the worker can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker(reader: Connection) -> None:

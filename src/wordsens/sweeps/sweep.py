@@ -3,6 +3,7 @@ of experiments."""
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +70,11 @@ class Sweep(Strict, frozen=True):
     common: dict[str, Any] = Field(default_factory=dict)
     grids: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=1000, strict=False)]
 
+    @field_validator("common", "grids", mode="before")
+    @classmethod
+    def _of_python(cls, values: Any) -> Any:
+        return _python_values(values)
+
     @field_validator("name")
     @classmethod
     def _names_a_folder(cls, name: str) -> str:
@@ -132,9 +138,17 @@ class Sweep(Strict, frozen=True):
     def to_yaml(self) -> str:
         """The sweep as YAML, which `load_sweep` reads back."""
         data = self.model_dump(mode="json")
-        return yaml.safe_dump(
-            data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100
-        )
+        layout = {"sort_keys": False, "default_flow_style": None, "width": 100}
+        return yaml.dump(data, Dumper=_Dumper, allow_unicode=True, **layout)
+
+
+def _python_values(value: Any) -> Any:
+    """Python's own numbers and lists for those of NumPy and torch, and for ranges."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _python_values(one) for key, one in value.items()}
+    return [*map(_python_values, value)] if isinstance(value, list | tuple | range) else value
 
 
 def _axis(value: Any) -> Sequence[Any]:
@@ -220,6 +234,46 @@ def _with_maps(grids: Sequence[Mapping[str, Any]], maps: Sequence[Any]) -> list[
     return [{**grid, "map": names} for grid, names in zip(grids, chosen, strict=True) if names]
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                problem = f"the key {key.value!r} is given twice; keep one of them"
+                raise yaml.constructor.ConstructorError(
+                    problem=problem, problem_mark=key.start_mark
+                )
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_INTEGER, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float"))
+for _kind in (_Loader, _Dumper):
+    # Numbers as YAML 1.2 and JSON have them: 1e-5 is one. 010, 1_0 and 1:20, which YAML 1.1 reads
+    # as 8, 10 and 80, are texts, so that a number is asked for.
+    _kind.yaml_implicit_resolvers = {
+        first: [each for each in resolvers if each[0] not in (_INTEGER, _FLOAT)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _kind.add_implicit_resolver(
+        _INTEGER, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
+    )
+    _kind.add_implicit_resolver(
+        _FLOAT,
+        re.compile(
+            r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
+            r"|\.(inf|Inf|INF))$|\.(nan|NaN|NAN)$"
+        ),
+        list("-+.0123456789"),
+    )
+
+
 def _read_yaml(text: str, where: str) -> Any:
     """Plain data. Aliases are refused: a short text could stand for more data than memory holds."""
     depth = 0
@@ -234,7 +288,9 @@ def _read_yaml(text: str, where: str) -> Any:
                 )
             if depth > _DEEPEST:
                 raise InputError(f"{where}: nested too deeply")
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_Loader)
+    except InputError:
+        raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

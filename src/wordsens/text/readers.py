@@ -26,8 +26,10 @@ from wordsens.text.shipped_data import SHIPPED, shipped_reviews
 from wordsens.text.tables import (
     TABLES,
     TEXT_COLUMN,
+    column_named,
     file_text,
     parquet_class_names,
+    require_column,
     require_names,
     table_rows,
 )
@@ -38,6 +40,9 @@ IMDB = "imdb"
 _IMDB_ON_HUB = "stanfordnlp/imdb"
 _HUB_PREFIX = "hub:"
 _EXTENSIONS = (".txt", *TABLES)
+_IN_FOLDERS = tuple(extension for extension in _EXTENSIONS if extension != ".json")
+"""Beside the texts of a folder, a .json file tells of them."""
+
 _LABEL_COLUMN = "label"
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
@@ -68,16 +73,17 @@ def read_documents(
 
             - "shipped": the reviews that come with the package;
             - a .txt file, one text;
-            - a .csv or .tsv file whose first line names the columns, a .jsonl file, or a .parquet
-              file;
-            - a folder of such files, all of one kind;
+            - a .csv or .tsv file whose first line names the columns, a .jsonl file, a .json file
+              with an array of objects, or a .parquet file;
+            - a folder of such files, all of one kind; a .json file there is passed over;
             - an aclImdb folder, with pos and neg in train and test, or one that holds pos and neg
               itself; the two classes come in turn;
             - a folder that `datasets` saved;
             - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through
               `datasets`.
 
-        text_column: the column with the texts.
+        text_column: the column with the texts; the case of its letters and blanks around it do not
+            matter where no column has exactly this name.
         label_column: the column with the labels, which must exist; None: `label`, where there is
             one.
         labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and
@@ -176,27 +182,24 @@ class _Columns:
     label: str | None
     read_labels: bool
 
-    def needed(self, names: Sequence[str], where: str) -> list[str]:
-        """The columns to read, the text's first; InputError when one that must exist is missing."""
-        label = self.label if self.read_labels else None
-        for name, argument in ((self.text, "text_column"), (label, "label_column")):
-            if name is not None and name not in names:
-                columns = ", ".join(map(repr, names)) or "none"
-                raise InputError(
-                    f"{where} has no column {name!r}; its columns are {columns}; name one with "
-                    f"{argument}"
-                )
-        if self.read_labels and label is None and _LABEL_COLUMN in names:
-            label = _LABEL_COLUMN
-        return list(dict.fromkeys([self.text, *([label] if label else [])]))
+    def found(self, names: Sequence[str], where: str) -> tuple[str, str | None]:
+        """The columns of the text and of the label among these; InputError when one that must exist
+        is missing."""
+        text = require_column(self.text, names, where, "name one with text_column")
+        if not self.read_labels:
+            return text, None
+        if self.label is None:
+            return text, column_named(_LABEL_COLUMN, names)
+        return text, require_column(self.label, names, where, "name one with label_column")
 
     def stored(
         self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str
     ) -> Iterator[_StoredText]:
         """Text, label and place of every row."""
-        label = (self.label or _LABEL_COLUMN) if self.read_labels else None
         for number, fields in rows:
-            yield fields[self.text], fields.get(label) if label else None, f"{prefix}:{number}"
+            place = f"{prefix}:{number}"
+            text, label = self.found(list(fields), place)
+            yield fields[text], None if label is None else fields[label], place
 
 
 def _open(
@@ -225,9 +228,10 @@ def _open(
 
 def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _TextsAndClasses:
     """The texts of a data set of the library `datasets`."""
-    needed = columns.needed(dataset.column_names, f"the data set {prefix!r}")
-    names = getattr(dataset.features[needed[-1]], "names", None) if len(needed) > 1 else None
-    return columns.stored(enumerate(dataset.select_columns(needed), start=1), prefix), names
+    text, label = columns.found(dataset.column_names, f"the data set {prefix!r}")
+    names = getattr(dataset.features[label], "names", None) if label is not None else None
+    rows = dataset.select_columns([text] if label in (None, text) else [text, label])
+    return columns.stored(enumerate(rows, start=1), prefix), names
 
 
 def _open_folder(
@@ -274,12 +278,12 @@ def _files_of_one_kind(folder: Path) -> list[Path]:
     files = sorted(
         entry
         for entry in folder.iterdir()
-        if entry.suffix.lower() in _EXTENSIONS and entry.is_file()
+        if entry.suffix.lower() in _IN_FOLDERS and entry.is_file()
     )
     kinds = sorted({path.suffix.lower() for path in files})
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no texts; put {', '.join(_EXTENSIONS)} files in it, "
+            f"the folder {str(folder)!r} holds no texts; put {', '.join(_IN_FOLDERS)} files in it, "
             "or pos and neg folders of .txt files"
         )
     if len(kinds) > 1:
@@ -312,9 +316,9 @@ def _of_file(path: Path, columns: _Columns, encoding: str) -> Iterator[_StoredTe
         return
 
     def needed(names: Sequence[str], where: str) -> list[str]:
-        if path.suffix.lower() in (".csv", ".tsv") and columns.text not in names:
+        if path.suffix.lower() in (".csv", ".tsv") and column_named(columns.text, names) is None:
             require_names(names, path)
-        return columns.needed(names, where)
+        return list(dict.fromkeys(filter(None, columns.found(names, where))))
 
     yield from columns.stored(table_rows(path, encoding, needed), path.name)
 

@@ -1,11 +1,13 @@
-"""Rows of CSV, TSV, JSON lines and Parquet files, and plain text files. Reading streams: no table
-is held whole."""
+"""Rows of CSV, TSV, JSON and Parquet files, and plain text files. Reading streams: no table is held
+whole, except a JSON array."""
 
 import codecs
 import csv
 import io
 import json
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -16,12 +18,15 @@ from typing import Any
 from wordsens.errors import InputError, first_line, require_extra, shown
 from wordsens.files import replace_file, require_file, writing
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 TEXT_COLUMN = "text"
 
 _DELIMITED = (".csv", ".tsv")
 _SNIFFED_BYTES, _SNIFFED_LINES = 8192, 40
 _DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"])"?\s*', re.IGNORECASE)
+"""The first line by which a file tells Excel what separates its fields."""
+
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 _NAME_WORDS = 3
 """Words of a column's name, at most, that do not read as a text."""
@@ -33,7 +38,7 @@ names or numbers."""
 _BATCH_ROWS = 1024
 
 Row = tuple[int, dict[str, Any]]
-"""Number (of the row's last line; in Parquet of the row) and fields."""
+"""Number (of the row's last line; in Parquet and in a JSON array of the row) and fields."""
 
 Choose = Callable[[Sequence[str], str], Sequence[str] | None]
 """From the names of the columns, and what messages call the place, to the columns that are needed;
@@ -43,10 +48,10 @@ it may raise."""
 def table_rows(
     path: Path, encoding: str = "utf-8", choose: Choose = lambda names, where: None
 ) -> Generator[Row, None, None]:
-    """The rows of a file with one of the extensions TABLES.
+    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether.
 
-    `choose` is called before the first row; for JSON lines, which have no names of their own,
-    before every row.
+    `choose` is called before the first row; for JSON, which has no names of its own, before every
+    row.
 
     Raises:
         InputError: a damaged file or row, two columns of one name, or what `choose` raises.
@@ -59,6 +64,33 @@ def table_rows(
             return _csv_rows(path, encoding, choose)
         case _:
             return _json_rows(path, encoding, choose)
+
+
+def column_named(name: str, names: Iterable[str]) -> str | None:
+    """The column of that name: exactly, else the only one that differs in case or blanks around it.
+
+    >>> column_named("text", [" Text ", "label"]), column_named("text", ["TEXT", "text"])
+    (' Text ', 'text')
+    """
+    names = list(names)
+    if name in names:
+        return name
+    alike = [each for each in names if _plain(each) == _plain(name)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def require_column(name: str, names: Iterable[str], where: str, remedy: str) -> str:
+    """The column of that name as `column_named` finds it; InputError with the columns that there
+    are."""
+    column = column_named(name, names)
+    if column is None:
+        columns = ", ".join(map(repr, names)) or "none"
+        raise InputError(f"{where} has no column {name!r}; its columns are {columns}; {remedy}")
+    return column
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip().casefold()
 
 
 def require_table(path: Path, name: str) -> None:
@@ -93,6 +125,8 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
                 {column: _field(value) for column, value in row.items()} for row in rows
             )
             content = text.getvalue().encode("utf-8", "backslashreplace")
+        case ".json":
+            content = json.dumps(list(rows), ensure_ascii=False, indent=1, default=str).encode()
         case _:
             lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
             content = "".join(lines).encode("utf-8", "backslashreplace")
@@ -149,7 +183,7 @@ def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
     with closing(table_rows(path, encoding)) as rows:
         some = [fields for _, fields in islice(rows, _LOOKED_AT)]
     names = list(dict.fromkeys(name for fields in some for name in fields))
-    if TEXT_COLUMN in names:
+    if column_named(TEXT_COLUMN, names) is not None:
         return TEXT_COLUMN
     if path.suffix.lower() in _DELIMITED:
         require_names(names, path)
@@ -165,26 +199,32 @@ def _are_texts(fields: Iterable[Any]) -> bool:
 
 
 def delimiter_of(path: Path, encoding: str) -> str:
-    """The sign that separates the fields of a CSV or TSV file: the one that gives all rows of its
-    head as many fields.
+    """The sign that separates the fields of a CSV or TSV file: the one that its line `sep=` names,
+    else the one that gives all rows of its head as many fields.
 
-    A comma, or a tab in a .tsv file, where several or none do.
+    A comma, or a tab in a .tsv file, where several do; where none does, the most frequent one of
+    the first line.
     """
     usual = "\t" if path.suffix.lower() == ".tsv" else ","
     with closing(_lines(path, encoding, newline="")) as lines:
         head = list(islice(lines, _SNIFFED_LINES))
+    if head and (separator := _SEPARATOR_LINE.fullmatch(head[0])):
+        return separator[1]
 
     def separates(sign: str) -> bool:
         try:
-            rows = [row for row in csv.reader(head, delimiter=sign) if row]
+            rows = [row for row in csv.reader(head, delimiter=sign) if _filled(row)]
         except csv.Error:
             return False
         rows = (
             rows[:-1] if len(head) == _SNIFFED_LINES else rows
         )  # the last row of a head may be cut
-        return bool(rows) and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+        columns = _without_empty_end(rows[0]) if rows else []
+        return len(columns) > 1 and all(_fits(row, len(columns)) for row in rows)
 
-    return next(filter(separates, (usual, *_DELIMITERS)), usual)
+    signs = (usual, *_DELIMITERS)
+    first = next(filter(str.strip, head), "")
+    return next(filter(separates, signs), max(signs, key=first.count))
 
 
 def require_names(header: Iterable[str], path: Path) -> None:
@@ -208,61 +248,140 @@ def require_names(header: Iterable[str], path: Path) -> None:
 
 
 def _csv_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None, None]:
-    """The rows of a file whose first line names the columns."""
+    """The rows of a file whose first line names the columns; empty columns at its end are none."""
     csv.field_size_limit(2**31 - 1)
     delimiter = delimiter_of(path, encoding)
+    read: list[str] = []  # the lines of the record that is being read
+
+    def reading(lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            read.append(line)
+            yield line
+
+    def place() -> str:
+        first, last = reader.line_num - len(read) + 1, reader.line_num
+        numbers = f"line {last}" if first == last else f"lines {first} to {last}"
+        return f"{numbers} of the file {str(path)!r}"
+
     with closing(_lines(path, encoding, newline="")) as lines:
         # Strict, so that an unclosed quote is an error and not one text to the end of the file.
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(reading(lines), delimiter=delimiter, strict=True)
+        header: list[str] | None = None
         try:
-            header = next(reader, [])
-            _require_different(header, path)
-            choose(header, f"the file {str(path)!r}")
-            for record in filter(None, reader):
-                if len(record) != len(header):
-                    raise InputError(
-                        f"line {reader.line_num} of the file {str(path)!r} has {len(record)} "
-                        "fields, but the "
-                        f"first line names {len(header)} columns; put quotes around texts with "
-                        f"{delimiter!r}"
-                    )
-                yield reader.line_num, dict(zip(header, record, strict=True))
+            for record in reader:
+                if header is None and _SEPARATOR_LINE.fullmatch(delimiter.join(record)):
+                    pass
+                elif header is None and _filled(record):
+                    header = _without_empty_end(record)
+                    require_different(header, f"the file {str(path)!r}")
+                    choose(header, f"the file {str(path)!r}")
+                elif header is not None and _filled(record):
+                    if not _fits(record, len(header)):
+                        raise InputError(
+                            f"{place()} has {len(record)} fields, but the first line names "
+                            f"{len(header)} columns; put quotes around texts with {delimiter!r}"
+                        )
+                    yield reader.line_num, dict(zip(header, record, strict=False))
+                read.clear()
         except csv.Error as error:
-            raise InputError(
-                f"line {reader.line_num} of the file {str(path)!r} is not valid CSV: {error}; mend "
-                "it, or save "
-                "the texts as Parquet or JSON lines"
-            ) from error
+            opened = _unclosed_quote("".join(read), delimiter)
+            if opened is None:
+                wrong = f"{place()} is not valid CSV: {error}; mend it"
+            else:
+                number = reader.line_num - len(read) + 1 + opened
+                wrong = (
+                    f"line {number} of the file {str(path)!r} opens a quote that does not close at "
+                    'the end of its field; close it, write "" for a quote within a text'
+                )
+            raise InputError(f"{wrong}, or save the texts as Parquet or JSON lines") from error
+
+
+def _filled(fields: Iterable[Any]) -> bool:
+    """False of a row that is empty altogether."""
+    return any(field is not None and field != "" and not str(field).isspace() for field in fields)
+
+
+def _without_empty_end(names: list[str]) -> list[str]:
+    """The names of the columns without those at the end that have none."""
+    while names and not names[-1].strip():
+        names = names[:-1]
+    return names
+
+
+def _fits(record: Sequence[str], columns: int) -> bool:
+    """True of a record with a field for each column, and nothing in the fields behind them."""
+    return len(record) >= columns and not _filled(record[columns:])
+
+
+def _unclosed_quote(record: str, delimiter: str) -> int | None:
+    """The line of a record, 0 the first, that opens a quote which does not close before a delimiter
+    or a line's end."""
+    quoted, rest = r'"[^"]*(?:""[^"]*)*("?)', rf"[^{re.escape(delimiter)}\r\n]*"
+    for field in re.finditer(f"({quoted})?({rest})", record):
+        if field[1] and (not field[2] or field[3]):
+            return len(re.findall(r"\r\n|\r|\n", record[: field.start()]))
+    return None
 
 
 def _json_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None, None]:
-    """One JSON object a line; blank lines are passed over."""
+    """One JSON object per line, or one array of objects; blank lines are skipped."""
+    for number, where, record in _json_values(path, encoding):
+        if not isinstance(record, dict):
+            raise InputError(
+                f'{where} is not a JSON object; write one object per line, like {{"text": ...}}'
+            )
+        choose(list(record), where)
+        if _filled(record.values()):
+            yield number, record
+
+
+def _json_values(path: Path, encoding: str) -> Iterator[tuple[int, str, Any]]:
+    """The values of the lines, or of the array that starts there, with their numbers and places."""
     with closing(_lines(path, encoding, newline="\n")) as lines:
         for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
             where = f"line {number} of the file {str(path)!r}"
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(
-                    f"{where} is not valid JSON: {error}; write one object a line"
-                ) from error
-            if not isinstance(record, dict):
-                raise InputError(
-                    f'{where} is not a JSON object; write one object a line, like {{"text": ...}}'
-                )
-            choose(list(record), where)
-            yield number, record
+            if line.lstrip().startswith("["):
+                array = parsed_json(line + "".join(lines), f"the file {str(path)!r}")
+                for entry, value in enumerate(array, start=1):
+                    yield entry, f"entry {entry} of the file {str(path)!r}", value
+            elif line.strip():
+                yield number, where, parsed_json(line, where)
+
+
+def parsed_json(content: str, where: str) -> Any:
+    """The value that a user's JSON states.
+
+    Raises:
+        InputError: it is damaged, or an object has two values for one key; names `where`.
+    """
+
+    def different(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        if (twice := _repeated([key for key, _ in members])) is not None:
+            raise InputError(f"{where} has the key {twice!r} twice; keep one of them")
+        return dict(members)
+
+    try:
+        return json.loads(content, object_pairs_hook=different)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{where} is not valid JSON: {error}; write one object per line, or one array of "
+            "objects"
+        ) from error
 
 
 def _parquet_rows(path: Path, choose: Choose) -> Generator[Row, None, None]:
     """Only the columns that are needed are read, a batch at a time."""
     with _opened_parquet(path) as file:
-        _require_different(file.schema_arrow.names, path)
+        require_different(file.schema_arrow.names, f"the file {str(path)!r}")
         columns = choose(file.schema_arrow.names, f"the file {str(path)!r}")
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
-        yield from enumerate((record for batch in batches for record in batch.to_pylist()), start=1)
+        records = (record for batch in batches for record in batch.to_pylist())
+        for number, record in enumerate(records, start=1):
+            # Of chosen columns nobody knows whether the others are empty too.
+            if columns is not None or _filled(record.values()):
+                yield number, record
 
 
 def parquet_class_names(path: Path, label: str) -> list[str] | None:
@@ -270,6 +389,7 @@ def parquet_class_names(path: Path, label: str) -> list[str] | None:
     elsewhere."""
     with _opened_parquet(path) as file:
         metadata = file.schema_arrow.metadata or {}
+        label = column_named(label, file.schema_arrow.names) or label
     try:
         return list(json.loads(metadata[b"huggingface"])["info"]["features"][label]["names"])
     except (KeyError, TypeError, ValueError):
@@ -290,13 +410,14 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
         raise InputError(f"the file {str(path)!r} cannot be read as Parquet: {reason}") from error
 
 
-def _require_different(names: Sequence[str], path: Path) -> None:
+def require_different(names: Sequence[str], where: str) -> None:
     """Two columns of one name: a dictionary would keep the last without a word."""
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise InputError(
-            f"the file {str(path)!r} has two columns of the name {twice!r}; rename one"
-        )
+    if (twice := _repeated(names)) is not None:
+        raise InputError(f"{where} has two columns of the name {twice!r}; rename one")
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _lines(path: Path, encoding: str, *, newline: str | None) -> Generator[str, None, None]:

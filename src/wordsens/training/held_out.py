@@ -149,7 +149,7 @@ class Tuned:
     Attributes:
         model: the name of the model that was tuned.
         folder: of the tuned one.
-        triples: that it was trained on.
+        triples: that it was trained on at most: all, or as many as its steps hold.
         domains: that were held out; empty where the pairs have none, and every third text was.
         before, after: the scores.
         queries, among: of recall@1: how many texts were looked for, and among how many.

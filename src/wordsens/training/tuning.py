@@ -144,10 +144,8 @@ def tune(
     _train(network, _data(network, triples, steady), work, seed, progress, steps, batch, rate)
     finished = _save(network, str(model), work, lora, device)
     after = judge(as_model(str(finished), local_files_only=True), "after", progress)
-    counts = judge.queries, judge.among
-    tuned = Tuned(
-        str(model), str(folder), len(triples), domains, before, after, *counts, tuple(notes)
-    )
+    counts, seen = (judge.queries, judge.among), min(len(triples), steps * batch)
+    tuned = Tuned(str(model), str(folder), seen, domains, before, after, *counts, tuple(notes))
     _publish(finished, tuned, work, folder)
     return tuned
 
