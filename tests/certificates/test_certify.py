@@ -97,3 +97,15 @@ def test_a_score_without_bounds_is_told_what_it_lacks() -> None:
         ws.certify(
             ws.RandomAttentionFeatures(9, score=DividedSquares()), ws.gaussian_text(4, 9, seed=0)
         )
+
+
+@pytest.mark.parametrize(("n", "certain"), [(10, True), (11, False)])
+def test_random_features_are_certified_up_to_ten_words_of_384_coordinates(n, certain) -> None:
+    """What README and docs/start.md say of the shipped embeddings: from 11 words on the matrix is
+    past 128 MiB, and the bound holds with probability 1 - 1e-9 over the weights."""
+    phi, X = ws.RandomFeatures(n, 384, seed=0), ws.gaussian_text(n, 384, seed=0)
+    bounds = ws.certificate(phi, X, words=[0])
+    assert (bounds.failure_probability is None) == certain == (bounds.rigor == "certified")
+    assert certain or bounds.failure_probability == pytest.approx(1e-9)
+    depending = ws.certificate(phi, X, words=[0], text_depends_on_weights=True)
+    assert (depending is not None) == certain

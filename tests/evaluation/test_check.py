@@ -12,7 +12,6 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 from wordsens.display.content import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
-from wordsens.evaluation.similarities import kept_threshold, share_over, threshold_draws
 from wordsens.models.pairs import FunctionPairModel
 from wordsens.text.pretrained import minilm_folder
 
@@ -83,19 +82,40 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
     assert sum(row.pairs for row in result.near_duplicates.values()) == 25
 
 
-def test_intervals_of_a_share_hold_the_truth():
-    """200 samples of 60 near-duplicates and 60 opposites of known laws; at least 90 % must hold the
-    true share."""
+def test_pairs_at_the_threshold_pass_wherever_they_are_counted():
+    """Scores in steps of .1, so that dozens of pairs stand at the threshold itself."""
     random = np.random.default_rng(0)
-    near_law, threshold_law = random.normal(0.9, 0.05, 400_000), 0.9 - 1.2816 * 0.05
-    truth = np.mean(random.normal(0.88, 0.05, 400_000) >= threshold_law)
-    held = 0
-    for seed in range(200):
-        near, opposite = random.choice(near_law, 60), random.normal(0.88, 0.05, 60)
-        draws = threshold_draws(near, 0.9, seed=seed)
-        share = share_over(opposite, kept_threshold(near, 0.9), draws, seed=seed)
-        held += share.low <= truth <= share.high
-    assert held >= 180
+    scores = {(pair.first, pair.second): random.integers(5, 10) / 10 for pair in PAIRS}
+    scorer = FunctionPairModel(
+        lambda first, second: [scores.get(pair, 0.5) for pair in zip(first, second, strict=True)],
+        name="steps",
+    )
+    result = ws.check(scorer, PAIRS, threshold=0.7)
+
+    def share(chosen):
+        passing = [scores[pair.first, pair.second] >= 0.7 for pair in PAIRS if chosen(pair)]
+        return pytest.approx(sum(passing) / len(passing))
+
+    assert sum(score == 0.7 for score in scores.values()) > 10
+    assert result.recall == share(lambda pair: pair.near)
+    assert result.false_hits == share(lambda pair: not pair.same)
+    for kind, row in result.kinds.items():
+        assert row.false_hits == share(lambda pair, kind=kind: not pair.same and pair.kind == kind)
+    for kind, row in result.near_duplicates.items():
+        assert row.recall == share(lambda pair, kind=kind: pair.near and pair.kind == kind)
+    for row in result.lengths:
+        assert row.false_hits == share(
+            lambda pair, row=row: (
+                not pair.same and (pair.kind, pair.length) == (row.kind, row.length)
+            )
+        )
+    assert all(row["hit"] == (row["similarity"] >= 0.7) for row in result.all_pairs())
+    texts = [pair.first for pair in PAIRS[:8]]
+    matched = ws.compare(scorer, scorer, texts, PAIRS, threshold=0.7).matched
+    assert matched.recall == share(lambda pair: pair.near)
+    assert matched.second == 0.7
+    for hits in (matched.false_hits_first, matched.false_hits_second):
+        assert hits == share(lambda pair: not pair.same)
 
 
 def test_a_bag_of_words_cannot_tell_roles():

@@ -1,5 +1,7 @@
 """Explanations against plain encoding, closed forms and planted words."""
 
+import copy
+
 import pytest
 
 import wordsens as ws
@@ -100,12 +102,24 @@ def test_a_class_and_the_words_that_carry_it():
         explain(phi, text, target=3)
 
 
-def test_the_rows_of_a_random_map_have_their_certified_bounds():
-    phi, X = ws.RandomAttentionFeatures(8, seed=0), ws.gaussian_text(4, 8, seed=0)
-    found, expected = explain(phi, X), ws.word_sensitivity(phi, X)
+@pytest.mark.parametrize(
+    "phi",
+    [
+        ws.RandomAttentionFeatures(8),
+        ws.RandomFeatures(4, 8),
+        ws.RandomFeatures(4, 8, gaussian="lazy"),
+    ],
+    ids=["attention", "dense", "lazy"],
+)
+def test_the_rows_of_a_random_map_have_their_bounds_and_how_surely_they_hold(phi):
+    X = ws.gaussian_text(4, 8, seed=0)
+    expected = ws.word_sensitivity(copy.deepcopy(phi), X)
+    found = explain(phi, X)
     assert [word.farthest for word in found.words] == pytest.approx(expected.per_word.tolist())
     assert [word.upper for word in found.words] == pytest.approx(expected.upper_per_word.tolist())
-    assert "certified" in found._repr_html_()
+    certified = getattr(phi, "gaussian", "dense") == "dense"
+    assert ("certified" in found._repr_html_()) == certified
+    assert ("with probability" in found._repr_html_()) != certified
 
 
 def test_what_keeps_texts_apart_most_may_be_a_single_word():

@@ -89,11 +89,11 @@ def test_a_zero_vector_has_no_cosine():
         model.encode(["open", "Buy a lamp"])
 
 
-def _jittery(size):
+def _jittery(size, scale=1.0):
     stream = np.random.default_rng(0)
 
     def encode(texts):
-        rows = letters(texts)
+        rows = scale * np.asarray(letters(texts))
         noise = stream.standard_normal(rows.shape)
         return rows + size * np.linalg.norm(rows, axis=1, keepdims=True) * noise / np.linalg.norm(
             noise, axis=1, keepdims=True
@@ -107,6 +107,15 @@ def test_a_model_that_changes_its_mind_is_refused():
         InputError, match=r"encode changes its mind: in a second call the vector of 'The service"
     ):
         as_model(_jittery(2 * STEADY))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e3, 1e9])
+def test_steadiness_is_a_share_of_the_vectors_length(scale):
+    """Two calls differ by up to twice the jitter: whatever the unit, a third of STEADY is rounding
+    and three times STEADY is not."""
+    assert as_model(_jittery(STEADY / 3, scale)).encode(["a lamp"]).shape[0] == 1
+    with pytest.raises(InputError, match="changes its mind: in a second call"):
+        as_model(_jittery(3 * STEADY, scale))
 
 
 def test_a_model_whose_vectors_depend_on_the_batch_is_refused():

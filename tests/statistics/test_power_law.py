@@ -46,22 +46,6 @@ def test_the_standard_error_by_text_is_the_jackknife():
     assert fit.exponent == fit_power_law(sizes, values.tolist()).exponent
 
 
-def test_the_standard_error_by_text_covers_where_words_taken_as_independent_do_not():
-    # Monte Carlo, 400 fits of 20 texts of 4 words: 95 % intervals by text (Student's t) cover
-    # in 95 % of them, less 5 standard errors of .011 at worst; those over words cannot: texts
-    # differ more than words.
-    stream = np.random.default_rng(3)
-    by_text = by_word = 0
-    for _ in range(400):
-        sizes, values, owners = drawn(stream)
-        fit = fit_power_law(sizes, values.tolist(), texts=owners)
-        plain = fit_power_law(sizes, values.tolist())
-        by_text += abs(fit.exponent + 0.5) <= 2.09 * fit.standard_error
-        by_word += abs(plain.exponent + 0.5) <= 1.99 * plain.standard_error
-    assert 0.895 <= by_text / 400 <= 1
-    assert by_word / 400 < 0.85
-
-
 @pytest.mark.parametrize(
     ("sizes", "values", "message"),
     [

@@ -43,6 +43,61 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
         assert ours == pytest.approx(float(found.mean()), abs=5 * error)
 
 
+def test_the_first_order_of_the_lean_is_near_for_long_texts_only():
+    """B against 1 - 5 A (docs/theory/sharp.md): what is left is of the order of 1 / n²."""
+    for n, lean, first_order in ((20, 0.583, 0.452), (250, 0.949, 0.947)):
+        concentration, found = softmax_moments(n, 1.0)
+        assert (found, 1 - 5 * concentration) == pytest.approx((lean, first_order), abs=6e-4)
+    left = [
+        n**2 * (lean - 1 + 5 * concentration)
+        for n in (500, 1000, 2000)
+        for concentration, lean in [softmax_moments(n, 1.0)]
+    ]
+    assert left == pytest.approx([left[-1]] * 3, rel=0.25)
+
+
+def largest_of_n(rows):
+    """What Proposition 3 of docs/theory/sharp.md lets the largest of n words add."""
+    n, d = rows.shape
+    gamma = float(torch.linalg.matrix_norm(rows, ord=2)) / math.sqrt(d)
+    return (2 * (gamma + 1) ** 2 + gamma**2) * math.sqrt(2 * math.log(n) / n)
+
+
+def test_the_largest_of_n_words_needs_rows_without_a_common_direction():
+    """d = n: what the largest may add falls like sqrt(log n / n) for independent rows, and grows
+    where the mean cosine is .3."""
+    sizes = (50, 200, 800)
+    apart = [largest_of_n(ws.gaussian_text(n, n, seed=0).rows) for n in sizes]
+    common = [largest_of_n(ws.correlated_text(n, n, 0.3, seed=0).rows) for n in sizes]
+    rates = [value / math.sqrt(math.log(n) / n) for n, value in zip(sizes, apart, strict=True)]
+    assert rates == pytest.approx([rates[0]] * 3, rel=0.1)
+    assert common[0] < common[1] / 1.5 < common[2] / 1.5**2
+
+
+def test_softmax_attention_needs_coordinates_for_the_length_of_the_text():
+    """Theorem 3 asks for large d. Means over three maps and texts, where one scatters by 10 %: with
+    d = 64 S falls from 2.6 to 1.3, with d = 3.2 n it grows."""
+
+    def mean(n, d):
+        words = range(0, n, max(1, n // 16))
+        return np.mean(
+            [
+                ws.word_sensitivity(
+                    ws.RandomAttentionFeatures(d, seed=seed),
+                    ws.gaussian_text(n, d, seed=seed),
+                    words,
+                    search="quick",
+                    certificate=False,
+                ).value
+                for seed in range(3)
+            ]
+        )
+
+    short = mean(20, 64)
+    assert mean(640, 64) < 0.6 * short
+    assert mean(80, 256) > 1.15 * short
+
+
 @pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (30, 0.3, 0.0)])
 @pytest.mark.parametrize(
     ("score", "rows_of", "off"), [("softmax", exchangeable_rows, 0.03), ("relu", relu_rows, 0.05)]

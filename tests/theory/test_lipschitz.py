@@ -105,6 +105,33 @@ def test_worst_texts_grow_like_the_root_of_n_and_random_ones_do_not():
     assert random.exponent < worst.exponent - 0.2
 
 
+@pytest.mark.parametrize(
+    ("strength", "longest", "norms"),
+    [(1, 2, (1.83, 1.48, 0.75, 0.35)), (1, 4, (2.23, 5.76, 11.65, 12.23)), (4, 6, None)],
+)
+def test_worst_texts_grow_until_log_n_meets_the_score(strength, longest, norms):
+    """A = strength I, R = longest: along u row j >= 2 moves by p (1 + (1 - p) g) per unit of the
+    first word, g = strength R² / 4 and p = 1 / (1 + (n - 1) e^-g) (docs/theory/lipschitz.md)."""
+    sizes, g = (4, 16, 64, 256), strength * longest**2 / 4
+    phi, found = map_of(strength * torch.eye(2, dtype=torch.float64)), []
+    for n in sizes:
+        X = torch.zeros(n, 2, dtype=torch.float64)
+        X[:, 0] = longest / 2
+        X[0, 0] = longest
+
+        def of_first(word, X=X):
+            return phi.features(torch.cat([word.unsqueeze(0), X[1:]]))
+
+        first = jacrev(of_first)(X[0])
+        p = 1 / (1 + (n - 1) * math.exp(-g))
+        assert first[1:, 0, 0].tolist() == pytest.approx([p * (1 + (1 - p) * g)] * (n - 1))
+        found.append(float(torch.linalg.matrix_norm(first.flatten(0, 1), ord=2)))
+    if norms is None:  # g = 36, far above log 256
+        assert fit_power_law(sizes[1:], found[1:]).exponent == pytest.approx(0.5, abs=0.03)
+    else:
+        assert found == pytest.approx(norms, abs=0.006)
+
+
 def test_an_example_by_hand():
     """X = I, A = ln 3 I: the scores are ln 3 on the diagonal, the weights 3/4 there and 1/4 beside
     it."""

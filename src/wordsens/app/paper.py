@@ -60,7 +60,7 @@ STEPS = (
         ),
         "The fully connected layer’s sensitivity falls with the length of the text as theory "
         "predicts; attention’s "
-        "does not.",
+        "does not while the vectors have enough coordinates.",
         "Grow the text",
     ),
     Step(

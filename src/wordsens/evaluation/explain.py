@@ -48,7 +48,7 @@ class WordEffect:
             rows move by up to their own length: a lower bound each of what a vector in the word's
             place can do; None without gradients, and of all words but the leading ones. A score
             that cannot fall has no `lowers`.
-        upper: a certified upper bound of the farthest change; None where the map has none.
+        upper: a proved upper bound of the farthest change; None where the map has none.
         apart: the largest rise of the score when this word and one of the other text are removed
             together: one change for each of those words; None of one text, or where every pair
             would cost an evaluation.
@@ -199,7 +199,7 @@ def explain(
     Args:
         model: whatever `as_model` or `as_pair_model` takes; a Classifier or a TransformerFeatures
             with output="probabilities" for classes; or any feature map, with `text` as rows: its
-            sensitivities and their certified bounds. Two Models, for the first and the second text,
+            sensitivities and their upper bounds. Two Models, for the first and the second text,
             such as one with two prompts.
         text: the text.
         other: the text that it is compared with.
@@ -437,7 +437,7 @@ def _move(
 
 
 def _of_rows(phi: Any, X: TextMatrix, seed: Seed) -> Explanation:
-    """The sensitivities of a map that takes rows, and their certified bounds where it has any."""
+    """The sensitivities of a map that takes rows, and their upper bounds where it has any."""
     if not isinstance(phi, FeatureMap):
         raise InputError(
             "`text` as rows goes with a feature map as `model`; pass a text for a model"
@@ -456,4 +456,7 @@ def _of_rows(phi: Any, X: TextMatrix, seed: Seed) -> Explanation:
         )
         start += len(name) + 1
     text = " ".join(word.word for word in words)
-    return Explanation(phi.name, "relative change", 0.0, (text,), tuple(words), (), phi.notes)
+    surety = () if measured.rigor is None else (f"at most: {measured.rigor}",)
+    return Explanation(
+        phi.name, "relative change", 0.0, (text,), tuple(words), (), (*surety, *phi.notes)
+    )

@@ -156,7 +156,7 @@ def _word_table(explanation: Explanation) -> Table:
         "swapped for": [word.swapped_for for word in words],
         "down": [_number(word.lowers) for word in words],
         "up": [_number(word.raises) for word in words],
-        "certified": [_number(word.upper) for word in words],
+        "at most": [_number(word.upper) for word in words],
         "both removed": [_number(word.apart) for word in words],
         "with": [word.counterpart for word in words],
     }
@@ -166,7 +166,7 @@ def _word_table(explanation: Explanation) -> Table:
         "could stand there.",
         "down": "down, up: the farthest found by moving the word's vectors by up to their length; "
         "lower bounds.",
-        "certified": "certified: no move of the word's vectors goes farther.",
+        "at most": "at most: no move of the word's vectors goes farther.",
         "both removed": "both removed: the largest rise without this word and one of the other "
         "text.",
     }

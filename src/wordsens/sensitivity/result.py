@@ -22,7 +22,7 @@ class SensitivityResult(Result):
         value: the largest of `per_word` (or `per_group`).
         perturbations: of each word or group, the vectors that reach its number; () where no vector
             is moved.
-        upper: a certified upper bound of `value`'s sup; None where there is none.
+        upper: a proved upper bound of `value`'s sup; None where there is none.
         search: what was searched, in words, such as "normal" or "quick, starts=4"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.

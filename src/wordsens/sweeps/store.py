@@ -5,7 +5,7 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,8 +183,8 @@ class Store:
                 f"`out` (={str(folder)!r}) cannot be used as a folder for results "
                 f"({error.strerror}); name another one"
             ) from error
-        with _sqlite(self.folder):
-            self._connection = sqlite3.connect(path, timeout=60.0)
+        with _sqlite(self.folder), ExitStack() as unopened:
+            self._connection = unopened.enter_context(closing(sqlite3.connect(path, timeout=60.0)))
             self._connection.execute("PRAGMA journal_mode=WAL")
             # A transaction survives the death of the process; a crash of the machine may cost the
             # last ones.
@@ -192,6 +192,7 @@ class Store:
             _require_format(self._connection, path)
             self._connection.executescript(_TABLES)
             self._connection.execute(f"PRAGMA user_version={_FORMAT}")
+            unopened.pop_all()
 
     def __enter__(self) -> "Store":
         return self
@@ -496,9 +497,12 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     """
     uri = f"file:{str(path.absolute()).replace('%', '%25').replace('?', '%3f').replace('#', '%23')}"
     mode = "mode=ro" if path.with_name(f"{FILE}-wal").exists() else "immutable=1"
-    with _sqlite(path.parent):
-        connection = sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=60.0)
+    with _sqlite(path.parent), ExitStack() as unopened:
+        connection = unopened.enter_context(
+            closing(sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=60.0))
+        )
         _require_format(connection, path)
+        unopened.pop_all()
         return connection
 
 

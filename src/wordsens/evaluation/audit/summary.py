@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
-from wordsens.statistics.mean import Mean, least_values, mean_interval, median_ends
+from wordsens.statistics.mean import Mean, least_values, mean_interval, median_intervals
 from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
 from wordsens.text.english import KINDS, kind_of, place_of
 
@@ -80,14 +82,10 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
     for word in sorted(measured):
         by_text = measured[word]
         if len(by_text) >= least_values():
-            ordered, place = (
-                sorted(_ratio(word, removals) for removals in by_text),
-                median_ends(len(by_text)),
-            )
+            ratios = np.array([[_ratio(word, removals)] for removals in by_text])
+            middle, low, high = (float(end[0]) for end in median_intervals(ratios))
             count = sum(len(removals[word]) for removals in by_text)
-            listed[word] = Reaction(
-                word, median(ordered), ordered[place], ordered[-1 - place], len(ordered), count
-            )
+            listed[word] = Reaction(word, middle, low, high, len(by_text), count)
     return listed, max(map(len, measured.values()), default=0)
 
 
