@@ -4,7 +4,7 @@ budgets cost."""
 import math
 from typing import Any
 
-from wordsens.display.content import Display, Table, as_sentences, percent
+from wordsens.display.content import Display, Table, as_sentences, percent, plural
 from wordsens.evaluation.calibrate import Calibration
 from wordsens.results import ResultTable
 from wordsens.statistics.operating_point import OperatingPoint
@@ -27,11 +27,10 @@ def _sentences(calibration: Calibration) -> tuple[str, ...]:
         sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
         if count < calibration.needed:
             return (
-                f"{sentence} for sure: {count} opposites are too few; at "
-                f"{percent(calibration.confidence)} confidence "
-                f"it takes {calibration.needed} of which none passes, and {count} show no less "
-                "than "
-                f"{percent(1 - (1 - calibration.confidence) ** (1 / count))}.",
+                f"{sentence} for sure: {plural(count, 'opposite')} cannot show it. At "
+                f"{percent(calibration.confidence)} confidence it takes {calibration.needed} of "
+                f"which none passes; {count} can show "
+                f"{percent(1 - (1 - calibration.confidence) ** (1 / count))} at best.",
             )
         if other.threshold is not None:
             sentence += (

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from wordsens.display.content import plural
 from wordsens.errors import InputError, require_characters
 from wordsens.files import named_path
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
@@ -196,7 +197,9 @@ def pair_rows(
         rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
     else:
         source: Any = meaning_pairs() if pairs is None else pairs
-        listed = source.to_dict("records") if hasattr(source, "to_dict") else source
+        if hasattr(source, "to_dict"):  # a DataFrame
+            source = source.to_dict("records")
+        listed = source.tolist() if hasattr(source, "tolist") else source
         rows = ((_place(row, number), row) for number, row in enumerate(listed))
     for where, row in rows:
         named = _mapping(row, columns, where)
@@ -261,7 +264,8 @@ def _labels(cells: Sequence[object]) -> list[bool | None]:
     said = {label for label, is_empty in zip(labels, empty, strict=True) if not is_empty}
     if any(empty) and said == {True}:
         count = sum(empty)
-        _log.warning("%d pairs with an empty `same` count as opposites: no row says false", count)
+        rows = plural(count, "row")
+        _log.warning("%s with an empty `same` counted as opposites: no row says false", rows)
         return [bool(label) for label in labels]
     return labels
 
