@@ -69,7 +69,7 @@ def test_what_the_guard_calls_different_does_not_pass():
 def test_too_few_pairs_say_how_many_it_takes():
     result = ws.calibrate(Oracle(PAIRS), PAIRS, 0.01)
     assert (result.threshold, result.needed) == (None, 299)
-    assert all(count in result.answer[0] for count in ("80 opposites", "299", "3.7 %"))
+    assert all(count in result.answer[0] for count in ("80 opposites", "299", "3.68 %"))
 
 
 def test_scores_of_pairs_are_no_distances():

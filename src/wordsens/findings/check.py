@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, Marked, Strong, Table, as_sentences, percent
+from wordsens.display.content import Display, Marked, Strong, Table, as_sentences, percent, plural
 from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
 from wordsens.evaluation.layers import LayerRow
 from wordsens.findings.guard import CHANGES
@@ -32,8 +32,9 @@ def answer(check: Check) -> tuple[str, ...]:
     first = (
         f"{'At your threshold' if check.keep is None else 'At the threshold'} "
         f"{_short(check.threshold)}, which keeps {percent(check.recall)} of "
-        f"{whose}{int(measured.near.sum())} near-duplicates, {percent(check.false_hits)} of "
-        f"{int(measured.opposite.sum())} opposites pass as the same."
+        f"{whose}{plural(int(measured.near.sum()), 'near-duplicate')}, "
+        f"{percent(check.false_hits)} of {plural(int(measured.opposite.sum()), 'opposite')} pass "
+        "as the same."
     )
     if check.changes:
         first += f" {as_sentences(*check.changes)}"
