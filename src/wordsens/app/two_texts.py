@@ -56,6 +56,8 @@ class TwoTexts:
                 self._pairs = ModelPairs(
                     site, self._model, float(self._threshold.value), self._slid
                 )
+        if not self._pairs.allows(float(self._threshold.value)):  # of a link
+            self._slid()
         self._draw(self._result)
         self._mark()
 
