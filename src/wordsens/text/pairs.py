@@ -14,7 +14,13 @@ from wordsens.display.content import plural
 from wordsens.errors import InputError, require_characters
 from wordsens.files import named_path
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
-from wordsens.text.tables import require_table, table_rows, write_rows
+from wordsens.text.tables import (
+    column_named,
+    require_column,
+    require_table,
+    table_rows,
+    write_rows,
+)
 
 COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
@@ -237,16 +243,12 @@ def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, An
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(columns):
             raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
         row = dict(zip(columns, row, strict=True))
-    by_small_name = {str(name).strip().casefold(): name for name in row}
-    names = {name: name if name in row else by_small_name.get(name) for name in columns}
-    for name, written in names.items():
-        if written is None and name != "kind":
-            present = ", ".join(repr(each) for each in row)
-            needed = ", ".join(name for name in columns if name != "kind")
-            raise InputError(
-                f"{where} has no column {name!r}, only {present}; a row of pairs needs {needed}"
-            )
-    renamed = {written: name for name, written in names.items() if written is not None}
+    row = {str(name): value for name, value in row.items()}
+    needed = [name for name in columns if name != "kind"]
+    remedy = f"pairs need {', '.join(needed)}"
+    renamed = {require_column(name, row, where, remedy): name for name in needed}
+    if "kind" in columns and (kind := column_named("kind", row)) is not None:
+        renamed[kind] = "kind"
     return {renamed.get(name, name): value for name, value in row.items()}
 
 
