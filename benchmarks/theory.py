@@ -132,7 +132,8 @@ def main() -> None:
     if "relu" in chosen:
         print("\n### RAF (ReLU, divided), S\n")
         sizes = [(n, d, 0) for d in (192, 384, 768) for n in (20, 50, 100, 250)]
-        attention_rows([*sizes, (20, 384, 0.3), (100, 384, 0.3)], maps=2, score="relu")
+        others = [(150, 256, 0), (200, 256, 0), (20, 384, 0.3), (100, 384, 0.3)]
+        attention_rows([*sizes, *others], maps=2, score="relu")
     print(f"\n{time.perf_counter() - begin:.0f} s")
 
 

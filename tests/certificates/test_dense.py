@@ -165,20 +165,19 @@ def test_what_cannot_be_done_is_refused():
         )
 
 
-@settings(max_examples=40)
-@given(
-    activation=st.sampled_from(sorted(ACTIVATIONS)),
-    h=st.floats(-6, 6),
-    log_reach=st.floats(-9, 1.5),
-)
-def test_no_secant_is_steeper_than_its_bound(activation, h, log_reach):
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@pytest.mark.parametrize("log_reach", [-9, -6, -3, -2, -1, 0, 0.5, 1, 1.5])
+def test_no_secant_is_steeper_than_its_bound(activation, log_reach):
+    """At places all over the activation, and as far from 0 as parts of the reach: the kink just out
+    of reach, in it, and anywhere between."""
     law, reach = activation_named(activation), 10.0**log_reach
-    at = torch.tensor([h], dtype=torch.float64)
-    bound = steepest_secant(law, at, torch.tensor([reach], dtype=torch.float64))
-    steps = torch.linspace(-reach, reach, 4000, dtype=torch.float64)
+    shares = torch.linspace(-1.5, 1.5, 61, dtype=torch.float64)
+    at = torch.cat([torch.linspace(-6, 6, 49, dtype=torch.float64), shares * reach])
+    bound = steepest_secant(law, at, torch.full_like(at, reach))
+    steps = torch.linspace(-reach, reach, 1000, dtype=torch.float64).unsqueeze(1)
     rises = (law(at + steps) - law(at)).abs()
     assert bool((rises <= bound * steps.abs() * (1 + 1e-9) + 1e-14).all())
-    assert float(bound) <= law.lipschitz
+    assert bool((bound <= law.lipschitz).all())
 
 
 def test_chords_lie_above_a_convex_function_and_are_exact_for_linear_ones():

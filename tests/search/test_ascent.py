@@ -8,7 +8,8 @@ import torch
 import wordsens as ws
 from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
-from wordsens.search.objective import Ball
+from wordsens.search.climb import Climb, Momentum, QuasiNewton, verify_stationary
+from wordsens.search.objective import Ball, SearchResult
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 
@@ -127,3 +128,80 @@ def test_small_radii_reach_the_jacobians_limit(radius):
     assert bool(
         (ws.word_sensitivity(phi, X, radius=radius).per_word >= 0.99 * radius * limit).all()
     )
+
+
+@pytest.mark.parametrize("kinked", [False, True])
+@pytest.mark.parametrize("radius", [2.0**-20, 2.0**12])
+def test_a_change_of_units_changes_nothing(radius, kinked):
+    """f(Delta / r) in a ball of radius r: every step is a number of radii, the longest too."""
+    f, *_ = quadratic(6, 3, linear=4.0)
+    stages = Stages(starts=4, steps=5, generations=1, finish=12)
+    found = []
+    for unit in (1.0, radius):
+        objective = Function(
+            lambda x, unit=unit: f(x / unit), (6,), stages=stages, kinked=kinked, inward=True
+        )
+        found.append((maximum(objective, unit), unit))
+    (plain, _), (scaled, unit) = found
+    torch.testing.assert_close(scaled.perturbations / unit, plain.perturbations, rtol=0, atol=1e-12)
+    assert torch.equal(scaled.spent, plain.spent)
+
+
+@pytest.mark.parametrize("rule", [QuasiNewton, Momentum])
+def test_no_step_is_longer_than_the_longest(rule):
+    """A slope that grows along the way: every step wants to be longer, in radii of 1,000."""
+    radius, longest = torch.tensor([1e3], dtype=torch.float64), 0.01
+    objective = Function(lambda x: torch.exp(x[:, 0] / 100), (3,))
+    climb = Climb(objective, torch.arange(1), radius, -torch.eye(3, dtype=torch.float64)[:1])
+
+    class Short(rule):
+        LONGEST = longest
+
+    steps, short = [], Short(climb, first=longest)
+    for _ in range(12):
+        before = climb.x.clone()
+        short.step(climb, 0.0)
+        steps.append(float((climb.x - before).norm()))
+    assert max(steps) == pytest.approx(longest, rel=1e-6)
+
+
+def test_quasi_newton_steps_learn_the_curvature():
+    """A bowl whose axes differ by 100 in curvature, its top inside the ball: 30 steps, of which
+    gradients alone would leave 1e-3."""
+    curvature = torch.logspace(0, 2, 4, dtype=torch.float64)
+    peak = torch.full((4,), 0.2, dtype=torch.float64)
+
+    def loss(x):
+        return (curvature * (x - peak).square()).sum(dim=-1)
+
+    objective = Function(lambda x: 1e3 - loss(x), (4,), inward=True)
+    start = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    start = 0.9 * start / start.norm(dim=1, keepdim=True)
+    ones = torch.ones(4, dtype=torch.float64)
+    climb = Climb(objective, torch.arange(4), ones, start.clone())
+    rule = QuasiNewton(climb)
+    for _ in range(30):
+        rule.step(climb, 0.0)
+    assert float(loss(climb.x).max()) < 1e-8
+
+
+@pytest.mark.parametrize("radius", [0.01, 30.0])
+@pytest.mark.parametrize(
+    ("share", "stationary"), [(0.0, False), (0.015, True), (0.025, False), (0.5, False)]
+)
+def test_converged_is_a_rise_of_less_than_two_per_cent_per_radius(share, stationary, radius):
+    """f = 1 + share * Delta_1 / radius at Delta = 0 rises by that share of f per radius."""
+    slope = share / radius
+    objective = Function(lambda x: 1 + slope * x[:, 0] + 0 * x.sum(dim=1), (3,), inward=True)
+    reach = torch.tensor([radius], dtype=torch.float64)
+    x = torch.full((1, 3), 1e-3, dtype=torch.float64)
+    climb = Climb(objective, torch.arange(1), reach, x)
+    ended = SearchResult(
+        perturbations=x * radius,
+        squared=climb.squared,
+        spent=torch.zeros(1, dtype=torch.long),
+        converged=torch.ones(1, dtype=torch.bool),
+    )
+    result = verify_stationary(climb, Ball(reach), ended, generator=generator(0, "x"))
+    # A function without any slope is sampled, and not called converged.
+    assert bool(result.converged) == stationary

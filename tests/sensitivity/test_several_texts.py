@@ -19,17 +19,23 @@ def raf(score="softmax", heads=1, d=D, **options):
     return ws.RandomAttentionFeatures(d, score, seed=0, heads=heads, **options)
 
 
-MAPS = [raf(), raf("relu", 2), lambda X: X.square(), ws.DeepRandomFeatures(3, D, 2, seed=0)]
+MAPS = [
+    (raf(), 1e-6),
+    (raf("relu", 2), 1e-2),
+    (lambda X: X.square(), 1e-6),
+    (ws.DeepRandomFeatures(3, D, 2, seed=0), 1e-2),
+]
 
 
-@pytest.mark.parametrize("phi", MAPS, ids=["softmax", "relu", "function", "drf"])
-def test_equals_word_sensitivity_in_order_to_rounding(phi):
+@pytest.mark.parametrize(("phi", "close"), MAPS, ids=["softmax", "relu", "function", "drf"])
+def test_equals_word_sensitivity_in_order(phi, close):
+    """Of searches that run to their end; with kinks they may end on hills a little apart."""
     mixed = texts(3, 3) if isinstance(phi, ws.DeepRandomFeatures) else texts(4, 3, 4)
-    for options in ({"seed": 7, **QUICK}, {"radius": 2.0, "search": "quick"}):
+    for options in ({"seed": 7, "certificate": False}, {"radius": 2.0, "search": "quick"}):
         for X, together in zip(mixed, ws.word_sensitivities(phi, mixed, **options), strict=True):
             alone = ws.word_sensitivity(phi, X, **options)
-            assert together.per_word.numpy() == pytest.approx(alone.per_word.numpy(), rel=1e-9)
-            assert (together.rigor, together.word) == (alone.rigor, alone.word)
+            assert together.per_word.numpy() == pytest.approx(alone.per_word.numpy(), rel=close)
+            assert together.rigor == alone.rigor
             if alone.upper is not None:
                 assert together.upper == pytest.approx(alone.upper, rel=1e-9)
 

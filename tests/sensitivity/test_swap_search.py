@@ -6,7 +6,7 @@ import torch
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
-from wordsens.sensitivity.swaps import ShortlistPlan
+from wordsens.sensitivity.swaps import ShortlistPlan, _Hunt
 from wordsens.text.vocabulary import Vocabulary
 
 SCORES = ("softmax", "relu", "sigmoid")
@@ -143,3 +143,25 @@ def test_a_text_without_special_tokens_and_with_rescaled_rows():
     rows = vocabulary.rows(torch.tensor(at), torch.arange(3))
     for place in range(3):
         torch.testing.assert_close(rows[place, place].double(), X.rows[place], rtol=0, atol=1e-4)
+
+
+def test_predictions_are_first_order_about_the_anchors():
+    """Entries a little way off one anchor, and the map linear in the word: f is a quadratic form,
+    and what a prediction misses is of the second order. Off the anchor they have no kernel in
+    common, so kriging adds nothing."""
+    d, step = 12, 1e-4
+    rows = ws.gaussian_text(3, d, seed=22).rows
+    matrix = ws.gaussian_text(d, d, seed=23).rows
+    change = ws.FunctionFeatures(lambda X: X @ matrix, batched=True).word_change(rows)
+    anchor = rows[1] + ws.gaussian_text(1, d, seed=24).rows
+    entries = torch.cat([anchor, anchor + step * ws.gaussian_text(40, d, seed=25).rows])
+    plan = ShortlistPlan(kriging=1e4)
+    hunt = _Hunt(change, 1, entries, plan, torch.empty(0, dtype=torch.long))
+    first = torch.tensor([0])
+    value, slope = change.value_and_gradient(entries[:1] - rows[1], torch.tensor([1]))
+    hunt._squared[first] = value
+    found = hunt._predicted(first, slope)
+    exact = change.value(entries - rows[1], torch.ones(41, dtype=torch.long))
+    second_order = (((entries - anchor) @ matrix).square().sum(dim=1)).max()
+    assert float((found - exact).abs().max()) <= 1.1 * float(second_order)
+    assert float((exact - value).abs().max()) > 100 * float(second_order)

@@ -20,8 +20,6 @@ def attention_cells(score, **keys):
         "n": 6,
         "d": 12,
         "text": {"kind": "gaussian"},
-        "starts": 6,
-        "steps": 20,
         "dtype": "float64",
     }
     return [
@@ -31,12 +29,13 @@ def attention_cells(score, **keys):
     ]
 
 
-# From kink to kink of ReLU scores rounding decides where an ascent turns.
+# Of searches that run to their end: on the way an ascent magnifies rounding, and from kink to kink
+# of ReLU scores rounding decides where it turns.
 @pytest.mark.parametrize(
     ("score", "keys", "close"),
     [
-        ("softmax", {}, 1e-9),
-        ("softmax", {"words": {"sample": 3}}, 1e-9),
+        ("softmax", {}, 1e-6),
+        ("softmax", {"words": {"sample": 3}}, 1e-6),
         ("relu", {"heads": 2}, 1e-2),
     ],
     ids=str,
@@ -47,6 +46,7 @@ def test_cells_together_give_what_each_gives_alone(score, keys, close):
     for cell, together in zip(cells, measure_sensitivities(cells), strict=True):
         alone = measure_sensitivity(cell)
         assert alone["value"] > 0
+        assert score == "relu" or alone["converged"] == 1
         for name in ("upper", "average", "radius"):
             assert together[name] == pytest.approx(alone[name], rel=1e-9), name
         assert together["arrays"]["words"].tolist() == alone["arrays"]["words"].tolist()

@@ -31,6 +31,7 @@ RAF_RANGE: Range = {
 RELU_RANGE: Range = {
     "n": (20, 250),
     "d": (192, 768),
+    "d / n": (1, 38.4),
     "mean cosine": (0, 0),
     "spread of cosines": (1, 1),
 }
@@ -176,7 +177,7 @@ def outside_of_attention(
     n: int, d: int, score: str, cosine: float, spread: float
 ) -> tuple[str, ...]:
     """The sizes of random attention that lie beyond the measured ones."""
-    sizes = {"n": n, "d": d, "mean cosine": cosine, "spread of cosines": spread}
+    sizes = {"n": n, "d": d, "d / n": d / n, "mean cosine": cosine, "spread of cosines": spread}
     return _outside(sizes, RELU_RANGE if score == "relu" else RAF_RANGE)
 
 
