@@ -9,7 +9,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.evaluation.explain import explain
 from wordsens.models import as_pair_model
 from wordsens.models.load import as_model
-from wordsens.text.whole_words import with_word, without
+from wordsens.text.whole_words import TAKEN_APART, with_word, without
 
 FIRST, SECOND = "How do I enable two-factor login?", "Where can I disable the login of my team?"
 BARE = {"tries": 0, "vectors": False}
@@ -239,3 +239,16 @@ def test_a_word_that_no_other_can_stand_for_has_no_swap_and_is_named():
     assert swaps["ibuprofen"] in ("aspirin", "paracetamol", "penicillin", "insulin")
     (note,) = found.notes
     assert "'the'" in note
+
+
+def test_words_that_are_taken_apart_are_said():
+    thai, english = "ร้านไม่เปิดวันนี้", "The shop is not open today."
+
+    def model(texts):
+        return [[text.count(sign) + 1.0 for sign in thai + english] for text in texts]
+
+    for text, said in ((thai, True), (english, False)):
+        assert (TAKEN_APART in ws.explain(model, text).notes) is said
+        others = [f"{text} {number}" for number in range(6)]
+        compared = ws.compare(model, model, others, pairs="none")
+        assert (TAKEN_APART in compared.notes) is said

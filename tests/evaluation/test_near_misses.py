@@ -3,7 +3,8 @@
 import pytest
 
 import wordsens as ws
-from wordsens.evaluation.near_misses import RULES
+from wordsens.evaluation.near_misses import RULES, negate
+from wordsens.evaluation.word_lists import NEGATED, PRONOUNS
 
 MADE = [
     ("antonym", "How do I enable two-factor login?", "How do I disable two-factor login?"),
@@ -37,6 +38,18 @@ LEFT = [
 )
 def test_what_a_rule_makes_and_leaves_alone(kind, sentence, opposite):
     assert RULES[kind](sentence) in (opposite, sentence if opposite is None else opposite)
+
+
+@pytest.mark.parametrize("comma", [",", ""])
+def test_a_tag_at_the_end_is_no_negation(comma):
+    """With and without its "not" a tag asks for the same; everywhere else a "not" turns around."""
+    for negated, plain in NEGATED.items():
+        for pronoun in PRONOUNS:
+            assert negate(f"The lift works today{comma} {negated} {pronoun}?") is None
+            question = f"Why {negated} {pronoun} there today?"
+            assert negate(question) == question.replace(negated, plain)
+            turned = negate(f"The lift {negated} run{comma} {plain} {pronoun}?")
+            assert turned == f"The lift {plain} run{comma} {plain} {pronoun}?"
 
 
 def test_pairs_are_made_sentence_by_sentence_with_their_source():

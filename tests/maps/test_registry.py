@@ -80,6 +80,7 @@ def test_parameters_in_a_name():
     assert map_title("raf(heads=2, score=relu)") == "RAF, heads=2, score=relu"
     assert "heads" not in map_entry("raf(heads=2)").options
     for wrong, message in {
+        "raf(heads=2, heads=4)": r"has a parameter twice; give each once",
         "raf(dept=2)": r"has no parameter dept; raf takes score, temperature, heads",
         "raf(heads=0)": r"`heads` \(=0\) must be a whole number",
         "raf(heads)": r"must be a name, alone or with parameters as in",

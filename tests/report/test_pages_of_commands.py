@@ -15,6 +15,7 @@ from wordsens.display.content import (
     Words,
     minus,
     plain,
+    table_of,
 )
 from wordsens.display.page import html_fragment, html_page, markdown
 from wordsens.plotting import budgets, cosines
@@ -34,6 +35,17 @@ def displays():
         "compare": ws.compare(bag_of_words, deaf_to_negations, texts, few_pairs()).display(),
         "explain": ws.explain(bag_of_words, *TEXTS).display(),
     }
+
+
+@pytest.mark.parametrize("ranked", [None, "constant", "varied"])
+def test_a_column_of_a_table_is_shown_once(ranked):
+    """As a column, or in the note where all rows have one value; the ranked one as a column."""
+    columns = {"word": ["a", "b", "c"], "constant": [2.0] * 3, "varied": [1.0, 3.0, 2.0]}
+    table = table_of("", columns, ranked=ranked)
+    for name in columns:
+        assert (name in table.headings) + (f"{name}: " in table.note) == 1, name
+    assert ranked is None or ranked in table.headings
+    assert sorted(row[0] for row in table.rows) == columns["word"]
 
 
 @pytest.mark.timeout(180)

@@ -8,6 +8,7 @@ import pytest
 from wordsens.text.whole_words import (
     first_words,
     reading_words,
+    takes_apart,
     whole_words,
     without,
     word_spans,
@@ -30,6 +31,19 @@ SPACED = [
 @pytest.mark.parametrize("text", SPACED)
 def test_words_between_blanks_are_whole(text):
     assert reading_words(text) == text.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*SPACED, "ไม่ดี", "ร้าน ABC", "ບໍ່ມັກ", "ខ្ញុំមិនចូល", "မကောင်းဘူး", "我不喜欢", "私はこの", "ང་ཟས་འདི་"],
+)
+def test_what_is_taken_apart_is_said_and_nothing_else(text):
+    """Scripts by the names of their characters, and what their words become."""
+    names = [unicodedata.name(sign, "") for sign in text]
+    scripts = ("THAI", "LAO", "KHMER", "MYANMAR")
+    assert takes_apart(text) == any(name.startswith(scripts) for name in names)
+    if takes_apart(text):
+        assert len(reading_words(text)) > len(text.split())
 
 
 @pytest.mark.parametrize(

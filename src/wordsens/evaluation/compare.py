@@ -39,6 +39,7 @@ from wordsens.statistics.mean import LEAST
 from wordsens.statistics.paired import TOGETHER, paired_areas
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pair, Pairs
+from wordsens.text.whole_words import TAKEN_APART, takes_apart
 
 NO_PAIRS = "none"
 """In the place of pairs: no check."""
@@ -415,6 +416,8 @@ def _chosen(
         random = np.random.default_rng(derive_seed(seed, "compared texts"))
         drawn = sorted(random.choice(len(texts), most, replace=False).tolist())
         notes.append(f"words were removed from {most} of the {len(texts)} texts, drawn at random")
+    if any(takes_apart(texts[at]) for at in drawn):
+        notes.append(TAKEN_APART)
     chosen = []
     for at in drawn:
         span = common_span(

@@ -19,7 +19,15 @@ from wordsens.maps.mapping import perturbed_texts
 from wordsens.seeds import Seed
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.whole_words import Span, lettered_spans, with_word, without, words_at
+from wordsens.text.whole_words import (
+    TAKEN_APART,
+    Span,
+    lettered_spans,
+    takes_apart,
+    with_word,
+    without,
+    words_at,
+)
 
 LISTED = 8
 """Words and pairs that are listed."""
@@ -237,6 +245,8 @@ def explain(
         )
     notes: list[str] = []
     # Of each text the numbers in `words` of those that are measured.
+    if any(map(takes_apart, score.texts)):
+        notes.append(TAKEN_APART)
     measured = [_read(score, side, words, notes) for side in range(len(score.texts))]
     total = sum(
         len(numbers) + min(leaders, len(numbers)) * (tries + 2 * vectors) + vectors

@@ -119,6 +119,13 @@ _NOT = re.compile(
     rf"(?<![\w'-])({_any_of(AUXILIARIES)}|do|does|did|has|have|had) not(?![\w'-])", re.IGNORECASE
 )
 _SHORT_NOT = re.compile(rf"(?<![\w'-])({_any_of(NEGATED)})(?![\w'-])", re.IGNORECASE)
+_TAG = re.compile(
+    rf"^(?!(?:why|how|what|when|where|who|which)\b).*\w,? ({_any_of(NEGATED)}) "
+    rf"({_any_of(PRONOUNS)})\s*\?\W*$",
+    re.IGNORECASE,
+)
+"""A tag at the end of a statement, which asks the same with and without its negation."""
+
 _STATEMENT = re.compile(rf"(?<=\w )({_any_of(AUXILIARIES)})(?= [a-z])(?! not\b)")
 _QUESTION = re.compile(
     rf"^({_any_of(ASKING)}) ({_any_of(PRONOUNS)})(?= [a-z])(?! not\b)", re.IGNORECASE
@@ -126,14 +133,17 @@ _QUESTION = re.compile(
 
 
 def negate(sentence: str) -> str | None:
-    """Take the sentence's "not" away, or put one behind its first auxiliary verb.
+    """Take the sentence's "not" away, or put one behind its first auxiliary verb. A sentence whose
+    only negation is a tag (", isn't it?") is left alone.
 
     >>> negate("The refund will arrive in May."), negate("It doesn't start."), negate("Can I pay by card?")
     ('The refund will not arrive in May.', 'It does start.', 'Can I not pay by card?')
     """  # noqa: E501
     if _NOT.search(sentence):
         return _NOT.sub(r"\1", sentence, count=1)
-    if _SHORT_NOT.search(sentence):
+    if short := _SHORT_NOT.search(sentence):
+        if (tag := _TAG.search(sentence)) and tag.start(1) == short.start():
+            return None
         return _SHORT_NOT.sub(
             lambda match: _like(match[1], NEGATED[match[1].lower()]), sentence, count=1
         )

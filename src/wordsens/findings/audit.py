@@ -32,6 +32,7 @@ from wordsens.statistics.mean import least_values
 from wordsens.statistics.power_law import LEAST_TEXTS
 from wordsens.sweeps.store import Record
 from wordsens.text.english import KINDS, PLACES, kind_of, place_of
+from wordsens.text.whole_words import TAKEN_APART, takes_apart
 
 RESAMPLES = 2000
 """The ends of a 95 % interval are then the 50th and the 1950th of them."""
@@ -536,8 +537,10 @@ def _substitution(swapped: SubstitutionSensitivity) -> Section:
 
 
 def _not_measured(audit: Audit) -> list[str]:
-    """Lines on texts that were copies, left out or failed: how many, and the first by name."""
-    lines = []
+    """Lines on texts that were copies, left out or failed: how many, and the first by name; and on
+    words that are not whole."""
+    apart = any(takes_apart(document.text) for document in audit.texts.documents)
+    lines = [TAKEN_APART] if apart else []
     if audit.texts.copies:
         lines.append(
             f"copies: {audit.texts.copies} texts are equal to an earlier one, and were measured "

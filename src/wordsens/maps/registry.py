@@ -310,7 +310,10 @@ def _split(name: str) -> tuple[str, dict[str, Any]]:
             f"`map` (={name!r}) must be a name, alone or with parameters as in raf(heads=4, "
             "score=relu)"
         )
-    return base.strip(), {key.strip(): _value(value.strip()) for key, _, value in pairs}
+    parameters = {key.strip(): _value(value.strip()) for key, _, value in pairs}
+    if len(parameters) < len(pairs):
+        raise InputError(f"`map` (={name!r}) has a parameter twice; give each once")
+    return base.strip(), parameters
 
 
 def _value(text: str) -> Any:

@@ -31,6 +31,7 @@ from wordsens.text.transformer_encoder import (
     require_rows,
     require_rows_of,
     span_within,
+    steady_tokens,
 )
 from wordsens.text.whole_words import Span
 
@@ -65,6 +66,15 @@ class SentenceTransformerModel(Model):
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
         self._require_rows(listed)
+        # Texts of one length together: no padding, and no longer text, reaches a vector.
+        places: dict[int, list[int]] = {}
+        for place, count in enumerate(self._token_counts(listed)):
+            places.setdefault(count, []).append(place)
+        order = [place for group in places.values() for place in group]
+        rows = torch.cat([self._encoded([listed[at] for at in group]) for group in places.values()])
+        return rows[torch.tensor(order).argsort()]
+
+    def _encoded(self, listed: list[str]) -> Float[Tensor, "m d"]:
         training = self._model.training
         encode = (
             self._model.encode
@@ -92,6 +102,7 @@ class SentenceTransformerModel(Model):
     def unreadable(self, text: str) -> str | None:
         try:
             self._require_rows([text])
+            self._token_counts([text])
         except InputError as error:
             return str(error)
         return None
@@ -155,6 +166,25 @@ class SentenceTransformerModel(Model):
         require_rows_of(
             texts, self._tokenizer, model, self.name, most_tokens=limit, prompt=self._prompt
         )
+
+    def _token_counts(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens of each text are read; InputError for a text whose vector would depend on
+        others."""
+        reader = reading_module(self._model, self._task)
+        if not callable(self._tokenizer):
+            return [0] * len(texts)  # no tokens that are padded
+        tokenizer: Any = self._tokenizer
+        limit = most_tokens(reader, self._task)
+        cut = {"truncation": limit is not None, "max_length": limit, "verbose": False}
+        counts = [len(tokenizer(self._prompt + text, **cut)["input_ids"]) for text in texts]
+        steady = steady_tokens(getattr(reader, "auto_model", None))
+        for text, count in zip(texts, counts, strict=True):
+            if steady is not None and count > steady:
+                raise InputError(
+                    f"the text {text[:40]!r} has {count} tokens; beyond {steady} the positions of "
+                    f"{self.name} follow the longest text so far; shorten it"
+                )
+        return counts
 
     @cached_property
     def _map(self) -> TransformerFeatures | InputError:

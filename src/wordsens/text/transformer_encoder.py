@@ -302,6 +302,18 @@ def context_of(tokenizer: Any, model: Any) -> int | None:
     )
 
 
+def steady_tokens(model: Any) -> int | None:
+    """The most tokens of a text whose vector is its own; None where all are.
+
+    Beyond, a dynamic rotary base follows the longest text that the model has read so far.
+    """
+    config = getattr(model, "config", None)
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    kinds = [rope, *(each for each in rope.values() if isinstance(each, dict))]
+    dynamic = any("dynamic" in (each.get("rope_type") or "") for each in kinds)
+    return getattr(config, "max_position_embeddings", None) if dynamic else None
+
+
 def embedding_rows(model: Any) -> int | None:
     """The rows of the model's table of tokens; None where it has no such table."""
     try:

@@ -43,6 +43,22 @@ def word_spans(text: str) -> list[Span]:
     return spans
 
 
+TAKEN_APART = (
+    "words of Thai, Lao, Khmer or Burmese are taken apart into characters, since no blanks stand "
+    "between them: a number speaks of a part of a word"
+)
+
+
+def takes_apart(text: str) -> bool:
+    """True where the text has words that `word_spans` takes apart: of scripts whose words only a
+    dictionary can tell.
+
+    >>> takes_apart("ไม่ดี"), takes_apart("我不 light-headed")
+    (True, False)
+    """
+    return regex.search(r"\p{Line_Break=Complex_Context}", text) is not None
+
+
 def reading_words(text: str) -> list[str]:
     """The words of a text as they are written.
 

@@ -29,6 +29,7 @@ from wordsens.text.transformer_encoder import (
     embedding_rows,
     span_within,
     spelled,
+    steady_tokens,
     tokenized,
     wide_offsets,
 )
@@ -70,6 +71,7 @@ class Reader:
         require_fast_tokenizer(tokenizer, name)
         self.tokenizer, self.prompt, self.cuts = tokenizer, prompt, cuts
         self._table, self._name = embedding_rows(model), name
+        self._steady = steady_tokens(model)
         limits = [
             limit for limit in (context_of(tokenizer, model), most_tokens) if limit is not None
         ]
@@ -102,7 +104,7 @@ class Reader:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
         around = whole.leading + whole.trailing
         room = None if self.context is None else self.context - around
-        if self.cuts and room is not None and self.context is not None:
+        if self.cuts and self._steady is None and room is not None and self.context is not None:
             if room < 1:
                 raise InputError(
                     f"the prompt of {self._name} ({self.prompt!r}) leaves no room in its "
