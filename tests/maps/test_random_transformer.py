@@ -167,3 +167,13 @@ def test_bad_sizes_are_refused():
             RandomTransformer(8, 2, **kind)
     with pytest.raises(InputError, match="layer"):
         RandomTransformer(8, 2).at(layer=3)
+
+
+def test_what_converged_means_is_noted_behind_several_layers_alone():
+    phi, X = RandomTransformer(8, 3, seed=0), ws.gaussian_text(3, 8, seed=0)
+    plan = ws.SearchPlan("quick", starts=1, steps=1)
+    found = {
+        depth: ws.word_sensitivity(phi.at(layer=depth), X, search=plan, certificate=False)
+        for depth in (1, 2, 3)
+    }
+    assert [bool(found[depth].notes) for depth in (1, 2, 3)] == [False, True, True]

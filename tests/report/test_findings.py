@@ -1,16 +1,22 @@
 """Sentences: each number with how it is known, and no claim that an interval contradicts."""
 
+import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.report.conftest import write_records
+from wordsens import RandomFeatures, SearchPlan, gaussian_text, word_sensitivity
 from wordsens.display.content import Finding, minus
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.summary import summarise_audit
 from wordsens.findings.audit import audit_findings, mean_intervals, save_findings
+from wordsens.findings.sensitivity import text_display
 from wordsens.report.findings import comparison, given_findings, run_findings
 from wordsens.report.load import load_runs
+from wordsens.sensitivity.result import MeasuredMap
 from wordsens.statistics.operating_point import share_interval
 from wordsens.statistics.power_law import BOOTSTRAP, STUDENT, PowerLaw, Trend
 from wordsens.studies.generalization import summary as generalization
@@ -268,6 +274,25 @@ def test_searches_that_did_not_end_are_said(make_record):
     record = make_record(n=17, words=16, text="given", whole_words=None, value=0.3, converged=0.75)
     assert "4 of 16 searches" in given_findings([record])[-1][-1].known
     assert "searches (" not in given_findings([record.replace(converged=1.0)])[-1][-1].known
+
+
+@pytest.mark.parametrize(
+    ("search", "option"),
+    [
+        ("quick", ["--search"]),
+        ("normal, starts=9", ["--search"]),
+        ("normal, steps=5", ["--steps"]),
+        ("thorough", []),
+        ("thorough, steps=5", ["--steps"]),
+    ],
+)
+def test_a_search_that_has_not_converged_is_sent_only_to_what_helps(search, option):
+    """After a thorough search more of it finds nothing: see `tests/search/test_quality.py`."""
+    X = gaussian_text(3, 8, seed=0)
+    found = word_sensitivity(RandomFeatures(3, 8, seed=0), X, search=SearchPlan(starts=1, steps=1))
+    lost = replace(found, converged=torch.zeros(3, dtype=torch.bool), search=search)
+    shown = text_display([MeasuredMap(X, lost, 0.0, None, ())], verbose=True)
+    assert re.findall(r"--\w+", " ".join(shown.notes)) == option
 
 
 def test_only_maps_of_one_d_are_compared(make_record):

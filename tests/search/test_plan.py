@@ -63,7 +63,7 @@ def test_what_is_spent_is_what_was_evaluated(effort, stages):
     assert 0.9 * objective.evaluated <= evaluations <= objective.evaluated
 
 
-@pytest.mark.parametrize("effort", ["quick", "normal"])
+@pytest.mark.parametrize("effort", EFFORTS)
 def test_progress_rises_to_its_total(effort):
     calls = []
     searched(effort, hilly(), progress=lambda *call: calls.append(call))

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from wordsens.search.ascent import ascend, texts_at_once
 from wordsens.search.krylov import krylov_search
-from wordsens.search.objective import Ball, LinearEntryObjective, Objective, Progress, SearchResult
+from wordsens.search.objective import (
+    Ball,
+    LinearEntryObjective,
+    Objective,
+    Progress,
+    SearchResult,
+    part_of,
+)
 from wordsens.search.plan import SearchPlan
 
 
@@ -106,11 +113,13 @@ def _searched(
         result = _searched(reduced[0], words, ball, plan, blocks, generators, progress)
         return replace(result, perturbations=result.perturbations @ reduced[1])
     results: list[SearchResult] = []
-    for stages in plan.runs(objective.stages):
+    runs = plan.runs(objective.stages)
+    for turn, stages in enumerate(runs):
+        report = part_of(progress, turn, len(runs))
         if isinstance(objective, LinearEntryObjective):
             results.append(
                 krylov_search(
-                    objective, words, ball, stages, generator=generators[0], progress=progress
+                    objective, words, ball, stages, generator=generators[0], progress=report
                 )
             )
             if objective.also_ascend and plan.effort != "quick":
@@ -126,7 +135,7 @@ def _searched(
                     stages,
                     blocks=blocks,
                     generators=generators,
-                    progress=progress,
+                    progress=report,
                 )
             )
     return reduce(SearchResult.merge_best, results)

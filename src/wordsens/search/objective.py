@@ -247,6 +247,14 @@ Progress = Callable[[int, int], None]
 """Called with (steps done, steps at most)."""
 
 
+def part_of(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """Progress through one of several searches, as that through all of them, in thousandths of
+    one."""
+    if progress is None:
+        return None
+    return lambda done, most: progress(1000 * part + 1000 * done // max(1, most), 1000 * parts)
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """The result of a search, word by word.

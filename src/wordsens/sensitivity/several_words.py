@@ -19,7 +19,7 @@ from wordsens.maps.arguments import as_feature_map, as_text, radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import restores_state
 from wordsens.search.maximize import maximize
-from wordsens.search.objective import Ball, Objective, Progress
+from wordsens.search.objective import Ball, Objective, Progress, part_of
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained, word_sensitivity
@@ -142,7 +142,7 @@ def group_sensitivity(
                 search=plan,
                 certificate=False,
                 memory_budget=memory_budget,
-                progress=_part_of(progress, part, len(sizes)),
+                progress=part_of(progress, part, len(sizes)),
             )
             values, stopped = alone.per_word[where], alone.converged[where]
             deltas, spent = alone.perturbations[where].unsqueeze(1), alone.evaluations
@@ -155,7 +155,7 @@ def group_sensitivity(
                 plan,
                 blocks=1 if ball == "joint" else size,
                 generator=generator(seed, "group starts", size),
-                progress=_part_of(progress, part, len(sizes)),
+                progress=part_of(progress, part, len(sizes)),
             )
             deltas = climbed.perturbations * reach.unsqueeze(-1).to(climbed.perturbations)
             values = attained(phi, rows, members, deltas, memory_budget=memory_budget)
@@ -220,7 +220,7 @@ def several_words_sensitivity(
         met = total
     else:
         stages = 2 if on_demand(phi) else 2 + _ROUNDS
-        alone = _ranked(phi, text, progress=_part_of(progress, 0, stages), **shared)
+        alone = _ranked(phi, text, progress=part_of(progress, 0, stages), **shared)
         order, spent = _falling(alone), alone.evaluations
         if on_demand(phi):
             chosen = _beside_random(order[:count], n, seed)
@@ -229,7 +229,7 @@ def several_words_sensitivity(
             tried, evaluations = _exchanged(searched, order, count, progress)
             chosen = sorted(tried, key=lambda words: -tried[words])[:_FINALISTS]
             met, spent = len(tried), spent + evaluations
-    best = searched(chosen, search=search, progress=_part_of(progress, stages - 1, stages))
+    best = searched(chosen, search=search, progress=part_of(progress, stages - 1, stages))
     return replace(
         best,
         searched=met,
@@ -419,14 +419,6 @@ class InUnitBalls(Objective):
         return squared, None if slope is None else slope * scale
 
 
-def _part_of(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Progress through one of several searches, as that through all of them, in thousandths of
-    one."""
-    if progress is None:
-        return None
-    return lambda done, most: progress(1000 * part + 1000 * done // max(1, most), 1000 * parts)
-
-
 def _exchanged(
     searched: Callable[..., GroupSensitivity],
     order: list[int],
@@ -446,7 +438,7 @@ def _exchanged(
         if not fresh:
             break
         shortly = searched(
-            fresh, search=_RANKING, progress=_part_of(progress, 1 + turn, 2 + _ROUNDS)
+            fresh, search=_RANKING, progress=part_of(progress, 1 + turn, 2 + _ROUNDS)
         )
         spent += shortly.evaluations
         tried |= dict(zip(fresh, shortly.per_group.tolist(), strict=True))
