@@ -358,7 +358,6 @@ class _Workers:
 def _processes(count: int, threads: int) -> Iterator[_Workers]:
     """So many processes of this machine, which end with the block, or with this process."""
     context = multiprocessing.get_context("spawn")
-    ensure_running()  # else it starts with the first worker, and lets Ctrl-C through to it
     reader, writer = context.Pipe(duplex=False)
     executors: list[ProcessPoolExecutor] = []
 
@@ -396,6 +395,7 @@ def _interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    ensure_running()  # else it starts with the first worker, and lets Ctrl-C through to it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
