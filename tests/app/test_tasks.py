@@ -136,7 +136,7 @@ def test_two_texts_and_pairs_of_ones_own_have_the_librarys_numbers():
         ]
         assert [row[2] for row in checked["rows"]] == [False, True]
         assert checked["threshold"] == pytest.approx(checked["rows"][1][0], abs=1e-5)
-    with pytest.raises(InputError, match="no JSON lines"):
+    with pytest.raises(InputError, match="line 1 is not valid JSON"):
         run("check", "minilm", LENGTHS[0], "{")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, Table
+from wordsens.display.content import Display, Table, as_sentences
 from wordsens.training.held_out import Tuned
 
 COIN = 0.5
@@ -59,7 +59,8 @@ def display(tuned: Tuned) -> Display:
     headings = ("AUC", "count", "before [95 %]", "after [95 %]", "new", "new before", "new after")
     first = f"The tuned model is in {tuned.folder}; trained on up to {tuned.triples} triples."
     table = Table("", headings, rows, note, most=len(rows))
-    return Display((first,), (table, " ".join(answer(tuned))), notes=tuned.notes)
+    changes = as_sentences(*tuned.notes, *tuned.before.check.changes)
+    return Display((" ".join(filter(None, [first, changes])),), (table, " ".join(answer(tuned))))
 
 
 def _interval(row: dict[str, Any], side: str) -> str:

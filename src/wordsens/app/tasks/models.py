@@ -3,7 +3,6 @@ cosines of pairs."""
 
 import csv
 import io
-import json
 from typing import Any
 
 import torch
@@ -33,6 +32,7 @@ from wordsens.models.black_box import Model
 from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
+from wordsens.text.tables import parsed_json
 from wordsens.text.whole_words import lettered_spans
 
 SAME = 5e-4
@@ -134,12 +134,8 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
 def _rows(content: str) -> list[dict[str, Any]]:
     """The rows of a pasted table with a line of names, or of JSON lines."""
     if content.lstrip().startswith("{"):
-        try:
-            return [json.loads(line) for line in content.splitlines() if line.strip()]
-        except ValueError as error:
-            raise InputError(
-                f"the pairs are no JSON lines: {error}; write one object a line"
-            ) from error
+        lines = [line for line in content.splitlines() if line.strip()]
+        return [parsed_json(line, f"line {number}") for number, line in enumerate(lines, start=1)]
     names = content.lstrip().partition("\n")[0]
     return list(
         csv.DictReader(io.StringIO(content.lstrip()), delimiter=max("\t;|,", key=names.count))
