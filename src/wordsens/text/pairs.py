@@ -23,6 +23,7 @@ from wordsens.text.tables import (
 )
 
 COLUMNS = ("kind", "first", "second", "same")
+_TEXTS = ("first", "second")
 LENGTHS = ("question", "paragraph", "page")
 
 SYNONYM = "synonym"
@@ -275,8 +276,7 @@ def _labels(cells: Sequence[object]) -> list[bool | None]:
 def _faults(row: Mapping[str, Any], same: bool | None, where: str) -> Iterator[str]:
     """What is wrong with a row."""
     texts = []
-    for name in ("first", "second"):
-        value = row[name]
+    for name, value in (("kind", str(row["kind"])), *((name, row[name]) for name in _TEXTS)):
         if not isinstance(value, str) or not value.strip():
             yield f"{where}: `{name}` (={value!r}) must be a text that is not empty"
             continue
@@ -284,8 +284,8 @@ def _faults(row: Mapping[str, Any], same: bool | None, where: str) -> Iterator[s
             texts.append(require_characters(f"{where}: `{name}`", value.strip()))
         except InputError as error:
             yield str(error)
-    if len(texts) == 2 and texts[0] == texts[1]:
-        yield f"{where}: its two texts are equal ({texts[0][:60]!r}); leave it out"
+    if len(texts) == 3 and texts[1] == texts[2]:
+        yield f"{where}: its two texts are equal ({texts[1][:60]!r}); leave it out"
     if same is None:
         rule = "must be true (the same meaning) or false (an opposite)"
         yield f"{where}: `same` (={row['same']!r}) {rule}"
