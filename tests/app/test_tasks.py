@@ -11,7 +11,7 @@ import torch
 import wordsens as ws
 from tests.models.zoo import zoo_model
 from wordsens.app.request import EXAMPLES, MeasureRequest
-from wordsens.app.tasks import TASKS
+from wordsens.app.tasks import TASKS, paper
 from wordsens.app.worker import Parts
 from wordsens.errors import InputError
 from wordsens.files import packaged_text
@@ -102,6 +102,16 @@ def test_the_shipped_comparison_is_what_the_tasks_measure():
         for details in shipped["known"].values():
             assert details[name]["removal"] > 0
             assert details[name]["swap"] is None or details[name]["swap"] > 0
+
+
+def test_the_first_step_predicts_what_it_measures(monkeypatch):
+    """The largest of the words that are searched; nothing where no text was so short."""
+    monkeypatch.setattr(paper, "SIZES", (8, 24))
+    points = run("lengths")["points"]["rf"]
+    assert [n for n, *_ in points] == [8, 24]
+    assert points[0][2] is None
+    X = ws.gaussian_text(24, paper.DIMENSION, seed=24)
+    assert points[1][2] == ws.theory.rf_sensitivity(*X.rows.shape, words=paper.SEARCHED)
 
 
 def test_identical_sentences_have_the_same_attention():

@@ -117,6 +117,40 @@ def test_inactive_units_that_turn_on_are_counted():
     assert likely_width(layer, change, MARGIN) >= 180 / math.sqrt(2 * math.pi)
 
 
+@pytest.mark.parametrize("k", [4, 400])
+def test_the_width_of_one_change_across_the_input_is_nearly_exact(k):
+    """T = {0, delta, -delta} across phi, act the identity: E sup |<g, V delta>| is sigma rho E ‖g‖
+    sqrt(2 / pi), and the lemma's sigma sqrt(k) rho no more than sqrt(pi / 2) sqrt(k) / E ‖g‖ of
+    it."""
+    sigma, rho = 0.3, 5.0
+    layer = GaussianLayer(
+        activation_named("identity"), sigma, torch.ones(k, dtype=torch.float64), math.sqrt(k)
+    )
+    found = expected_width(layer, InputChange(norm=rho, width=rho, along=0.0, base=1.0))
+    length = math.sqrt(2) * math.exp(math.lgamma((k + 1) / 2) - math.lgamma(k / 2))
+    exact = sigma * rho * length * math.sqrt(2 / math.pi)
+    assert exact <= found <= exact * math.sqrt(math.pi / 2) * math.sqrt(k) / length * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("along", [0.0, 0.4, 3.0])
+def test_lemma_4_of_relu_is_that_of_the_page(along):
+    """docs/theory/certificates-dense.md, its mean by quadrature."""
+    h = torch.tensor([0.5, -1.0, 2.0, 3.0], dtype=torch.float64)
+    sigma, rho, width, margin = 0.5, 6.0, 7.0, 2.0
+    features, tau = h.clamp(min=0), sigma * rho
+    output = float(features.norm())
+    layer = GaussianLayer(activation_named("relu"), sigma, h, output)
+    change = InputChange(norm=rho, width=width, along=along, base=1.0)
+    g = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
+    law = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
+    past = (tau * g.clamp(min=0) - (1 - along) * h.abs().unsqueeze(1)).clamp(min=0)
+    crossing = float(features @ torch.trapezoid(past * law, g))
+    mean = along * output**2 + (sigma * width + tau / math.sqrt(2 * math.pi)) * output + crossing
+    assert likely_along(layer, change, margin) == pytest.approx(
+        mean / output**2 + sigma * rho * margin / output, rel=1e-6
+    )
+
+
 def test_hinges_agree_with_quadrature():
     """Of a Gaussian g, and of its positive part."""
     g = torch.linspace(-12, 12, 200_001, dtype=torch.float64)

@@ -34,6 +34,16 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, documented):
     assert list(document["pairs"][0]) == documented("Each of the explain `pairs`")
 
 
+def test_both_texts_are_cut_to_the_most_words(wordsens):
+    model = ("explain", "--encode", "my_models:bag", "--json", "--quiet")
+    longer = [f"{text} for every user" for text in TEXTS]
+    assert (
+        wordsens(*model, *longer, "--max-words", "4").out
+        == wordsens(*model, *TEXTS).out
+        != wordsens(*model, *longer).out
+    )
+
+
 def test_a_transformer_and_a_page(wordsens, tmp_path):
     model_of("bert").save_pretrained(tmp_path / "model")
     tokenizer().save_pretrained(tmp_path / "model")

@@ -54,6 +54,14 @@ def test_a_failed_cell_is_told_and_tried_again(wordsens):
     assert "1 of 2 cells are in f already" in wordsens("sweep", "run", "f").err
 
 
+def test_every_cell_is_done_failed_or_to_come(wordsens):
+    wordsens("sweep", "run", "small.yaml", "fails=[true, false]", "draw=3", "--out", "f", "--quiet")
+    grid = ("small.yaml", "fails=[true, false]", "draw=[3, 4, 5]", "--out", "f", "--json")
+    document = json.loads(wordsens("sweep", "status", *grid).out)
+    counts = (document["done"], len(document["failed"]), document["to_come"])
+    assert (document["cells"], counts) == (6, (1, 1, 4))
+
+
 def test_export_writes_both_tables(wordsens, here):
     wordsens("sweep", "run", "small.yaml", "--quiet")
     (here / "tables").mkdir()

@@ -82,6 +82,24 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
     assert sum(row.pairs for row in result.near_duplicates.values()) == 25
 
 
+def test_the_area_of_a_length_is_that_against_near_duplicates_of_that_length():
+    near = [pair for pair in ws.read_pairs(ws.near_duplicates()) if pair.length == "paragraph"]
+    longer = [pair for pair in ws.read_pairs() if pair.kind == "negation"]
+    pairs = [*near, *PAIRS, *(pair for pair in longer if pair.length != "question")]
+    rows = {
+        (row.kind, row.length): row for row in ws.check(bag_of_words, pairs, threshold=0.9).lengths
+    }
+    assert len(near) == 6
+    for length in ("question", "paragraph"):
+        chosen = [pair for pair in pairs if pair.length == length]
+        values = cosines(bag_of_words, chosen)
+        opposite = values[[pair.kind == "negation" for pair in chosen]]
+        area_there = area(opposite, values[[pair.near for pair in chosen]])
+        row = rows["negation", length]
+        assert (row.pairs, row.auc) == (len(opposite), pytest.approx(area_there, abs=1e-6))
+    assert rows["negation", "page"].auc is None  # no near-duplicate is that long
+
+
 def test_pairs_at_the_threshold_pass_wherever_they_are_counted():
     """Scores in steps of .1, so that dozens of pairs stand at the threshold itself."""
     random = np.random.default_rng(0)

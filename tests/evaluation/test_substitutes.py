@@ -25,6 +25,15 @@ def test_words_of_the_same_field_and_form_are_offered():
     assert set(offered("Her children sleep.", "children")) > {"adults", "babies"}
 
 
+def test_participles_stand_for_participles():
+    assert offered("Prices have risen again.", "risen") == ("fallen",)
+    assert offered("Prices have fallen again.", "fallen") == ("risen",)
+    # "read" and "cooked" are both.
+    assert "read" in offered("He has written it.", "written")
+    assert "cooked" in offered("It was eaten.", "eaten")
+    assert "written" not in offered("He read it.", "read")
+
+
 @pytest.mark.parametrize("word", ["The", "of", "xylophonist", "Überraschung"])
 def test_words_without_a_meaning_or_a_list_have_none(word):
     assert offered(f"{word} stands here.", word) == ()

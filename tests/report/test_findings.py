@@ -122,6 +122,27 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     assert all(claim.sentence in str(summary) for claim in (attention, layer))
 
 
+def test_the_theory_is_kept_above_its_error_and_broken_below_it(generalization_record):
+    """(2 - 0.5)² = 2.25, whatever the model notices."""
+
+    def said(error):
+        records = [
+            generalization_record(
+                sample=at,
+                objective="frontier",
+                limits=(0.5,),
+                least_gammas=(0.4,),
+                least_alignments=(0.0,),
+                least_errors=(error,),
+            )
+            for at in range(20)
+        ]
+        return generalization.summarize(records).findings[-1].sentence
+
+    assert said(0.5) == said(1.5) == said(2.2)
+    assert said(2.3) == said(3.0) != said(2.2)
+
+
 def test_the_contrast_names_texts_that_speak_against_it(make_record):
     records = [
         make_record(

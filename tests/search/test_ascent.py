@@ -205,3 +205,25 @@ def test_converged_is_a_rise_of_less_than_two_per_cent_per_radius(share, station
     result = verify_stationary(climb, Ball(reach), ended, generator=generator(0, "x"))
     # A function without any slope is sampled, and not called converged.
     assert bool(result.converged) == stationary
+
+
+def test_the_best_of_two_searches_is_word_by_word_all_that_the_better_found():
+    """The first is better for words 0 and 1, the second for 2 and 3; each converged in every
+    way."""
+
+    def result(values, converged):
+        squared = torch.tensor(values, dtype=torch.float64)
+        return SearchResult(
+            perturbations=squared.unsqueeze(1).expand(-1, 3),
+            squared=squared,
+            spent=torch.tensor([1, 2, 3, 4]),
+            converged=torch.tensor(converged),
+        )
+
+    first = result([5.0, 6.0, 1.0, 2.0], [True, False, True, False])
+    second = result([3.0, 4.0, 7.0, 8.0], [False, True, False, True])
+    for best in (first.merge_best(second), second.merge_best(first)):
+        assert best.squared.tolist() == [5.0, 6.0, 7.0, 8.0]
+        assert best.perturbations[:, 0].tolist() == [5.0, 6.0, 7.0, 8.0]
+        assert best.converged.tolist() == [True, False, False, True]
+        assert best.evaluations == 20

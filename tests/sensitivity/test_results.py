@@ -3,12 +3,16 @@
 import functools
 import json
 import pickle
+from dataclasses import dataclass
 
 import pytest
 import torch
 
 import wordsens as ws
+from wordsens.display.content import Shade
+from wordsens.display.result_table import ResultTable
 from wordsens.results import Result
+from wordsens.saved import Saved
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
@@ -144,6 +148,23 @@ def test_a_result_goes_to_a_file_and_back(name, tmp_path):
     assert type(found).load(tmp_path / "found") == found
 
 
+@dataclass(frozen=True)
+class Named(Saved):
+    """Numbers and tensors by names."""
+
+    numbers: dict[str, float]
+    tensors: dict[str, torch.Tensor]
+
+
+def test_every_name_keeps_its_value_and_its_place(tmp_path):
+    tensors = {name: torch.tensor([float(ord(name))]) for name in "bca"}
+    Named({"b": 1.0, "c": 3.0, "a": 2.0}, tensors).save(tmp_path / "named")
+    found = Named.load(tmp_path / "named")
+    assert list(found.numbers.items()) == [("b", 1.0), ("c", 3.0), ("a", 2.0)]
+    assert list(found.tensors) == list("bca")
+    assert all(torch.equal(found.tensors[name], tensors[name]) for name in "bca")
+
+
 def test_words_of_users_are_shown_as_text_and_in_order():
     X = ws.TextMatrix(ws.gaussian_text(5, 6, seed=1).rows, tokens=UNSAFE)
     found = ws.word_sensitivity(PHI, X, search="quick", certificate=False)
@@ -157,6 +178,14 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     ]
     assert places == sorted(places)
     assert "&lt;script&gt;" in removals()._repr_html_()
+
+
+def test_the_shade_of_a_word_rises_evenly_from_0_to_a_sensitivity_of_4():
+    values = [4.0, 0.0, 1.0, 9.0, 2.0]
+    table = ResultTable("", {"word": list("abcde"), "S": values}, ranked="S", names="word")
+    (words, _) = table.display().parts
+    shades = {piece.text: piece.level for piece in words.pieces if isinstance(piece, Shade)}
+    assert shades == {"a": 8, "b": 0, "c": 2, "d": 8, "e": 4}
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ class TestCutting:
         (short,) = embed("the film was", bert, layer=3)
         assert torch.equal(cut.rows, short.rows)
 
+    def test_it_does_not_where_special_tokens_count_as_words(self, bert):
+        """[CLS] is the first of the five, so that four words are read."""
+        (cut,) = embed(SENTENCE, bert, layer=3, max_words=5, special_tokens=True)
+        (short,) = embed("the film was very", bert, layer=3, special_tokens=True)
+        assert cut.tokens == short.tokens[:5] == ("[CLS]", "the", "film", "was", "very")
+        assert torch.equal(cut.rows, short.rows[:5])
+
     def test_a_text_over_the_context_is_not_cut_in_silence(self, bert):
         with pytest.raises(InputError) as caught:
             embed(["good", Document("good " * 11, 1, "a/b")], bert)

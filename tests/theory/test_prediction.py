@@ -87,6 +87,16 @@ def test_inside_them_and_from_predict_there_is_no_warning():
     ).in_range
 
 
+def test_each_attention_is_judged_by_its_own_sizes():
+    """ReLU attention was measured for d >= n only, softmax attention for shorter rows too."""
+    X = ws.gaussian_text(250, 192, seed=0)
+    assert ws.theory.predict(ws.RandomAttentionFeatures(192), X).in_range
+    prediction = ws.theory.predict(ws.RandomAttentionFeatures(192, "relu"), X)
+    with pytest.warns(ws.theory.PredictionWarning):
+        assert prediction.value == ws.theory.raf_sensitivity(250, 192, score="relu")
+    assert not prediction.in_range
+
+
 def test_relu_attention_in_range_is_as_close_as_the_page_says():
     """docs/theory/predictions.md: within 4 %. Twelve words of three texts; their mean has a
     standard error of .7 %, so 6.5 % is a false alarm in 5,000."""

@@ -1,6 +1,7 @@
 """`tune` on a tiny transformer with random weights, by sentence-transformers' own trainer."""
 
 import stat
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,6 +46,17 @@ def test_the_table_has_every_kind_and_recall_with_intervals(tuned):
     # "not" is trained on: none of these opposites is called new.
     assert (rows["negation"]["new"], rows["negation"]["new_after"]) == (0, None)
     assert rows["recall@1"]["count"] == result.queries
+
+
+def test_a_kind_counts_as_told_where_its_whole_interval_is_above_a_coin(tuned):
+    def said(auc, low):
+        side = tuned[0].after
+        kinds = {"negation": replace(side.check.kinds["negation"], auc=auc, auc_low=low)}
+        return replace(
+            tuned[0], after=replace(side, check=replace(side.check, kinds=kinds))
+        ).reached
+
+    assert said(0.6, 0.45) == said(0.6, 0.2) != said(0.6, 0.55)
 
 
 def test_the_tuned_model_has_the_form_of_the_first(tuned, model):
