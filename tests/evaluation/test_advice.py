@@ -130,6 +130,13 @@ def test_pairs_are_put_into_the_texts_and_paraphrases_are_not():
         "given sentences, put into your texts",
     )
     assert found.length == pytest.approx(22, abs=1)
+    # No kind keeps others out: a word exchanged is a change as much as a negation.
+    other = [
+        ("amount", f"key{at} lamp is not old", f"key{at} lamp is old", False) for at in range(4)
+    ]
+    turned = [(kind, second, first, same) for kind, first, second, same in other]
+    found = ws.advise_length(encode, ["the river runs " * 60] * 2, [*pairs, *other, *turned])
+    assert (found.changes, found.kind) == (12, "change")
 
 
 def test_what_cannot_be_advised_has_a_reason():

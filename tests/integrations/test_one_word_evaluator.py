@@ -99,3 +99,8 @@ def test_wrong_kinds_and_shares_are_refused_at_once():
         OneWordEvaluator(kinds=["negatoin"])
     with pytest.raises(ws.InputError, match="`keep`"):
         OneWordEvaluator(keep=2)
+
+
+def test_pairs_of_the_package_that_stand_in_are_said_before_the_training(caplog):
+    OneWordEvaluator([("switch", "turn it on", "turn it off", False)])
+    assert "of the package stand in" in caplog.text

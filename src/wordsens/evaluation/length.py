@@ -163,9 +163,8 @@ def advise_length(
         model: whatever `wordsens.as_model` takes. Of a function or an endpoint lengths are in
             words.
         texts: yours, two or more; their order is the order of the words around a sentence.
-        pairs: sentences in two versions, as `wordsens.read_pairs` takes them: those of kind
-            "negation" where there are any, else all opposites; each is put before a text of yours.
-            None: the shortest sentence of each text in which a "not" can be put in or taken out;
+        pairs: sentences in two versions, as `wordsens.read_pairs` takes them: all opposites,
+            whatever their kind; each is put before a text of yours. None: the shortest sentence of each text in which a "not" can be put in or taken out;
             where fewer than six texts have one, the shipped negations.
         threshold: the cosine from which on two passages count as the same.
         changes: changed sentences that are measured, at most: the interval's width falls with their
@@ -386,8 +385,8 @@ def _sentences(
             NEGATION,
             around.placed(_evenly(shipped, most)),
         )
-    opposites = [pair for pair in read_pairs(pairs) if not pair.same]
-    chosen = [pair for pair in opposites if pair.kind == NEGATION] or opposites
+    # A pair that is given twice, or turned around, is one change.
+    chosen = list({pair.texts: pair for pair in read_pairs(pairs) if not pair.same}.values())
     if not chosen:
         raise InputError(
             "`pairs` holds no opposite (same is true everywhere); give pairs whose meaning differs"

@@ -2,12 +2,14 @@
 still show?"""
 
 import csv
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
+from wordsens.display.content import as_sentences
 from wordsens.evaluation.check import KEEP, Check, check, require_options
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.models.load import as_model
@@ -59,7 +61,9 @@ class OneWordEvaluator(BaseEvaluator):
     ):
         super().__init__()
         require_options(threshold, keep, seed)  # refuses what is wrong before the training
-        self.pairs, _ = choose_pairs(pairs, kinds)
+        self.pairs, changes = choose_pairs(pairs, kinds)
+        if changes:
+            logging.getLogger(__name__).warning("%s", as_sentences(*changes))
         self.name, self.write_csv, self.batch_size = name, write_csv, batch_size
         self._options: dict[str, Any] = {"threshold": threshold, "keep": keep, "seed": seed}
         self.csv_file = f"one_word_evaluation{'_' * bool(name)}{name}_results.csv"
