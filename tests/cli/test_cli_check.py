@@ -213,6 +213,8 @@ def test_every_pair_in_csv_html_and_on_the_screen(wordsens, pairs, tmp_path):
         "hit",
         "first",
         "second",
+        "near",
+        "where",
         "changed_first",
         "changed_second",
     ]
@@ -276,7 +278,8 @@ def test_the_packages_pairs_meet_no_requirement_unless_they_are_allowed(wordsens
     assert "the package's" in refused.out.splitlines()[0]
     allowed = wordsens(*command, "recall >= .1", "--allow-package-pairs", "--quiet")
     assert (allowed.code, "stand in" in " ".join(allowed.out.split())) == (0, True)
-    assert wordsens(*command, "false_hits <= 1", "--quiet").code == 0
+    assert wordsens(*command, "false_hits <= 1", "--quiet").code == 3
+    assert wordsens(*command, "false_hits <= 1", "--threshold", ".9", "--quiet").code == 0
 
 
 def test_drafts_promise_nothing(wordsens, tmp_path):

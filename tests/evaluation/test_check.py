@@ -170,19 +170,21 @@ def test_a_model_that_sees_meaning_passes():
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
     own = [("switch", "turn it on", "turn it off", False)]
     gate = ["recall >= .1", "threshold <= 1", "guarded_recall >= .1", "false_hits <= 1"]
+    gate += ["switch.auc >= 0", "switch.pairs >= 1"]
     result = ws.check(bag_of_words, own, requirements=gate)
     assert int(result.measured.near.sum()) == len(ws.near_duplicates())
     assert "of the package's 306 near-duplicates" in result.answer[0]
-    assert [each.requirement for each in result.unmet] == gate[:3]
+    assert [each.requirement for each in result.unmet] == gate[:-1]
     allowed = ws.check(bag_of_words, own, requirements=gate, allow_package_pairs=True)
     assert allowed.passed and "of the package's 306 near-duplicates" in allowed.answer[0]
     # With a threshold of the user's own nothing of it rests on the package.
-    given = ws.check(bag_of_words, own, threshold=0.9, requirements=["threshold <= .9"])
+    own_threshold = ["threshold <= .9", "false_hits <= 1", "switch.guarded_false_hits <= 1"]
+    given = ws.check(bag_of_words, own, threshold=0.9, requirements=own_threshold)
     assert given.passed
     assert "package" not in ws.check(bag_of_words, PAIRS).answer[0]
     # A file that the stand-ins were written to does not make them the user's.
     again = ws.check(bag_of_words, list(result.measured.pairs), requirements=gate)
-    assert [each.requirement for each in again.unmet] == gate[:3]
+    assert [each.requirement for each in again.unmet] == gate[:-1]
 
 
 def test_a_model_that_scores_pairs_is_judged_by_its_scores():

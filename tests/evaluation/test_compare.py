@@ -295,3 +295,15 @@ def test_where_nothing_could_be_compared_no_difference_is_denied():
         ws.compare(
             bag_of_words, bag_of_words, ["on", "off", "yes", "no", "ok", "lift", "stairs"], "none"
         )
+
+
+def test_a_threshold_is_one_that_a_cosine_can_have_and_recall_is_that_of_each_model():
+    def equal(texts):
+        return [[1.0, 1.0]] * len(texts)
+
+    texts = [f"The {thing} is open." for thing in ("door", "lift", "road", "gate", "shop", "bank")]
+    with pytest.raises(ws.InputError, match="must be a cosine"):
+        ws.compare(bag_of_words, equal, texts, few_pairs(), threshold=1.6)
+    matched = ws.compare(bag_of_words, equal, texts, few_pairs(), threshold=0.9).matched
+    assert 0 < matched.recall < 1
+    assert (matched.recall_second, matched.false_hits_second) == (1, 1)

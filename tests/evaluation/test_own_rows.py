@@ -132,3 +132,70 @@ def test_stand_ins_of_the_package_keep_their_mark():
     near = [pair for pair in result.measured.pairs if pair.same]
     assert {pair.columns["origin"] for pair in near} == {"package"}
     assert {pair.where for pair in near} == {PACKAGE}
+
+
+def marked(pair, **columns):
+    return replace(pair, columns=columns)
+
+
+@pytest.mark.parametrize(("column", "value"), [("Origin", "Draft"), ("origin ", " DRAFT ")])
+def test_marks_are_read_in_any_case(column, value):
+    drafts = [marked(pair, **{column: value}) for pair in OWN if not pair.same]
+    with pytest.raises(ws.InputError, match="drafted by rule"):
+        ws.calibrate(bag_of_words, [*drafts, *(pair for pair in OWN if pair.same)], 0.1)
+    far = [marked(pair, Set="Far") if pair.kind == "key" else pair for pair in OWN]
+    assert ws.check(bag_of_words, far).measured.near.sum() == 12
+
+
+def test_other_marks_of_the_users_change_nothing():
+    rows = [marked(pair, origin="package", set="train") for pair in OWN]
+    assert numbers(ws.check(bag_of_words, rows)) == numbers(ws.check(bag_of_words, OWN))
+    drafted_near = [marked(pair, origin="draft") if pair.same else pair for pair in OWN]
+    result = ws.calibrate(bag_of_words, drafted_near, 0.1)
+    assert result.point == ws.calibrate(bag_of_words, OWN, 0.1).point
+    assert "left out" not in result.answer[0]
+
+
+def test_a_corrected_stand_in_is_the_users_own():
+    result = ws.check(bag_of_words, [pair for pair in OWN if not pair.same])
+    mine = [
+        replace(pair, second=f"{pair.second} Thank you.", where="own.csv:1") if pair.same else pair
+        for pair in result.measured.pairs[:60]
+    ]
+    again = ws.check(bag_of_words, mine)
+    assert not again.measured.has_stand_ins
+    assert again.measured.near.sum() == 20
+    # Those that were left as they are go where there are rows of the user's.
+    both = ws.check(bag_of_words, [*mine, *result.measured.pairs[60:]])
+    assert both.measured.near.sum() == 20
+    assert "286 near-duplicates of the package left out beside yours" in both.answer[0]
+
+
+def test_a_real_row_comes_before_its_draft_and_a_near_one_before_a_far_one():
+    opposites = [pair for pair in OWN if not pair.same]
+    drafts = [marked(pair, origin="draft") for pair in opposites]
+    far = [marked(pair, set="far") for pair in OWN if pair.same]
+    for rows in ([*OWN, *drafts, *far], [*drafts, *far, *OWN]):
+        assert (
+            ws.calibrate(bag_of_words, rows, 0.1).point
+            == ws.calibrate(bag_of_words, OWN, 0.1).point
+        )
+
+
+def test_lost_near_duplicates_are_named_for_what_they_are():
+    opposites = [pair for pair in OWN if not pair.same]
+    far = [marked(pair, set="far") for pair in OWN if pair.same]
+    assert "and not set = far" in ws.check(bag_of_words, [*opposites, *far]).answer[0]
+    rows = [("k", "turn it on", "turn it off", ""), ("k", "it is on", "it's on", "yes")]
+    result = ws.check(bag_of_words, rows)
+    assert "1 row with an empty `same` counted as opposites" in result.answer[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_threshold_that_is_printed_keeps_what_it_says(seed):
+    noise = np.random.default_rng(seed).normal(size=(4096, 8))
+    result = ws.check(lambda texts: bag_of_words(texts) @ noise, OWN)
+    printed = float(result.answer[0].split(", which keeps")[0].removeprefix("At the threshold "))
+    assert printed <= result.threshold
+    at_it = ws.check(lambda texts: bag_of_words(texts) @ noise, OWN, threshold=printed)
+    assert (at_it.recall, at_it.false_hits) == (result.recall, result.false_hits)

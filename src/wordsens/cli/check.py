@@ -127,8 +127,8 @@ class CheckOptions(ModelOptions, TextOptions, CommandOptions):
         bool,
         typer.Option(
             "--allow-package-pairs",
-            help="Let the package's near-duplicates meet a requirement on recall or threshold "
-            "where --pairs holds none.",
+            help="Let the package's near-duplicates meet requirements that rest on some, where "
+            "--pairs holds none.",
             rich_help_panel=GATE,
         ),
     ] = False
@@ -214,7 +214,7 @@ def check(options: CheckOptions) -> None:
         "seed": options.seed,
         **result.to_dict(all_pairs=options.all_pairs),
         "layers": [asdict(row) for row in layers],
-        "guarded": asdict(result.guarded()) if options.guard else None,
+        "guarded": None if result.verdicts is None else asdict(result.guarded()),
     }
     display = result.display(
         layers=layers, pairs="all" if options.all_pairs else "none", verbose=options.verbose

@@ -17,6 +17,7 @@ from wordsens.evaluation.similarities import (
     gives_cosines,
     prompted,
     readable,
+    require_near,
     similarities,
 )
 from wordsens.looks import answer_of, display_of
@@ -231,8 +232,7 @@ def calibrate(
     loaded = load(model)
     sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)
-    if not any(pair.near for pair in read):
-        raise InputError("`pairs` holds no near-duplicate that the model reads; give shorter texts")
+    require_near(read, [*changes, *unread])
     values = similarities(sides, read, progress=progress)
     different = np.array([judge(pair.first, pair.second).verdict == "different" for pair in read])
     return Calibration(
@@ -257,8 +257,8 @@ def _without_drafts(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
     Raises:
         InputError: all opposites are drafted.
     """
-    drafted = sum(pair.columns.get(ORIGIN) == DRAFT for pair in pairs)
-    kept = [pair for pair in pairs if pair.columns.get(ORIGIN) != DRAFT]
+    kept = [pair for pair in pairs if not pair.drafted]
+    drafted = len(pairs) - len(kept)
     if drafted and all(pair.same for pair in kept):
         raise InputError(
             f"`pairs`: all {drafted} opposites were drafted by rule ({ORIGIN} = {DRAFT}), and a "

@@ -29,6 +29,8 @@ from wordsens.evaluation.similarities import (
     kept_threshold,
     prompted,
     readable,
+    require_near,
+    require_threshold,
     share_over,
     similarities,
     similarity_name,
@@ -252,6 +254,7 @@ class Check(Gated):
         row |= {"hit": value >= self.threshold}
         row |= {} if self.verdicts is None else {"guard": self.verdicts[place]}
         row |= {"first": pair.first, "second": pair.second}
+        row |= {"near": pair.near, "where": pair.where}
         return row | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True))
 
     def columns(self) -> dict[str, Any]:
@@ -339,8 +342,9 @@ def check(
             the second ones.
         guard: whether every pair gets the verdict of `wordsens.guard`, in `all_pairs` and
             `failing_pairs`; a requirement on "guarded_..." asks for it too.
-        allow_package_pairs: whether a requirement on recall or threshold may be met by the
-            package's near-duplicates, which stand in where your pairs hold none.
+        allow_package_pairs: whether a requirement that rests on near-duplicates (recall, AUC, a
+            threshold that they give) may be met by the package's, which stand in where your pairs
+            hold none.
         seed: of the intervals.
         progress: called with (done, total), in texts or pairs.
 
@@ -359,10 +363,8 @@ def check(
     read_requirements(requirements, chosen)
     earlier = None if baseline is None else Baseline.read(baseline)
     loaded = load(model)
-    if threshold is not None and abs(threshold) > 1 and gives_cosines(loaded):
-        raise InputError(
-            f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92"
-        )
+    if threshold is not None:
+        require_threshold(threshold, gives_cosines(loaded))
     sides = prompted(loaded, prompt_names)
     read, unread = readable(sides, chosen)
     values = similarities(sides, read, progress=progress)
@@ -385,8 +387,8 @@ def require_options(threshold: int | float | None, keep: int | float, seed: Seed
     """InputError for a threshold that is no number, a share that is none, or a wrong seed."""
     if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep <= 1:
         raise InputError(f"`keep` (={keep!r}) must be a share from 0 to 1, such as 0.9")
-    if threshold is not None and (isinstance(threshold, bool) or not np.isfinite(threshold)):
-        raise InputError(f"`threshold` (={threshold!r}) must be a finite number, such as 0.92")
+    if threshold is not None:
+        require_threshold(threshold, cosines=False)
     derive_seed(seed)
 
 
@@ -423,10 +425,9 @@ def evaluate(
 ) -> Check:
     """The check of a model from the similarities that it gave the pairs. See `check`."""
     named = model[0] if isinstance(model, tuple) else model
+    require_near(pairs, changes)
     measured = PairSimilarities(pairs, values, cosines=gives_cosines(model))
     near = values[measured.near]
-    if not len(near):
-        raise InputError("`pairs` holds no near-duplicate that the model reads; give shorter texts")
     used = kept_threshold(near, keep) if threshold is None else float(threshold)
     draws = threshold_draws(near, keep, seed=seed) if threshold is None else np.full(DRAWS, used)
     recall = share_over(near, used, np.full(DRAWS, used), seed=seed)
@@ -492,18 +493,25 @@ def _unmet(check: Check, allow_package_pairs: bool) -> Iterator[Unmet]:
         for kind, share in behind.false_hits.items():
             rows[kind][GUARDED] = share
     for requirement in check.requirements:
-        rests_on_near = "recall" in requirement.field or (
-            requirement.field == "threshold" and check.keep is not None
-        )
-        if rests_on_near and check.measured.has_stand_ins and not allow_package_pairs:
+        stands_in = check.measured.has_stand_ins and not allow_package_pairs
+        if stands_in and _rests_on_near(requirement.field, check):
             yield Unmet(
                 "",
                 requirement.text,
-                f"{requirement.text}: your pairs hold no row with same = true, and the package's "
-                "cannot meet it; add such rows, or pass --allow-package-pairs",
+                f"{requirement.text}: it rests on near-duplicates (same = true), your pairs hold "
+                "none, and the package's cannot meet it; add such rows"
+                f"{'' if check.keep is None else ', give a threshold'} or pass "
+                "--allow-package-pairs",
             )
         else:
             yield from requirement.unmet(rows, number=dict.__getitem__, detail=_interval)
+
+
+def _rests_on_near(field: str, check: Check) -> bool:
+    """Whether near-duplicates decide the number: false hits only by the threshold they give."""
+    if field == "pairs" or field.startswith("auc_far"):
+        return False
+    return "recall" in field or field.startswith("auc") or check.keep is not None
 
 
 def _interval(row: dict[str, Any], field: str) -> str:

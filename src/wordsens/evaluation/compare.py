@@ -25,6 +25,7 @@ from wordsens.evaluation.similarities import (
     choose_pairs,
     gives_cosines,
     readable,
+    require_threshold,
     similarities,
 )
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, common_span
@@ -59,7 +60,8 @@ class MatchedThreshold:
         second, second_low, second_high: of the second model, with its 95 % interval: paired
             bootstrap over the near-duplicates, of which each draw takes the share that the first
             model keeps.
-        recall: the share of near-duplicates that both keep, that of the first model.
+        recall, recall_second: the shares of near-duplicates that either keeps; they differ only
+            where near-duplicates of the second model have one similarity.
         false_hits_first, false_hits_second: the shares of opposites at or above either.
     """
 
@@ -68,6 +70,7 @@ class MatchedThreshold:
     second_low: float
     second_high: float
     recall: float
+    recall_second: float
     false_hits_first: float
     false_hits_second: float
 
@@ -99,6 +102,7 @@ class MatchedThreshold:
             second_low=min(float(low), value),
             second_high=max(float(high), value),
             recall=float((before >= threshold).mean()),
+            recall_second=float((after >= value).mean()),
             false_hits_first=float((measured.values[measured.opposite] >= threshold).mean()),
             false_hits_second=float((second[measured.opposite] >= value).mean()),
         )
@@ -269,6 +273,8 @@ def compare(
         ([], []) if isinstance(pairs, str) and pairs == NO_PAIRS else choose_pairs(pairs)
     )
     models: Models = load(first), load(second)
+    if threshold is not None:
+        require_threshold(threshold, gives_cosines(models[0]))
     readers = [model for model in models if isinstance(model, Model)]
     sources = _readable(sources, readers, changes)
     chosen = _chosen(list(sources), readers, words_per_text, word_texts, seed, notes)

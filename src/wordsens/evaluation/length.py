@@ -386,7 +386,10 @@ def _sentences(
             around.placed(_evenly(shipped, most)),
         )
     # A pair that is given twice, or turned around, is one change.
-    chosen = list({pair.texts: pair for pair in read_pairs(pairs) if not pair.same}.values())
+    distinct: dict[frozenset[str], Pair] = {}
+    for pair in read_pairs(pairs):
+        distinct.setdefault(pair.texts, pair)
+    chosen = [pair for pair in distinct.values() if not pair.same]
     if not chosen:
         raise InputError(
             "`pairs` holds no opposite (same is true everywhere); give pairs whose meaning differs"

@@ -4,6 +4,7 @@ means the same."""
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, IntervalEstimate
-from wordsens.text.pairs import ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
+from wordsens.text.pairs import ASSUMED, ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import near_duplicates
 
 CHUNK = 64
@@ -64,7 +65,9 @@ def choose_pairs(
     read = read_pairs(pairs)
     distinct: dict[frozenset[str], Pair] = {}
     for pair in read:
-        distinct.setdefault(pair.texts, pair)
+        known = distinct.setdefault(pair.texts, pair)
+        if _is_set_apart(known) and not _is_set_apart(pair):
+            distinct[pair.texts] = pair
     chosen = list(distinct.values())
     repeated = len(read) - len(chosen)
     changes = []
@@ -72,29 +75,45 @@ def choose_pairs(
         changes.append(
             f"{plural(repeated, 'row')} left out, with the texts of another row in either order"
         )
+    if assumed := sum(ASSUMED in pair.columns for pair in chosen):
+        changes.append(f"{plural(assumed, 'row')} with an empty `same` counted as opposites")
     if kinds is not None:
         offered = list(dict.fromkeys(pair.kind for pair in chosen if not pair.same))
         for kind in [kinds] if isinstance(kinds, str) else kinds:
             require_choice("kinds", kind, offered)
         chosen = [pair for pair in chosen if pair.same or pair.kind in kinds]
     package = read_pairs(near_duplicates())
-    chosen = [pair for pair in chosen if not stands_in(pair)]
+    own = [pair for pair in chosen if not stands_in(pair)]
     if pairs is None:
-        chosen += package
-    elif not any(pair.near for pair in chosen):
+        own += package
+    elif not any(pair.near for pair in own):
         mark = {ORIGIN: PACKAGE}
-        chosen += [replace(pair, columns={**pair.columns, **mark}) for pair in package]
+        own += [replace(pair, columns={**pair.columns, **mark}) for pair in package]
         changes.append(
-            f"your pairs hold no near-duplicate (same = true): {len(package)} English ones of the "
-            "package stand in"
+            "your pairs hold no near-duplicate (same = true, and not set = far): "
+            f"{len(package)} English ones of the package stand in"
         )
+    elif len(own) < len(chosen):
+        left_out = plural(len(chosen) - len(own), "near-duplicate")
+        changes.append(f"{left_out} of the package left out beside yours")
+    chosen = own
     require_both_sides(chosen)
     return chosen, changes
 
 
 def stands_in(pair: Pair) -> bool:
     """True of a near-duplicate of the package that stands in for one of the user's."""
-    return pair.columns.get(ORIGIN) == PACKAGE
+    return pair.same and pair.mark(ORIGIN) == PACKAGE and pair.texts in _package_texts()
+
+
+@cache
+def _package_texts() -> frozenset[frozenset[str]]:
+    return frozenset(pair.texts for pair in read_pairs(near_duplicates()))
+
+
+def _is_set_apart(pair: Pair) -> bool:
+    """Whether a mark keeps the pair out of some numbers: its plain copy comes first."""
+    return pair.drafted or (pair.same and not pair.near)
 
 
 def similarities(
@@ -278,6 +297,24 @@ def _is_one_text(sides: Sequence[Model | PairModel], pair: Pair) -> bool:
 
 def _place(pair: Pair) -> str:
     return f"{pair.first[:40]!r}..." if pair.where == PACKAGE else pair.where
+
+
+def require_threshold(threshold: float, cosines: bool) -> None:
+    """InputError for a threshold that is no finite number, or that no cosine can have."""
+    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not is_number or not math.isfinite(threshold):
+        raise InputError(f"`threshold` (={threshold!r}) must be a finite number, such as 0.92")
+    if cosines and abs(threshold) > 1:
+        raise InputError(
+            f"`threshold` (={threshold:g}) must be a cosine, from -1 to 1, such as 0.92"
+        )
+
+
+def require_near(pairs: Sequence[Pair], changes: Sequence[str]) -> None:
+    """InputError where no near-duplicate is left."""
+    if not any(pair.near for pair in pairs):
+        why = f": {'; '.join(changes)}" if changes else ""
+        raise InputError(f"`pairs` holds no near-duplicate that counts{why}; add some")
 
 
 def require_both_sides(pairs: Sequence[Pair]) -> None:

@@ -8,8 +8,10 @@ import numpy as np
 from wordsens.display.content import Display, Marked, Strong, Table, as_sentences, percent, plural
 from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
 from wordsens.evaluation.layers import LayerRow
+from wordsens.findings.calibrate import decimals
 from wordsens.findings.guard import CHANGES
 from wordsens.results import ResultTable
+from wordsens.statistics.operating_point import shortest_between
 
 COIN = 0.5
 """The AUC of chance."""
@@ -31,7 +33,7 @@ def answer(check: Check) -> tuple[str, ...]:
     whose = "the package's " if measured.has_stand_ins else ""
     first = (
         f"{'At your threshold' if check.keep is None else 'At the threshold'} "
-        f"{_short(check.threshold)}, which keeps {percent(check.recall)} of "
+        f"{_threshold(check)}, which keeps {percent(check.recall)} of "
         f"{whose}{plural(int(measured.near.sum()), 'near-duplicate')}, "
         f"{percent(check.false_hits)} of {plural(int(measured.opposite.sum()), 'opposite')} pass "
         "as the same."
@@ -81,8 +83,13 @@ def _example(check: Check, row: KindRow) -> str:
     return f"{change} in {around(pair.first, pair.second)!r} ({check.measured.values[place]:.3f})"
 
 
-def _short(value: float) -> str:
-    return f"{value:.3f}".rstrip("0").removeprefix("0").rstrip(".") or "0"
+def _threshold(check: Check) -> str:
+    """The threshold in as few decimals as let the same pairs pass; a given one as it was given."""
+    if check.keep is None:
+        return decimals(check.threshold)
+    below = check.measured.values[check.measured.values < check.threshold]
+    above = float(below.max()) if len(below) else check.threshold - 1
+    return decimals(shortest_between(above, check.threshold))
 
 
 def around(text: str, other: str) -> str:
@@ -238,7 +245,7 @@ def _kinds(check: Check, guarded: Guarded | None, *, verbose: bool) -> Table:
         cells += [None if row.auc_far is None else f"{row.auc_far:.3f}"] if far else []
         rows.append(tuple(cells))
     note = (
-        f"Threshold {check.threshold:.4f}: {check.recall:.0%} of {int(check.measured.near.sum())} "
+        f"Threshold {_threshold(check)}: {check.recall:.0%} of {int(check.measured.near.sum())} "
         "near-duplicates of "
         f"the same meaning reach it [{check.recall_low:.0%}, {check.recall_high:.0%}]. false hits: "
         "the opposites that "

@@ -1,5 +1,6 @@
 """What a comparison of two models says: its sentences, and the rows of every part."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -80,13 +81,12 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
     else:
         yield from _no_difference(comparison)
     if (matched := comparison.matched) is not None:
+        second = math.floor(matched.second * 1e4) / 1e4  # rounded up it would keep fewer
         yield (
-            f"A threshold of {matched.first:.4g} with the first model is {matched.second:.4f} with "
-            "the second (95 %: "
-            f"{matched.second_low:.4f} to {matched.second_high:.4f}): both keep "
-            f"{matched.recall:.0%} of "
-            f"near-duplicates; {matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} "
-            "of opposites pass."
+            f"A threshold of {matched.first:.4g} with the first model is {second:.4f} with the "
+            f"second (95 %: {matched.second_low:.4f} to {matched.second_high:.4f}): they keep "
+            f"{matched.recall:.0%} and {matched.recall_second:.0%} of near-duplicates; "
+            f"{matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
         )
     yield from _meanings(comparison, [row for row in rows if row.part == CHECK])
     for every in [row for row in rows if row.part == REMOVAL and row.name == EVERY]:

@@ -65,7 +65,7 @@ def operating_point(
     if not (wanted > excluded).any():
         return OperatingPoint(budget=budget)
     scores = np.concatenate([unwanted, wanted])
-    threshold = _shortest(float(excluded), float(scores[scores > excluded].min()))
+    threshold = shortest_between(float(excluded), float(scores[scores > excluded].min()))
     hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
     low, high = share_interval(passing, len(wanted))
     return OperatingPoint(
@@ -79,10 +79,10 @@ def operating_point(
     )
 
 
-def _shortest(above: float, most: float) -> float:
+def shortest_between(above: float, most: float) -> float:
     """The number of fewest decimals, two at least, that is above the one and at most the other.
 
-    >>> _shortest(0.8291, 0.82996), _shortest(0.5, 0.9)
+    >>> shortest_between(0.8291, 0.82996), shortest_between(0.5, 0.9)
     (0.8299, 0.9)
     """
     for decimals in range(2, 16):

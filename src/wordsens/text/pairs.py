@@ -2,7 +2,6 @@
 Python."""
 
 import difflib
-import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.display.content import plural
 from wordsens.errors import InputError, require_characters
 from wordsens.files import named_path
 from wordsens.text.shipped_data import MeaningPair, meaning_pairs
@@ -32,6 +30,9 @@ SYNONYM = "synonym"
 UNNAMED = "yours"
 """The kind of a row that names none."""
 
+ASSUMED = "same_was_empty"
+"""The column that marks opposites whose `same` was empty, in a table that only says true."""
+
 ORIGIN, PACKAGE, DRAFT = "origin", "package", "draft"
 """The column that marks pairs which are not the user's own, and its values: near-duplicates of the
 package that stand in for missing ones, and opposites that a rule wrote."""
@@ -50,8 +51,6 @@ _TRUTH = {
 
 _LISTED = 10
 """Faults that one message names."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,17 @@ class Pair:
     @property
     def near(self) -> bool:
         """True of near-duplicates: texts that mean the same and are not marked `set` = "far"."""
-        return self.same and self.columns.get("set") != "far"
+        return self.same and self.mark("set") != "far"
+
+    @property
+    def drafted(self) -> bool:
+        """True of an opposite that a rule wrote."""
+        return not self.same and self.mark(ORIGIN) == DRAFT
+
+    def mark(self, name: str) -> str:
+        """What a further column says, in small letters; "" without it."""
+        column = column_named(name, map(str, self.columns))
+        return "" if column is None else str(self.columns[column]).strip().lower()
 
     @property
     def texts(self) -> frozenset[str]:
@@ -162,6 +171,8 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
             faults += wrong
             continue
         columns = {name: value for name, value in row.items() if name not in COLUMNS}
+        if _is_empty(row["same"]):
+            columns[ASSUMED] = True
         texts = row["first"].strip(), row["second"].strip()
         pair = Pair(str(row["kind"]).strip(), *texts, bool(same), columns, where)
         other = by_texts.setdefault(pair.texts, pair)
@@ -203,10 +214,13 @@ def pair_rows(
             raise InputError(f"`pairs`: there is no file {str(path)!r}")
         rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
     else:
-        source: Any = meaning_pairs() if pairs is None else pairs
-        if hasattr(source, "to_dict"):  # a DataFrame
-            source = source.to_dict("records")
-        listed = source.tolist() if hasattr(source, "tolist") else source
+        listed: Any = meaning_pairs() if pairs is None else pairs
+        if not isinstance(listed, Iterable):
+            raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
+        if hasattr(listed, "to_dict"):  # a DataFrame
+            listed = listed.to_dict("records")
+        elif hasattr(listed, "tolist"):  # an array
+            listed = listed.tolist()
         rows = ((_place(row, number), row) for number, row in enumerate(listed))
     for where, row in rows:
         named = _mapping(row, columns, where)
@@ -266,9 +280,6 @@ def _labels(cells: Sequence[object]) -> list[bool | None]:
     empty = [_is_empty(cell) for cell in cells]
     said = {label for label, is_empty in zip(labels, empty, strict=True) if not is_empty}
     if any(empty) and said == {True}:
-        count = sum(empty)
-        rows = plural(count, "row")
-        _log.warning("%s with an empty `same` counted as opposites: no row says false", rows)
         return [bool(label) for label in labels]
     return labels
 
