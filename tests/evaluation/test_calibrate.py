@@ -123,3 +123,16 @@ def test_the_threshold_is_right_above_the_score_that_the_simulation_takes():
     assert point.threshold > excluded
     assert not ((near > excluded) & (near < point.threshold)).any()
     assert share_at_most(point.hits, 300) <= 0.05 < share_at_most(point.hits + 1, 300)
+
+
+def test_each_curve_is_the_recall_that_its_name_says():
+    result = ws.calibrate(deaf_to_negations, PAIRS, 0.2)
+    curves = {line.get_label(): line.get_data() for line in result.plot().axes[0].lines}
+    drawn = {}
+    for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
+        limits, recall = (values[::40] for values in curves[name])
+        drawn[guard] = recall.tolist()
+        assert drawn[guard] == [
+            result.point_at(float(limit), guard=guard).recall or 0.0 for limit in limits
+        ]
+    assert drawn[False] != drawn[True]

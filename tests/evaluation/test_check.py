@@ -333,3 +333,12 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
         "Prague",
         "Vienna",
     ]
+
+
+def test_the_bars_of_a_kind_are_shares_of_that_kind():
+    (axes,) = ws.check(bag_of_words, PAIRS).plot().axes
+    (bars,) = axes.containers[:1]
+    (steps,) = (patch for patch in axes.patches if patch not in list(bars))
+    assert sum(bar.get_height() for bar in bars) == pytest.approx(1)
+    # The outline goes over every bin's top from its left to its right.
+    assert steps.get_xy()[1:-1:2, 1].sum() == pytest.approx(1)

@@ -1,6 +1,8 @@
 """Anyone's score is a score: measured like the others, bounded only where it says itself what
 bounds need."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.maps.own_scores import Arctangent, DividedSquares
 from wordsens.errors import InputError
-from wordsens.maps.attention.scores import Certified, Softmax, offered
+from wordsens.maps.attention.scores import SCORES, Certified, Softmax, offered
 from wordsens.sensitivity.one_word import attained
 from wordsens.theory import check_conditions, predict
 
@@ -111,6 +113,18 @@ class Squares(ws.Score):
     def attention(self, scores):
         squares = scores.square()
         return squares / squares.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+
+@pytest.mark.parametrize("name", sorted(SCORES))
+@pytest.mark.parametrize("error", [1e-6, 0.01, 0.5])
+def test_no_weight_is_further_off_than_its_bound(name, error):
+    """At every corner of the box of scores that are each off by `error`."""
+    score, scores = SCORES[name], 2 * ws.gaussian_text(30, 4, seed=7).rows
+    attention = score.attention(scores)
+    bound = score.weight_errors(scores, attention, torch.full((30, 1), error, dtype=scores.dtype))
+    for signs in product((-error, error), repeat=4):
+        moved = score.attention(scores + torch.tensor(signs, dtype=scores.dtype)) - attention
+        assert bool((moved.abs() <= bound * (1 + 1e-9) + 1e-14).all())
 
 
 @pytest.mark.parametrize("left", [0.0, 1e-14])

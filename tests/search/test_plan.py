@@ -94,3 +94,9 @@ def test_the_words_that_lead_are_searched_longest():
         ws.RandomAttentionFeatures(6, seed=0), ws.gaussian_text(20, 6, seed=0), certificate=False
     ).evaluations_per_word
     assert int((spent > 1.5 * spent.median()).sum()) in range(1, 11)
+
+
+def test_children_take_no_more_steps_than_were_asked_for():
+    for steps, child_steps in ((5, 5), (100, OWN.child_steps)):
+        (run,) = SearchPlan(steps=steps).runs(OWN)
+        assert (run.steps, run.child_steps, run.finish) == (steps, child_steps, steps)

@@ -51,6 +51,7 @@ def test_rows_that_depend_on_the_place():
         phi, rows, [4, 1], vocabulary=vocabulary, progress=lambda *done: told.append(done)
     )
     assert told[-1] == (30, 30)
+    assert found.word == found.words[int(found.per_word.argmax())]
     for at, word in enumerate([4, 1]):
         values = brute_force(phi, rows, vocabulary, word)
         assert found.swapped_for[at] == f"w{values.index(max(values))}"
@@ -86,6 +87,10 @@ def test_a_shortlist_finds_what_a_scan_finds():
     same = sum(one == other for one, other in zip(full.swapped_for, short.swapped_for, strict=True))
     assert same >= 9
     assert bool((short.per_word <= full.per_word * (1 + 1e-12)).all())
+    # A gradient counts as three; the finalists and the swap that is returned are evaluated again.
+    one = ShortlistPlan(anchors=1, rounds=1, verified=40)
+    found = ws.best_swaps(phi, rows, [2], vocabulary=vocabulary, search=one)
+    assert found.evaluations == one.evaluations() + 1 == 3 + 40 + 16 + 1
 
 
 def test_outliers_are_evaluated_whatever_is_predicted():

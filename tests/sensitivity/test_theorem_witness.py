@@ -29,6 +29,7 @@ def test_the_better_of_the_two_is_at_least_the_guarantee(n, d, seed):
         moved[n - 1] += delta
         change = float((phi(moved) - phi(X)).norm() / phi(X).norm())
         assert change == pytest.approx(value, rel=1e-12)
+    torch.testing.assert_close(phi.attention(X)[:, n - 1], witness.attention_before)
     moved = X.clone()
     moved[n - 1] += witness.perturbation
     torch.testing.assert_close(phi.attention(moved)[:, n - 1], witness.attention_after)
@@ -49,6 +50,8 @@ def test_the_two_outputs_differ_by_exactly_the_drawn_attention():
     torch.testing.assert_close(
         (outputs[0] - outputs[1])[rows], expected[rows], rtol=1e-10, atol=1e-10
     )
+    apart = float((outputs[0] - outputs[1])[rows].norm() / phi(X).norm())
+    assert witness.guarantee == pytest.approx(apart / 2, rel=1e-10)
 
 
 def test_attention_is_drawn_to_the_word_and_sensitivity_does_not_fall_with_length():

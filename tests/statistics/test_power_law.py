@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import linregress
 
 from wordsens.errors import InputError
-from wordsens.statistics.power_law import fit_power_law
+from wordsens.statistics.power_law import fit_power_law, unfit_for_power_law
 
 
 def test_the_fit_is_that_of_scipy():
@@ -70,3 +70,8 @@ def test_the_interval_of_few_points_covers_the_exponent(sizes):
     ]
     covered = np.mean([law.interval[0] <= -0.5 <= law.interval[1] for law in laws])
     assert abs(covered - 0.95) < 0.0245
+
+
+def test_an_exponent_needs_texts_twice_as_long_as_the_shortest():
+    assert unfit_for_power_law([100, 120, 140, 160, 199], range(5)) is not None
+    assert unfit_for_power_law([1.0, 1.2, 1.4, 1.6, 2.0], range(5)) is None

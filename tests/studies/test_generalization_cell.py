@@ -1,6 +1,8 @@
 """Generalization cells: what they are, that they do not depend on each other, and that they are
 stored and resumed."""
 
+import json
+
 import pytest
 import torch
 
@@ -10,8 +12,8 @@ from wordsens.errors import InputError
 from wordsens.studies.generalization import cell as generalization
 from wordsens.studies.generalization.cell import GeneralizationCell
 from wordsens.studies.generalization.summary import generalization_series, summarize
-from wordsens.sweeps.sweep import Sweep
-from wordsens.sweeps.texts import ReviewsText, available, labelled_texts
+from wordsens.sweeps.sweep import Sweep, paper_sweep
+from wordsens.sweeps.texts import DatasetText, ReviewsText, available, labelled_texts
 
 USUAL = {
     "map": "raf",
@@ -123,6 +125,22 @@ def test_shipped_reviews_bring_their_sentiment():
     assert available(ReviewsText(), 10) > available(ReviewsText(), 120) > 0
     with pytest.raises(InputError, match="but 100000 are wanted"):
         labelled_texts(ReviewsText(), "sentiment", (10, 16), training=99_990, **usual)
+
+
+def test_a_training_set_leaves_the_texts_that_are_held_out(tmp_path):
+    def sizes(count):
+        path = tmp_path / f"{count}.jsonl"
+        lines = (
+            json.dumps({"text": f"good film {at} " * 14, "label": at % 2}) for at in range(count)
+        )
+        path.write_text("\n".join(lines))
+        sweep, _ = paper_sweep("generalization", "quick", DatasetText(path=str(path)))
+        return {one.texts for one in sweep.cells()}
+
+    assert sizes(150) == sizes(349) == {100}
+    assert sizes(350) == {100, 300}
+    with pytest.raises(InputError, match="a training set of 100 and 50 held out"):
+        sizes(149)
 
 
 SWEEP = Sweep.parse(

@@ -1,6 +1,8 @@
 """Similarity where one word matters: AUC and changes by plain NumPy, swaps of one word, one line
 for what cannot be."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +89,19 @@ def test_pairs_of_check_are_compared_with_paraphrases_and_synonyms():
     assert columns["auc_synonym"] == pytest.approx(by_numpy(sides["opposite"], sides["synonym"]))
     moved = kept["moved"].numpy()[[pair.kind == "synonym" for pair in pairs]]
     assert columns["moved_synonym"] == pytest.approx(np.median(moved))
+
+
+def test_only_a_texts_own_words_are_searched(monkeypatch):
+    """Not the special tokens that a model reads with it."""
+    searched = []
+
+    def search(phi, text, words, *_, **__):
+        searched.extend(words)
+        return SimpleNamespace(value=1.0, evaluations=0, word=words[0])
+
+    monkeypatch.setattr("wordsens.studies.similarity.word_sensitivity", search)
+    measure_similarity(SimilarityCell.parse({**SMALL, **POOLED, "words": 12}))
+    assert searched == list(range(1, 13))
 
 
 def test_layers_are_the_pooled_states_of_the_model():
@@ -225,4 +240,9 @@ def test_sentences_say_what_the_intervals_allow():
         "(softmax)); every feature "
         "finds the flipped pairs more alike than paraphrases."
     ]
+    for low, high in ((0.0, 0.6), (0.4, 1.0)):  # intervals that hold a coin
+        unsure = [_record(name, 40, 0, 0.5, None) for name in ("rf", "raf")]
+        interval = {**check, "auc_low": low, "auc_high": high}
+        (sentence,) = _told([one.replace(**interval) for one in unsure])
+        assert "every feature finds" not in sentence
     assert _told([one for one in study(0.7, 0.5, 0.1) if one.draw < 4]) == []

@@ -9,6 +9,7 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.text import orthogonal_text
+from wordsens.theory.attention import _SHIFT, _SOFTMAX, _deviations, _over_words
 from wordsens.theory.comparison import Direction, Problem
 from wordsens.theory.rows import (
     Others,
@@ -262,6 +263,41 @@ def test_gordons_problem_bounds_the_expected_largest_over_the_ball(independent_r
 def test_the_largest_of_more_words_is_larger_and_the_typical_one_the_least():
     values = [ws.theory.raf_sensitivity(30, 96, words=words) for words in (1, 2, 10, 30)]
     assert values == sorted(values) and values[0] < values[-1] == ws.theory.raf_sensitivity(30, 96)
+
+
+def test_what_rows_share_scatters_words_along_a_parabola():
+    """Its mean, variance and third moment under a Gaussian, by quadrature, beside the typical
+    word's own."""
+    rows = exchangeable_rows(40, 192, 0.3, 0.0)
+    typical, law = _SOFTMAX.problem(rows, 0.0).solve(), _over_words(_SOFTMAX, rows)
+    shifts = (-_SHIFT, 0.0, _SHIFT)
+    values = [
+        _SOFTMAX.problem(rows, shift).least(typical.direction, typical.price)[0] for shift in shifts
+    ]
+    at, weights = np.polynomial.hermite_e.hermegauss(9)
+    weights, parabola = weights / weights.sum(), np.polyval(np.polyfit(shifts, values, 2), at)
+    mean = weights @ parabola
+    spread, third = (weights @ (parabola - mean) ** power for power in (2, 3))
+    assert law.value == pytest.approx(mean, rel=1e-9)
+    assert law.variance == pytest.approx(spread + typical.variance, rel=1e-9)
+    assert law.third == pytest.approx(third + typical.third, rel=1e-9)
+
+
+def test_words_of_one_text_scatter_by_what_attention_retains_too():
+    """Solved for from the predictions of three numbers of words: both variances, added."""
+    rows = ws.correlated_text(24, 48, 0.2, seed=1).rows[torch.arange(40) % 24]
+    typical, *others = text_rows(rows @ rows.T / 48, 48)
+    counts = (1, 10, 100)
+    squared = [
+        ws.theory.raf_sensitivity_of_text(rows, words=words) ** 2 * 40 * typical.retained
+        for words in counts
+    ]
+    # The value, the deviation, and the deviation times a sixth of the skewness.
+    series = [(1.0, at, at**2 - 1) for at in map(_deviations, counts)]
+    _, deviation, _ = np.linalg.solve(series, squared)
+    law = _over_words(_SOFTMAX, typical)
+    own = [_SOFTMAX.problem(word, 0.0).least(law.direction, law.price)[0] for word in others]
+    assert deviation**2 == pytest.approx(law.variance + np.var(own, ddof=1), rel=1e-5)
 
 
 def test_the_prediction_does_not_fade_with_the_number_of_words_when_d_grows_with_it():

@@ -10,6 +10,7 @@ import wordsens as ws
 from tests.training.animals import ANIMALS, PAIRS, PLACES, TEXTS, SentenceTransformer, tiny_model
 from wordsens.training import tune
 from wordsens.training.held_out import split_pairs
+from wordsens.training.tuning import _split_texts
 
 PLAN = {"steps": 100, "batch": 8, "rate": 3e-3}
 
@@ -111,13 +112,37 @@ def test_an_interrupted_run_leaves_nothing_in_out_and_resumes_to_the_same_weight
 def test_low_rank_matrices_are_merged_into_the_weights(model, tmp_path):
     pytest.importorskip("peft")
     out = tmp_path / "lora"
-    tune(model, out, PAIRS, TEXTS, steps=4, batch=8, rate=1e-2, lora=True)
+    short = tune(model, out, PAIRS, TEXTS, steps=4, batch=8, rate=1e-2, lora=True)
+    assert short.triples == 4 * 8
     first, second = load(model).state_dict(), load(out).state_dict()
     assert first.keys() == second.keys()
     changed = {name for name, value in first.items() if not torch.equal(value, second[name])}
     assert changed
     assert all(first[name].ndim == 2 and "embeddings" not in name for name in changed)
     assert not list(out.glob("adapter*"))
+
+
+def test_pairs_with_a_long_text_are_not_trained_on(model, tmp_path, monkeypatch):
+    lengths = []
+
+    def stop(pairs, *_):
+        lengths.extend(len(text.split()) for pair in pairs for text in (pair.first, pair.second))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wordsens.training.tuning.make_triples", stop)
+    long = [
+        (kind, first, f"{second} {'And so on. ' * 10}", same) for kind, first, second, same in PAIRS
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        tune(model, tmp_path / "out", [*PAIRS, *long], TEXTS, **PLAN)
+    assert 0 < max(lengths) <= 30
+
+
+def test_sentences_that_are_trained_on_are_not_searched_among():
+    ours, apart = _split_texts(TEXTS, 0)
+    own = {text.split(". ")[0] + "." for text in TEXTS}
+    shared = "It can sleep there."
+    assert shared in ours and sorted([*ours, *apart]) == sorted([*own, shared])
 
 
 def test_whole_domains_are_held_out_with_every_text():
