@@ -74,6 +74,6 @@ def test_the_shipped_reviews_are_a_task():
     task = control.texts_task(texts, (20, 10, 10), seed=2)
     assert task.shape == (12, 384)
     assert {len(task.training), len(task.test)} == {20, 10}
-    first = task.training.rows(slice(0, 1))[0]
-    (found,) = [text for text in texts if torch.allclose(text.rows.float(), first)]
-    assert found.label == int(task.training.labels[0])
+    for rows, label in zip(task.training.rows(), task.training.labels, strict=True):
+        (found,) = [text for text in texts if torch.allclose(text.rows.float(), rows)]
+        assert found.label == int(label)
