@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from tests.evaluation.test_flips import TEXTS, moderation
+from wordsens.evaluation.flips import label_flips
 
 
 @pytest.fixture
@@ -35,6 +36,16 @@ def test_json_is_one_document_with_the_documented_keys(wordsens, dataset, docume
     document = json.loads(run.out)
     assert list(document) == documented("The document of `flips`")
     assert list(document["words"][0]) == documented("Each of the flips `words`")
+
+
+def test_the_words_of_long_texts_are_those_that_the_seed_chooses(wordsens, dataset):
+    options = ("--dataset", dataset, "--words-per-text", "3", "--seed", "5", "--json")
+    run = wordsens("flips", "--encode", "my_models:moderation", *options)
+    five, usual = (
+        label_flips(moderation, TEXTS, words_per_text=3, seed=seed).to_dict()["words"]
+        for seed in (5, 0)
+    )
+    assert json.loads(run.out)["words"] == json.loads(json.dumps(five)) != usual
 
 
 def test_wrong_input_is_one_line(wordsens, dataset):

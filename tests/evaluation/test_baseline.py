@@ -2,6 +2,7 @@
 file are refused."""
 
 import re
+import zlib
 
 import numpy as np
 import pytest
@@ -34,6 +35,16 @@ def test_the_same_model_passes_ten_times_of_ten(baseline):
 def test_a_bag_of_words_in_its_place_fails(baseline):
     for seed in range(10):
         assert not ws.check(bag_of_words, PAIRS, baseline=baseline, seed=seed).passed
+
+
+def test_noise_in_its_place_fails(baseline):
+    """What it makes of near-duplicates says nothing of whether the baseline was vacuous."""
+
+    def noise(texts):
+        seeds = [zlib.crc32(text.encode()) for text in texts]
+        return np.array([np.random.default_rng(seed).standard_normal(64) for seed in seeds])
+
+    assert not ws.check(noise, PAIRS, baseline=baseline).passed
 
 
 def test_a_model_that_became_worse_fails_in_the_kind_that_did(tmp_path):

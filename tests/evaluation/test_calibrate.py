@@ -1,11 +1,15 @@
 """Calibrations of models whose false hits are known, with the guard and without."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from wordsens.findings.calibrate import in_distance
 from wordsens.models.pairs import FunctionPairModel
 from wordsens.statistics.operating_point import operating_point, share_at_most
 
@@ -70,6 +74,14 @@ def test_too_few_pairs_say_how_many_it_takes():
     result = ws.calibrate(Oracle(PAIRS), PAIRS, 0.01)
     assert (result.threshold, result.needed) == (None, 299)
     assert all(count in result.answer[0] for count in ("80 opposites", "299", "3.68 %"))
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.34, 0.5, 1.3])
+def test_the_root_of_a_distance_lets_no_further_pair_in(distance):
+    said = in_distance(SimpleNamespace(distances={"l2": distance}), "l2")
+    square, root = map(float, re.findall(r"(?<!\w)\d*\.\d+", said))
+    assert square == distance
+    assert root**2 <= distance < (root + 2e-6) ** 2
 
 
 def test_scores_of_pairs_are_no_distances():

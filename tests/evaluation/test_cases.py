@@ -142,14 +142,15 @@ def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ws.InputError, match="holds an adapter alone"):
         ws.as_model(tmp_path)
-    folder = tmp_path / "nli"
-    tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=3)
-    tokenizer.save_pretrained(folder)
-    classifier.save_pretrained(folder)
-    with pytest.raises(ws.InputError, match="is a classifier of 3 labels, not an embedding"):
-        ws.check(folder, PAIRS)
-    assert ws.as_model(folder, pool="mean").encode([FIRST]).shape == (1, 32)
-    assert as_classifier(folder).probabilities([FIRST]).sum() == pytest.approx(1)
+    for labels in (2, 3):
+        folder = tmp_path / f"classes{labels}"
+        tokenizer, classifier = zoo_model("bert", "ForSequenceClassification", num_labels=labels)
+        tokenizer.save_pretrained(folder)
+        classifier.save_pretrained(folder)
+        with pytest.raises(ws.InputError, match=f"is a classifier of {labels} labels, not an emb"):
+            ws.check(folder, PAIRS)
+        assert ws.as_model(folder, pool="mean").encode([FIRST]).shape == (1, 32)
+        assert as_classifier(folder).probabilities([FIRST]).sum() == pytest.approx(1)
 
 
 def test_a_folder_of_an_encoder_alone(tmp_path):

@@ -39,6 +39,8 @@ def test_a_requirement_that_is_met_passes(suite):
             before = len(CALLS)
             wordsens_assert(letters, "recall >= .5", pairs=PAIRS)
             assert len(CALLS) == before
+            other = wordsens_assert(letters, "recall >= .5", pairs=PAIRS[1:])
+            assert other.kinds["switch"].pairs == 1
         """
     )
     suite.runpytest_subprocess().assert_outcomes(passed=2)

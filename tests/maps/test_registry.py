@@ -71,6 +71,7 @@ def test_parameters_in_a_name():
     phi = build_map("raf( heads=2, score=relu )", 3, 4, seed=5, temperature=2.0)
     expected = ws.RandomAttentionFeatures(4, "relu", 5, heads=2, temperature=2.0)
     assert torch.equal(phi(X), expected(X)) and phi.name == "raf(heads=2, score=relu)"
+    assert torch.equal(build_map("relu-raf(heads=2,temperature=2.0)", 3, 4, seed=5)(X), phi(X))
     assert map_names("rf, raf(heads=2, score=relu),drf(depth=3)") == [
         "rf",
         "raf(heads=2, score=relu)",
@@ -176,7 +177,9 @@ def test_a_transformer_by_name_is_loaded_once(tmp_path):
     )
     assert (first.layer, second.layer, first.dtype) == (1, 2, torch.float32)
     assert first.stack is second.stack
-    assert len(map_content("model", model=str(tmp_path)) or "") == 64
+    content = map_content("model", model=str(tmp_path))
+    assert len(content or "") == 64
+    assert map_content(f"model(model={tmp_path})") == content
     assert isinstance(first.stack.model, nn.Module)
 
 

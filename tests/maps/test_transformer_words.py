@@ -159,6 +159,19 @@ def test_an_answer_behind_a_bare_blank_is_its_own_first_token(llama):
         prompt_pair(phi, *prompts, answers=("Q", "No"))
 
 
+def test_an_answer_counts_with_and_without_a_blank_before_it():
+    words, model = zoo_model("gpt2", "LMHeadModel")
+    phi = ws.TransformerFeatures(model, words, output="probabilities", pool="last")
+    answers, prompt = ("the", "not"), "turn it"
+    first = [[words(blank + answer)["input_ids"][0] for blank in ("", " ")] for answer in answers]
+    assert len({*first[0], *first[1]}) == 4
+    with torch.no_grad():
+        own = model(**words(prompt, return_tensors="pt")).logits[0, -1].double().softmax(-1)
+    expected = own[torch.tensor(first)].sum(dim=1)
+    found = prompt_pair(phi, prompt, "the lift", answers=answers).probabilities[0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+
+
 def test_a_prompt_of_a_chat_template_has_one_begin_token(llama):
     phi, words, own = llama
     prompt = "<s>[user] is the lift on?"

@@ -316,6 +316,15 @@ def test_a_search_that_has_not_converged_is_sent_only_to_what_helps(search, opti
     assert re.findall(r"--\w+", " ".join(shown.notes)) == option
 
 
+def test_bounds_are_called_certified_only_where_those_of_every_map_are():
+    X = gaussian_text(3, 8, seed=0)
+    found = word_sensitivity(RandomFeatures(3, 8, seed=0), X, search="quick")
+    likely = replace(found, rigor="with probability 1 - 1e-9 over the weights")
+    for results in ((found, found), (found, likely), (likely, found)):
+        shown = text_display([MeasuredMap(X, each, 0.0, None, ()) for each in results])
+        assert ("certified" in shown.parts[0].note) == (likely not in results)
+
+
 def test_only_maps_of_one_d_are_compared(make_record):
     def records(d):
         return [

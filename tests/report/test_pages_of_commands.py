@@ -10,6 +10,7 @@ from wordsens.display.content import (
     Finding,
     Findings,
     Marked,
+    Section,
     Shade,
     Table,
     Words,
@@ -99,7 +100,7 @@ def test_the_same_sentences_and_tables_reach_every_output():
     finding = Finding("3×", "One word moves it 3 times.", "Attained.")
     display = Display(
         ("The <answer>.",),
-        (Findings((finding,)), table),
+        (Findings((finding,)), Section("Part", (Section("Below", ("It.",)), table))),
         failures=("a.auc is 1",),
         notes=("Two notes.",),
     )
@@ -116,6 +117,8 @@ def test_the_same_sentences_and_tables_reach_every_output():
         assert said in page and said in cell and said.replace("_", r"\_") in text
     assert "&lt;answer&gt;" in page and r"\<answer\>" in text
     assert r"| a\|b | 0.42 |" in text
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings == ["# h", "## Part", "### Below", "### Kinds"]
     assert " style=" not in page
 
 

@@ -41,6 +41,14 @@ def causal_attention() -> Callable[[torch.Tensor], torch.Tensor]:
     )[0, 0]
 
 
+def summed_heads() -> ws.FeatureMap:
+    shapes = ((2, 6, 3), (2, 6, 3), (2, 6, 4), (2, 4, 5))
+    stream = generator(0, "heads")
+    return ws.AttentionFeatures(
+        *(torch.randn(shape, generator=stream, dtype=torch.float64) for shape in shapes)
+    )
+
+
 MAPS = {
     f"{score}, {heads} heads": lambda score=score, heads=heads: ws.RandomAttentionFeatures(
         6, score=score, seed=1, heads=heads, temperature=0.7
@@ -49,6 +57,7 @@ MAPS = {
     for heads in (1, 2)
 } | {
     "one dominant word": dominant,
+    "heads that are added": summed_heads,
     "rf": lambda: ws.RandomFeatures(4, 6, activation="tanh", seed=0),
     "drf": lambda: ws.DeepRandomFeatures(4, 6, 3, seed=0),
     "function": lambda: ws.FunctionFeatures(lambda X: torch.sin(X).cumsum(dim=-2), batched=True),

@@ -54,6 +54,9 @@ def test_bounds_and_predictions_are_averaged_and_the_weakest_rigor_is_told(make_
     assert sensitivity_series(records[::2])[0].rigor == sure
     (partly,) = sensitivity_series([*records, make_record(n=10, draw=2, value=1.0)])
     assert partly.points[0].upper is None
+    sizes = ((10, 2.0), (20, 3.0), (40, 10.0))
+    (uneven,) = sensitivity_series([make_record(n=n, value=1.0, upper=up) for n, up in sizes])
+    assert uneven.bracket_ratio == 3.0
     (without,) = sensitivity_series([make_record()])
     assert (without.bracket_ratio, without.rigor) == (None, None)
 

@@ -46,7 +46,8 @@ def test_rows_lie_on_the_sphere_labels_are_fair_and_the_seed_decides_all(make):
 
 
 def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
-    part = control.one_word_task(SIZE, seed=3).test
+    many = control.TaskSize(n=9, d=6, training=1, validation=1, test=2000)
+    part = control.one_word_task(many, seed=3).test
     pairs = control.one_word_pairs(part, seed=1)
     first, second = pairs.first, pairs.second
     assert bool(((first != second).sum(dim=1) == 1).all())
@@ -61,11 +62,18 @@ def test_pairs_of_the_one_word_task_flip_the_label_or_keep_it():
     assert not torch.equal(other.second, second)
 
 
+def test_every_copy_of_a_majority_has_one_other_word():
+    many = control.TaskSize(n=9, d=6, training=1, validation=1, test=2000)
+    pairs = control.majority_pairs(control.majority_task(many, seed=3).test, seed=1)
+    assert bool(((pairs.first != pairs.second).sum(dim=1) == 1).all())
+    assert not bool(pairs.flipped.any())
+
+
 def test_the_shipped_reviews_are_a_task():
     texts = [text for text in ws.embed(ws.shipped_reviews(), max_words=12) if len(text) == 12]
     task = control.texts_task(texts, (20, 10, 10), seed=2)
     assert task.shape == (12, 384)
     assert {len(task.training), len(task.test)} == {20, 10}
-    first = task.training.rows(slice(0, 1))[0]
-    (found,) = [text for text in texts if torch.allclose(text.rows.float(), first)]
-    assert found.label == int(task.training.labels[0])
+    for rows, label in zip(task.training.rows(), task.training.labels, strict=True):
+        (found,) = [text for text in texts if torch.allclose(text.rows.float(), rows)]
+        assert found.label == int(label)
