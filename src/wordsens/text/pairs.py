@@ -217,10 +217,12 @@ def pair_rows(
         listed: Any = meaning_pairs() if pairs is None else pairs
         if not isinstance(listed, Iterable):
             raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
-        if hasattr(listed, "to_dict"):  # a DataFrame
-            listed = listed.to_dict("records")
-        elif hasattr(listed, "tolist"):  # an array
-            listed = listed.tolist()
+        of_frame = getattr(listed, "to_dict", None)
+        of_array = getattr(listed, "tolist", None)
+        if of_frame is not None:
+            listed = of_frame("records")
+        elif of_array is not None:
+            listed = of_array()
         rows = ((_place(row, number), row) for number, row in enumerate(listed))
     for where, row in rows:
         named = _mapping(row, columns, where)
