@@ -133,3 +133,10 @@ def test_a_data_frame_holds_pairs():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS, columns=["kind", "first", "second", "same"])
     assert ws.read_pairs(frame) == [Pair(*row) for row in ROWS]
+
+
+def test_a_file_without_rows_is_named(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("first,second,same\n")
+    with pytest.raises(ws.InputError, match=r"own\.csv'\) holds no pair"):
+        ws.read_pairs(path)

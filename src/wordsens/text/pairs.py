@@ -161,7 +161,8 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     """
     rows = list(pair_rows(pairs, COLUMNS, encoding=encoding))
     if not rows:
-        raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+        where = f" (={str(pairs)!r})" if isinstance(pairs, str | PathLike) else ""
+        raise InputError(f"`pairs`{where} holds no pair; give rows of {', '.join(COLUMNS)}")
     labels = _labels([row["same"] for _, row in rows])
     read: list[Pair] = []
     faults: list[str] = []
