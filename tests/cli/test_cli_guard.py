@@ -39,7 +39,7 @@ def test_what_a_cache_should_do_is_said_beside_the_verdict(wordsens):
         True,
         True,
     )
-    assert "may give the answer" in wordsens("guard", *SAME).err
+    assert "may reuse the answer" in wordsens("guard", *SAME).err
     assert (
         wordsens("guard", *unsure, "--quiet").err == wordsens("guard", *unsure, "--json").err == ""
     )

@@ -26,7 +26,7 @@ def test_each_pair_is_judged_as_by_itself(workers):
 def test_rows_keep_their_columns():
     rows = [
         {"id": 7, "first": "on", "second": "off", "tags": ["a"]},
-        {"second": "The lift", "first": "a lift"},
+        {"second": "The lift", "first": "the lift"},
     ]
     guarded = ws.guard_pairs(rows)
     assert [
@@ -68,12 +68,12 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path):
 
 
 def test_a_text_that_meets_many_is_read_once(monkeypatch):
-    from wordsens.evaluation.guard import tokens
+    from wordsens.evaluation.guard import lexer
 
     scanned = []
-    scan = tokens._scanned
+    scan = lexer._scanned
     monkeypatch.setattr(
-        tokens, "_scanned", lambda text, language: scanned.append(text) or scan(text, language)
+        lexer, "_scanned", lambda text, lexicon: scanned.append(text) or scan(text, lexicon)
     )
     ws.guard_pairs(
         [

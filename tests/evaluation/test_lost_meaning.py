@@ -141,3 +141,20 @@ def test_a_sentence_may_go_over_lines_but_not_over_the_entries_of_a_list():
 def test_no_other_input_than_texts():
     with pytest.raises(ws.InputError, match="rewritten"):
         ws.lost_meaning("a", b"a")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("original", "rewritten", "texts"),
+    [
+        ("The dose is 0.5 mg, not 5 mg.", "dose 5 mg, not 0.5 mg", ["0.5 mg", "5 mg"]),
+        (
+            "Rome pays Oslo 30 euros; Oslo pays Bonn 70.",
+            "Rome pays Oslo 70 euros; Oslo pays Bonn 30.",
+            ["30 euros", "70"],
+        ),
+        ("Within 5 days, pay 20 euros.", "Pay 20 euros within 5 days.", []),
+        ("Set retries to 3 and the limit to 9.", "Set the limit to 9 and retries to 3.", []),
+    ],
+)
+def test_numbers_in_each_others_places_are_lost(original, rewritten, texts):
+    assert [loss.text for loss in ws.lost_meaning(original, rewritten)] == texts

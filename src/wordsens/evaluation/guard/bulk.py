@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, MissingExtraError, WordsensError, require_count
+from wordsens.errors import InputError, WordsensError, require_count
 from wordsens.evaluation.guard.judge import Judgement, Verdict, guard
 from wordsens.text.pairs import Pairs, pair_rows
 from wordsens.text.tables import write_rows
@@ -21,28 +21,10 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 COLUMNS = ("first", "second")
-ADDED = ("verdict", "reason")
-
 VERDICTS: tuple[Verdict, ...] = ("same", "different", "unsure")
 
+# Pairs between two calls of `progress`, and that a worker takes at a time.
 _BATCH = 500
-"""Pairs between two calls of `progress`, and that a worker takes at a time."""
-
-
-@dataclass(frozen=True)
-class ReasonCount:
-    """How many pairs have a verdict for one reason.
-
-    Attributes:
-        verdict, reason: such as "different" and "quantity".
-        pairs: how many.
-        example: the place of the first of them among all pairs.
-    """
-
-    verdict: Verdict
-    reason: str
-    pairs: int
-    example: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,17 +53,20 @@ class GuardedPairs:
         return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
     @property
-    def reasons(self) -> list[ReasonCount]:
-        """How many pairs have each verdict and reason, by verdict, the most frequent reason
-        first."""
-        places: dict[tuple[Verdict, str], list[int]] = {}
-        for place, judgement in enumerate(self.judgements):
-            reason = judgement.reason.partition(":")[0]
-            places.setdefault((judgement.verdict, reason), []).append(place)
-        counts = [ReasonCount(*key, len(of_key), of_key[0]) for key, of_key in places.items()]
-        return sorted(
-            counts, key=lambda count: (VERDICTS.index(count.verdict), -count.pairs, count.reason)
+    def reasons(self) -> list[dict[str, Any]]:
+        """For each verdict and reason, such as "different" and "quantity": how many `pairs` have
+        them, and the first row as an `example`; the most frequent first."""
+        examples: dict[tuple[Verdict, str], list[dict[str, Any]]] = {}
+        for judgement, row in zip(self.judgements, self.rows(), strict=True):
+            key = judgement.verdict, judgement.reason.partition(":")[0]
+            examples.setdefault(key, []).append(row)
+        ranked = sorted(
+            examples.items(), key=lambda item: (VERDICTS.index(item[0][0]), -len(item[1]), item[0])
         )
+        return [
+            {"verdict": verdict, "reason": reason, "pairs": len(rows), "example": rows[0]}
+            for (verdict, reason), rows in ranked
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Each pair with its own columns, its `verdict` and its `reason`."""
@@ -93,23 +78,17 @@ class GuardedPairs:
     def to_dict(self) -> dict[str, Any]:
         """The counts by verdict, and by verdict and reason with an example; not the pairs
         themselves."""
-        rows = self.rows()
         reasons = [
-            {
-                **asdict(count),
-                "example": {name: rows[count.example][name] for name in (*COLUMNS, "reason")},
-            }
+            {**count, "example": {name: count["example"][name] for name in (*COLUMNS, "reason")}}
             for count in self.reasons
         ]
         return {"pairs": len(self), **self.counts, "reasons": reasons}
 
     def to_pandas(self) -> "DataFrame":
-        """`rows` as a DataFrame. Needs the `tables` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        return pd.DataFrame(self.rows())
+        """`rows` as a DataFrame."""
+        from pandas import DataFrame
+
+        return DataFrame(self.rows())
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write `rows` to a CSV, TSV, JSON lines or Parquet file, by its extension, whole or not at
@@ -152,12 +131,13 @@ def guard_pairs(
     """  # noqa: E501
     if workers is not None:
         require_count("workers", workers)
-    rows, texts = [], []
+    rows = []
     for where, row in pair_rows(pairs, COLUMNS, encoding=encoding):
-        texts.append(_texts(row, where))
+        _require_texts(row, where)
         rows.append(row)
     if not rows:
         raise InputError(f"`pairs` holds no pair; give rows of {', '.join(COLUMNS)}")
+    texts = [(row["first"], row["second"]) for row in rows]
     batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     judgements: list[Judgement] = []
     with _mapping(min(workers or 1, len(batches))) as each:
@@ -167,16 +147,15 @@ def guard_pairs(
     return GuardedPairs(tuple(rows), tuple(judgements))
 
 
-def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str]:
+def _require_texts(row: Mapping[str, Any], where: str) -> None:
     for name in COLUMNS:
         if not isinstance(row[name], str) or not row[name].strip():
             raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text that is not empty")
-    for name in ADDED:
+    for name in ("verdict", "reason"):
         if name in row:
             raise InputError(
                 f"{where} has a column {name!r} already, which the guard adds; rename it"
             )
-    return row["first"], row["second"]
 
 
 def _judge_batch(texts: list[tuple[str, str]]) -> list[Judgement]:
