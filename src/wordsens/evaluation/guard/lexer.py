@@ -32,7 +32,7 @@ _CAPITAL_UNIT = re.compile(r"(?:^|.*\d)(?:(?:[MPp][A-ZΩ]|[kKGT]B)[a-z]*|Nm|Ms)"
 
 # What parts words; not a comma before what is quoted.
 _COMMA = re.compile(
-    r"[,;:](?!\s+[\"“‘'])|[.!?](?:\s|(?=[A-Z]))|\n\s*[-*•\n]|\s[-\u2013]\s|--|\u2014"
+    r"[,;:](?!\s+[\"“‘'])|[.!?](?:\s|(?=[A-Z]))|\n\s*[-*•\n]|(?<!\d)\s[-\u2013]\s|--|\u2014"
 )
 
 _QUOTATION_MARKS = {"'": "'‘’‚`´", '"': '"“”„«»'}
@@ -220,10 +220,8 @@ def _pattern(lexicon: Lexicon) -> re.Pattern[str]:
     suffixes = "|".join(sorted((word for word in glued if word.isalpha()), key=len, reverse=True))
     return re.compile(
         rf"""(?![ ])(?:{pattern(lexicon)}
-        |(?P<nr>\#(?=\d)|no\.(?=\s*\d|,)|n°\.?(?=\s*\d))
         |(?P<area>(?=[kcdm])(?:(?<=\d)|(?<=\d\s))[kcdm]?m\^?[23](?!\w))
-        |(?P<to>(?<=\d)\s?-(?=\s?\d))
-        |(?P<word>(?!w/o\b){_LETTER}++(?:'{_LETTER}++)*+(?![\d_])|w/o\b
+        |(?P<word>\#(?=\d)|no\.(?=\s*\d|,)|n°\.?(?=\s*\d)|(?:(?<=\d)|(?<=\d\ ))-(?=\s?\d)|(?!w/o\b){_LETTER}++(?:'{_LETTER}++)*+(?![\d_])|w/o\b
             |&(?:(?<=\w&)|(?<=[\w,)"']\s&))(?=\s?\w)|@(?<!\S@)(?![^\s\d])|~(?=\s?\d)|<(?<!<<)(?!<)|>(?<!>>)(?!>))
         |(?P<version>\d+(?:\.\d+){{2,}}(?!\w))
         |(?P<fraction>\d{{1,2}}/[1-9]\d?(?![\w/]))
@@ -269,10 +267,8 @@ def _made(kind: str, plain: str, start: int, end: int, lexicon: Lexicon) -> list
         answer = written == "no" and plain[end : end + 1] in ("", ",", ".", ";", "!")
         words = (written,) if answer else lexicon.expanded(written)
         return [Token(word, start, end) for word in words]
-    words = {"nr": "number", "to": "to", "weekday": written.rstrip(".")}
-    if kind in words:
-        word = lexicon.grammar["weekdays"].get(words[kind], words[kind])
-        return [Token(word, start, end)]
+    if kind == "weekday":
+        return [Token(lexicon.grammar["weekdays"][written.rstrip(".")], start, end)]
     if kind == "option":
         return [Token(written, start, end, "symbol")]
     if kind != "sign":

@@ -210,7 +210,7 @@ class Lexicon:
 
     def _lines(self, name: str) -> Iterator[str]:
         for line in packaged_text(f"evaluation/words/guard/{name}.txt").splitlines():
-            if line.strip() and not line.startswith("#"):
+            if line.strip() and not line.startswith("# "):
                 yield unicodedata.normalize("NFKC", line.strip())
 
     def _pairs(self, name: str, sign: str = "=") -> Iterator[tuple[str, str]]:
