@@ -93,10 +93,11 @@ def order_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
         for a, b, c, d in exchanged
     )
     words = {token.key for token, _ in pairs}
-    # "The fire in the hall"; "he said on Monday"; "kindly treat" and "treat kindly".
+    # "The fire in the hall"; "date of delivery"; "he said on Monday"; "kindly treat".
     timed = any(_is_time(pairs[at][0], lexicon) for at in moved)
     loose = not words.isdisjoint(lexicon.grammar["reporting"]) or any(
         (pairs[at][0].marker in ("with", "in", "from") and not timed)
+        or "of" in (pairs[at][0].marker, pairs[at][1].marker)
         or pairs[at][0].word in lexicon.grammar["manner"]
         for at in moved
     )
