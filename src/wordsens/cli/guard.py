@@ -227,10 +227,12 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
             "stdin has no pair; give two texts, or lines of JSON or CSV with the columns first and "
             "second"
         )
+    head = head.removeprefix("\ufeff")
     lines = chain([head], stream)
     if head.lstrip().startswith(("{", "[")):
         yield from (_of_json(line, number) for number, line in enumerate(lines, 1) if line.strip())
         return
+    csv.field_size_limit(sys.maxsize)  # a text may be long
     rows = csv.reader(lines)
     names = next(rows)
     require_different(list(filter(str.strip, names)), "stdin, line 1,")

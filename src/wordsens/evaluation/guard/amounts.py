@@ -74,13 +74,23 @@ def _amount(tokens: list[Token], at: int) -> Amount | None:
     return tokens[at].amount if at < len(tokens) else None
 
 
-def _joined(tokens: list[Token], at: int, stop: int, amount: Amount, unit: str) -> list[Token]:
+def _joined(
+    tokens: list[Token],
+    at: int,
+    stop: int,
+    amount: Amount,
+    unit: str,
+) -> list[Token]:
     first, last = tokens[at], tokens[stop - 1]
     number = Token("", first.start, last.end, "number", first.initial, amount=amount, unit=unit)
     return [number]
 
 
-def _quantity(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[int, list[Token]] | None:
+def _quantity(
+    tokens: list[Token],
+    at: int,
+    lexicon: Lexicon,
+) -> tuple[int, list[Token]] | None:
     """A number with its unit: two hundred GB, $5 million, half a litre, 30 %, third."""
     if tokens[at].amount is None and tokens[at].word not in lexicon.numeric:
         return None
@@ -109,7 +119,11 @@ def _quantity(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[int, list
     return stop + 1, _joined(tokens, at, stop + 1, amount, name)
 
 
-def _value(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[Amount, int] | None:
+def _value(
+    tokens: list[Token],
+    at: int,
+    lexicon: Lexicon,
+) -> tuple[Amount, int] | None:
     """The number that begins here and where it stops: two hundred and five, 1.5 million,
     twenty-first, one and a half million, a quarter of a million; of a unit, half a."""
     if _word(tokens, at) not in lexicon.numeric and _amount(tokens, at) is None:
@@ -122,7 +136,8 @@ def _value(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[Amount, int]
         skipped = scaled and tokens[stop].word == "and"
         sort, value = lexicon.numbers.get(_word(tokens, stop + skipped), ("", -1.0))
         fits = value < 10 and current % 100 >= 20 and current % 10 == 0
-        if value < 0 or (sort != "x" and (digits or (current % 100 and not fits))):
+        parted = stop > at and tokens[stop].start > tokens[stop - 1].end + 1  # twenty, five
+        if value < 0 or parted or (sort != "x" and (digits or (current % 100 and not fits))):
             break
         if sort == "x" and value >= 1000:
             total, current = total + (current or 1.0) * value, 0.0
@@ -162,7 +177,11 @@ def _part(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[float, int]:
     return count * lexicon.fractions.get(_word(tokens, at), 0.0), at + 1
 
 
-def _compound(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[int, list[Token]] | None:
+def _compound(
+    tokens: list[Token],
+    at: int,
+    lexicon: Lexicon,
+) -> tuple[int, list[Token]] | None:
     """A quantity in two units, or with a part of its unit: 2 hours 15 minutes, an hour and a
     quarter."""
     amount, factor = tokens[at].amount, lexicon.units.get(tokens[at].unit, ("", 0.0))[1]

@@ -131,6 +131,8 @@ def guard_pairs(
     """  # noqa: E501
     if workers is not None:
         require_count("workers", workers)
+    if pairs is None:
+        raise InputError("`pairs` (=None) must be pairs of texts, or a file of them")
     rows = []
     for where, row in pair_rows(pairs, COLUMNS, encoding=encoding):
         _require_texts(row, where)

@@ -170,7 +170,12 @@ _EXCHANGES = {
 """Parts of the grammar of which a word in the place of another says something else."""
 
 
-def _says_nothing(token: Token, side: int, sides: Sides, lexicon: Lexicon) -> bool:
+def _says_nothing(
+    token: Token,
+    side: int,
+    sides: Sides,
+    lexicon: Lexicon,
+) -> bool:
     """Whether a function word that only one text has says nothing where it stands."""
     reading, grammar = sides.readings[side], lexicon.grammar
     after = reading.content[token.place] if token.place < len(reading.content) else None
@@ -205,8 +210,8 @@ def tense_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
         if _determined(pair, lexicon):
             edits.append(Edit("", "article", pair[:1], pair[1:]))
         texts = {token.text.lower() for token in pair}
-        written = {token.capital for token in pair}, len({token.text for token in pair})
-        if capitals and len(texts) == 1 and written in (({True, False}, 2), ({True}, 2)):
+        cased = None not in (token.capital for token in pair) and pair[0].text != pair[1].text
+        if capitals and cased and len(texts) == 1:
             edits.append(Edit("", "capital", pair[:1], pair[1:]))  # Turkey, turkey
         alike = (pair[0].word, pair[0].form) == (pair[1].word, pair[1].form)
         if alike and not sides.voices:
@@ -246,7 +251,11 @@ def _tenses(side: int, sides: Sides, lexicon: Lexicon) -> dict[str, Token]:
     return {tense[t.word]: t for t in light if tense.get(t.word) in more}
 
 
-def _compared(first: dict[str, Token], second: dict[str, Token], lasting: bool) -> list[Edit]:
+def _compared(
+    first: dict[str, Token],
+    second: dict[str, Token],
+    lasting: bool,
+) -> list[Edit]:
     """The edit of two tenses, if they differ: "has arrived" and "arrived" do not; "has lived here
     for a year" and "lived here for a year" do."""
     names = [
@@ -290,13 +299,18 @@ def comma_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
     telling = [
         token
         for token in marked
-        if token.place and token.comma not in free and token.kind in ("word", "name")
+        if token.comma not in free and token.kind in ("word", "name")
         if not opened or token.comma in grammar["relative"] or token.text.lower() == token.comma
     ]
     return [Edit("", "comma", telling[:1], [])] * (bool(telling) and not sides.turned)
 
 
-def _agree(base: Token, plural: Token, sides: Sides, lexicon: Lexicon) -> bool:
+def _agree(
+    base: Token,
+    plural: Token,
+    sides: Sides,
+    lexicon: Lexicon,
+) -> bool:
     """Whether two forms of a word differ as a verb agrees with its subject, or as one and any of a
     kind do."""
     grammar = lexicon.grammar
@@ -353,7 +367,13 @@ def _negates(negation: Token, token: Token, reading: Reading) -> bool:
     return negation.place <= token.place and not parted
 
 
-def _cancels(sides: Sides, side: int, negated: Token, antonyms: Edit, lexicon: Lexicon) -> bool:
+def _cancels(
+    sides: Sides,
+    side: int,
+    negated: Token,
+    antonyms: Edit,
+    lexicon: Lexicon,
+) -> bool:
     """Whether a negated word is all that its opposite is: not valid, invalid; is not open, is
     closed. With a word between, after "may" and "all", and in an instruction it is not."""
     reading = sides.readings[side]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import product
+from numbers import Real
 from typing import Literal
 
 from wordsens.errors import InputError
@@ -51,7 +52,7 @@ class Judgement:
         kind: of "different": negation, antonym, quantity, time, modality, role or entity. Of
             "unsure": replaced (one word stands for another, the rest agrees), added (one text says
             more), ambiguous (a reading, form or order that may mean another thing), reworded (more
-            differs). None of "same".
+            differs). None of "same", and where a second opinion decided.
         reason: a phrase, such as "quantity: 2 GB / 3 GB".
         first, second: the (start, end) of the characters that the verdict rests on, in each text.
     """
@@ -86,6 +87,10 @@ class Guard:
     """
 
     def __init__(self, *, second_opinion: SecondOpinion | None = None, sure: float = 0.9):
+        if second_opinion is not None and not callable(second_opinion):
+            raise InputError(
+                f"`second_opinion` (={second_opinion!r}) must be a function of two texts"
+            )
         if not 0.5 < sure <= 1:
             raise InputError(f"`sure` (={sure!r}) must be more than .5 and at most 1")
         self._lexicon, self._second_opinion, self._sure = english(), second_opinion, sure
@@ -97,15 +102,16 @@ class Guard:
         judgement = _judge(first, second, self._lexicon)
         if judgement.verdict != "unsure" or self._second_opinion is None:
             return judgement
-        probability = float(self._second_opinion(first, second))
-        if not 0 <= probability <= 1:
+        probability = self._second_opinion(first, second)
+        if not isinstance(probability, Real) or not 0 <= probability <= 1:
             raise InputError(
-                f"`second_opinion` (={probability}) must return a probability, between 0 and 1"
+                f"`second_opinion` (={probability!r}) must return a probability, between 0 and 1"
             )
-        same, different = probability >= self._sure, probability <= 1 - self._sure
+        same, different = probability >= self._sure, 1 - probability >= self._sure
         verdict: Verdict = "same" if same else "different" if different else "unsure"
         reason = f"{judgement.reason}; second opinion {probability:.2f}"
-        return Judgement(verdict, judgement.kind, reason, judgement.first, judgement.second)
+        kind = judgement.kind if verdict == "unsure" else None
+        return Judgement(verdict, kind, reason, judgement.first, judgement.second)
 
 
 def guard(first: str, second: str) -> Judgement:
@@ -154,7 +160,12 @@ def _judge(first: str, second: str, lexicon: Lexicon) -> Judgement:
     return Judgement("unsure", "ambiguous", f"{doubts}: {_quoted(first)} / {_quoted(second)}")
 
 
-def _judge_texts(first: str, second: str, swap: bool, lexicon: Lexicon) -> Judgement:
+def _judge_texts(
+    first: str,
+    second: str,
+    swap: bool,
+    lexicon: Lexicon,
+) -> Judgement:
     if _UNSPACED.search(first + second):
         return Judgement("unsure", "ambiguous", "words of this script are not told apart")
     readings = _read(first, lexicon), _read(second, lexicon)
@@ -212,8 +223,10 @@ def _marks(text: str, lexicon: Lexicon) -> list[str]:
         return []
     words = re.findall("[a-z]+(?:-[a-z]+)*", text.lower())
     numbers = lexicon.numbers.keys() | lexicon.fractions.keys()
+    counted = not numbers.isdisjoint("-".join(words).split("-"))
     compounds = [word for word in words if "-" in word and not numbers >= {*word.split("-")}]
-    return _QUOTED.findall(text) + compounds * (not numbers.isdisjoint("-".join(words).split("-")))
+    compounds = [word for word in compounds if counted or word.endswith(("ing", "ed"))]
+    return _QUOTED.findall(text) + compounds
 
 
 def _sort_of_doubt(left: list[list[Token]], edits: list[Edit]) -> str:
@@ -226,8 +239,10 @@ def _sort_of_doubt(left: list[list[Token]], edits: list[Edit]) -> str:
 
 def _judgement(edit: Edit, doubt: str, swap: bool) -> Judgement:
     sides = [edit.second, edit.first] if swap else [edit.first, edit.second]
-    words = " / ".join(_quoted(side[0].text) for side in sides if side)
-    if not all(sides):
+    texts = [_quoted(side[0].text) for side in sides if side]
+    alike = len({text.lower() for text in texts}) == 1
+    words = texts[0] if alike else " / ".join(texts)
+    if alike:
         words = f"'{words}'" if words else ""
     reason = f"{edit.label}: {words}" if words else edit.label
     spans = (tuple((token.start, token.end) for token in side) for side in sides)
@@ -295,7 +310,13 @@ def take_acronyms(short: list[Token], long: list[Token], least: int) -> None:
             del long[at : at + size]
 
 
-def _says_nothing(token: Token, side: int, sides: Sides, used: set[int], lexicon: Lexicon) -> bool:
+def _says_nothing(
+    token: Token,
+    side: int,
+    sides: Sides,
+    used: set[int],
+    lexicon: Lexicon,
+) -> bool:
     """Whether a word with content stands for another, or adds no meaning where it stands: the
     opening of a question, "please", "one" for "a"."""
     fillers = lexicon.fillers

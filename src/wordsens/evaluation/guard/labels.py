@@ -152,7 +152,12 @@ def _parts(label: str) -> tuple[list[str], list[str], bool]:
     return _PART.findall(text), between, uniform
 
 
-def _same_part(one: str, other: str, phrases: bool, lexicon: Lexicon) -> bool:
+def _same_part(
+    one: str,
+    other: str,
+    phrases: bool,
+    lexicon: Lexicon,
+) -> bool:
     """Of two runs of letters: whether they are equal, one is the other's plural or its British or
     American spelling. In phrases, "US" is not "us"."""
     cased, one, other = one != other, one.lower(), other.lower()
@@ -174,6 +179,6 @@ def _units(label: str) -> list[str]:
 
 def _address(label: str) -> str:
     """An address with the parts in lower case whose case never counts."""
-    if "@" in label or not re.search(r"[/\\]", label):
+    if not re.search(r"[/\\]", label):
         return label.lower()
     return re.sub(r"^\w+://[^/]*", lambda match: match[0].lower(), label)

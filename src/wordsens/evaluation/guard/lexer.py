@@ -80,11 +80,14 @@ def _placed_words(tokens: list[Token], text: str, lexicon: Lexicon) -> Reading:
     marker, passive = "", False
     for token in tokens:
         token.place = len(content)
+        letter = len(token.after) < 2 and token.after != "#"
+        if token.word == "a" and (letter or token.after in lexicon.grammar["light"]):
+            token.light, token.kind = False, "name"  # set a to 5
         if token.light:
             passive = passive or token.word in lexicon.grammar["be"]
             marker = token.word if token.word in lexicon.grammar["markers"] else marker
         elif token.kind != "negation":
-            last = content[-1].end if content else token.start
+            last = content[-1].end if content else 0
             if text[last : token.start] not in ("", " "):
                 *before, behind = _COMMA.split(text[last : token.end])
                 token.comma = (behind.lower().split() or [""])[0] if before else ""
@@ -96,10 +99,16 @@ def _placed_words(tokens: list[Token], text: str, lexicon: Lexicon) -> Reading:
     return Reading(tokens, content, negations, [t for t in tokens if t.light], asks)
 
 
-def _classify(token: Token, before: Token, text: str, capitals: bool, lexicon: Lexicon) -> None:
+def _classify(
+    token: Token,
+    before: Token,
+    text: str,
+    capitals: bool,
+    lexicon: Lexicon,
+) -> None:
     """Gives a token its key, and says whether it is a name, a negation or a function word."""
     glued = before.end == token.start and before.kind == "symbol"
-    code = glued and (before.word[:1] in tuple("\\[{=^|~$%") or before.key == " /")
+    code = glued and (before.word[:1] in tuple("\\[{=^|~$%'\"") or before.key == " /")
     unit = token.kind == "name" or (before.kind == "number" and token.start - before.end < 2)
     if token.word == NEGATION:
         token.kind, token.key = "negation", NEGATION
@@ -111,6 +120,8 @@ def _classify(token: Token, before: Token, text: str, capitals: bool, lexicon: L
         token.key = token.key or token.moments or token.text
     elif code or (unit and _CAPITAL_UNIT.fullmatch(token.text)):
         token.key = token.word = token.text
+    elif token.kind == "name":
+        token.capital = token.text[:1].isupper()
     elif token.kind == "word":
         token.key, token.light = lexicon.key(token.word), token.word in lexicon.grammar["light"]
         opens = token.initial or before.start == token.start
@@ -129,7 +140,8 @@ def _classify(token: Token, before: Token, text: str, capitals: bool, lexicon: L
 def _capitals_count(text: str, tokens: list[Token]) -> bool:
     """Whether capitals tell names in this text: not where it is shouted or a title."""
     words = [token.text for token in tokens if token.kind == "word" and not token.initial]
-    return not text.isupper() and 2 * sum(word[:1].islower() for word in words) >= len(words)
+    small = sum(word[:1].islower() for word in words)
+    return not text.isupper() and (2 * small >= len(words) or len(words) == 1)
 
 
 def _is_prose(token: Token, text: str) -> bool:
@@ -260,7 +272,13 @@ def _scanned(plain: str, lexicon: Lexicon) -> list[Token]:
     return tokens
 
 
-def _made(kind: str, plain: str, start: int, end: int, lexicon: Lexicon) -> list[Token]:
+def _made(
+    kind: str,
+    plain: str,
+    start: int,
+    end: int,
+    lexicon: Lexicon,
+) -> list[Token]:
     """The tokens of what the pattern has found."""
     written = plain[start:end]
     if kind == "word":
@@ -297,7 +315,13 @@ _LIST = re.compile(
 """1,2,3 and the like: two marks that are not those of thousands and a decimal."""
 
 
-def _measured(kind: str, written: str, start: int, end: int, lexicon: Lexicon) -> list[Token]:
+def _measured(
+    kind: str,
+    written: str,
+    start: int,
+    end: int,
+    lexicon: Lexicon,
+) -> list[Token]:
     """A number, times or an identifier; what cannot be one of the first two is an identifier."""
     if kind in ("iso", "european", "slashed", "dated", "clock"):
         sort: Kind = "time" if kind == "clock" else "date"
@@ -325,7 +349,11 @@ def _as_written(number: str) -> str:
     return re.sub("[ '_,]", "", number) if versionlike or _LEADING_ZERO.match(number) else ""
 
 
-def _phrase(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[int, list[Token]] | None:
+def _phrase(
+    tokens: list[Token],
+    at: int,
+    lexicon: Lexicon,
+) -> tuple[int, list[Token]] | None:
     """A phrase, in any inflection of its first word; what begins with "<" must open a sentence."""
     first, second = tokens[at].word, tokens[at + 1].word if at + 1 < len(tokens) else ""
     head = first if (first, second) in lexicon.phrases else lexicon.key(first)
@@ -339,7 +367,11 @@ def _phrase(tokens: list[Token], at: int, lexicon: Lexicon) -> tuple[int, list[T
     return None
 
 
-def _read_as(inside: list[Token], meaning: tuple[str, ...], form: str) -> list[Token]:
+def _read_as(
+    inside: list[Token],
+    meaning: tuple[str, ...],
+    form: str,
+) -> list[Token]:
     start, end = inside[0].start, inside[-1].end
     read = [Token(word, start, end, form=form) for word in meaning]
     read[0].initial = inside[0].initial

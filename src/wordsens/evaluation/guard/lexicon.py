@@ -91,7 +91,12 @@ class Lexicon:
         for name in ("key", "spelt", "form", "expanded", "relation"):
             setattr(self, name, lru_cache(maxsize=100_000)(getattr(self, name)))
 
-    def linked(self, part: str, one: str, other: str) -> bool:
+    def linked(
+        self,
+        part: str,
+        one: str,
+        other: str,
+    ) -> bool:
         """Whether "/" joins two words in a part of the grammar."""
         return any(one in group and other in group for group in self._groups[part])
 

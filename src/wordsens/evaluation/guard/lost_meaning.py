@@ -95,7 +95,7 @@ def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:
             kept |= {(pair[1].start, pair[1].end)}  # of "not allowed", "forbidden" keeps both
         else:
             lost.setdefault((token.start, token.end), kind)
-    lost |= {(token.start, token.end): "quantity" for token in _exchanged(one, other)}
+    lost |= {(token.start, token.end): "quantity" for token in _exchanged(one, other, lexicon)}
     sentences = [0, *(match.end() for match in _SENTENCE_END.finditer(original)), len(original)]
     losses: list[LostPart] = []
     for start, stop in sorted(lost.keys() - kept):
@@ -148,7 +148,12 @@ def _kind(token: Token, after: Token | None, lexicon: Lexicon) -> LostKind | Non
     return next((kind for kind, is_one in kinds.items() if is_one), None)
 
 
-def _stands_for(token: Token, word: Token, negated: bool, lexicon: Lexicon) -> bool:
+def _stands_for(
+    token: Token,
+    word: Token,
+    negated: bool,
+    lexicon: Lexicon,
+) -> bool:
     """Whether a word that only the rewriting has means what a word of the original means, or, where
     that is negated, the opposite; a time or a date must be as precise."""
     if negated:
@@ -166,16 +171,17 @@ def _stands_for(token: Token, word: Token, negated: bool, lexicon: Lexicon) -> b
     return same_class or token_relation(word, token, lexicon) == "same"
 
 
-def _exchanged(one: Reading, other: Reading) -> list[Token]:
+def _exchanged(one: Reading, other: Reading, lexicon: Lexicon) -> list[Token]:
     """The numbers of the original that stand in each other's places in the rewriting: "0.5 mg, not
     5 mg"."""
+    skipped = lexicon.grammar["articles"].keys() | lexicon.grammar["tenses"].keys()
     before: list[dict[Hashable, Hashable]] = [{}, {}]
     for side, reading in enumerate((one, other)):
         last: Hashable = ""
         for token in reading.tokens:
             if token.kind == "number":
                 before[side][token.key] = last if token.key not in before[side] else None
-            elif not token.light:
+            elif token.word not in skipped:
                 last = token.key
     swapped = {
         key

@@ -97,10 +97,10 @@ def order_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
     timed = any(_is_time(pairs[at][0], lexicon) for at in moved)
     loose = not words.isdisjoint(lexicon.grammar["reporting"]) or any(
         (pairs[at][0].marker in ("with", "in", "from") and not timed)
-        or "of" in (pairs[at][0].marker, pairs[at][1].marker)
         or pairs[at][0].word in lexicon.grammar["manner"]
         for at in moved
     )
+    loose = loose or any("of" in (a.marker, b.marker) and a.marker != b.marker for a, b in pairs)
     if not (roles or loose) and (
         _phrase_moved(sequence, pairs, lexicon)
         or (
@@ -191,7 +191,12 @@ def _in_sequence(sides: Sides, lists: list[list[Token]], lexicon: Lexicon) -> bo
     # In "from Rome, Milan and Turin are near" the list begins behind the first entry.
     clause = any(head.marker and head.place == 0 for head in heads)
     sequence = not words.isdisjoint(lexicon.grammar["sequence"])
-    return (verbs and not names) or numbers or clause or sequence
+    listed = {id(token) for token in tokens}
+    # "Anna and Bob got gold and silver" has another list.
+    joined = [
+        t for r in sides.readings for t in r.content if id(t) not in listed and t.marker == "and"
+    ]
+    return (verbs and not names) or numbers or clause or sequence or bool(joined)
 
 
 def _active(tokens: Sequence[Token], lexicon: Lexicon) -> list[int]:
@@ -243,7 +248,9 @@ def _movable(one: Token, other: Token, lexicon: Lexicon) -> bool:
     phrase = marks[0] == marks[1] and one.marker not in ("", *grammar["joining"])
     dative = "" in marks and not grammar["recipient"].keys().isdisjoint(marks)
     timed = one.moments or lexicon.kind(one.key) in ("time", "modality")
-    adverb = one.word.endswith("ly") or one.word == "also" or one.kind == "filler"
+    fillers = (*lexicon.fillers["start"], *lexicon.fillers["end"])
+    edge = one.word in fillers and all(t.initial or not t.after for t in (one, other))
+    adverb = one.word.endswith("ly") or one.word == "also" or one.kind == "filler" or edge
     return bool(phrase or dative or timed or adverb or _conjunction(one, lexicon))
 
 

@@ -68,7 +68,11 @@ def times(kind: str, written: str, lexicon: Lexicon) -> list[tuple[Moment, ...]]
     return [tuple(dict.fromkeys(moments))] if moments else []
 
 
-def _clock(written: str, numbers: list[int], lexicon: Lexicon) -> tuple[Moment, ...]:
+def _clock(
+    written: str,
+    numbers: list[int],
+    lexicon: Lexicon,
+) -> tuple[Moment, ...]:
     if written in ("noon", "midday"):
         return ((None, 12, 0),)
     words = [lexicon.numbers[word][1] for word in written.split() if word in lexicon.numbers]
@@ -79,7 +83,8 @@ def _clock(written: str, numbers: list[int], lexicon: Lexicon) -> tuple[Moment, 
     if hour > 24 or minute > 59:
         return ()
     if half:
-        return ((None, hour % 12 + 12 * (half["a"] is None), minute),)
+        early = half["a"] or (half[0] == "night" and hour % 12 < 6)  # two at night
+        return ((None, hour % 12 + 12 * (not early), minute),)
     return of_hour(hour, minute)
 
 
