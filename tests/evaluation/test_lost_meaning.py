@@ -133,6 +133,11 @@ def test_one_negation_of_three_is_lost_and_it_is_the_right_one():
     assert (loss.sentence, original[loss.start : loss.stop]) == ("Do not open it.", "not")
 
 
+def test_the_first_word_of_a_sentence_belongs_to_it():
+    (loss,) = ws.lost_meaning("Wait here. Never open it.", "Wait here. Open it.")
+    assert loss.sentence == "Never open it."
+
+
 def test_a_sentence_may_go_over_lines_but_not_over_the_entries_of_a_list():
     (loss,) = ws.lost_meaning("# Rules\n- Do not\n  open it\n- Wait", "Rules: open it, wait")
     assert loss.sentence == "- Do not\n  open it"
