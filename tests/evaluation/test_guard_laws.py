@@ -118,6 +118,10 @@ def test_a_quantity_in_two_units(hours, minutes):
         ("The gate closes at 12 am.", "The gate closes at noon.", False),
         ("Due on 5 May.", "Due on 5 May 2024.", True),
         ("Due on 5 May 2023.", "Due on 5 May 2024.", False),
+        ("Due on 31/12/2024.", "Due on 31 December 2024.", True),
+        ("Come at half past 20.", "Come at 20:30.", True),
+        ("Buy 2.50 kg of rice.", "Buy 2.5 kg of rice.", True),
+        ("Buy 2.50 kg flour.", "Buy 2.5 kg flour.", True),
         ("The bags weigh 5 kg and 3 kg.", "The bags weigh 8 kg.", False),
     ],
 )

@@ -113,6 +113,8 @@ def test_what_is_said_in_another_way_is_kept(original, rewritten):
         ("One member votes.", "A member votes.", [("quantity", "One")]),
         ("At 5 pm we call.", "At 5 we call.", [("time", "5 pm")]),
         ("Due on 3 May 2024.", "Due on 3 May.", [("time", "3 May 2024")]),
+        ("Due on 3 May.", "Due on 4 May.", [("time", "3 May")]),
+        ("Due 3 April 2024.", "Due 03/04/2024.", [("time", "3 April 2024")]),
         ("Send it on Monday.", "Send it.", [("time", "Monday")]),
         ("You may leave.", "You leave.", [("modality", "may")]),
         (
