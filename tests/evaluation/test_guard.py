@@ -130,6 +130,15 @@ def test_a_second_opinion_is_asked_where_the_rules_are_unsure():
 
 
 @pytest.mark.parametrize(
+    ("probability", "verdict"),
+    [(0.25, "different"), (0.26, "unsure"), (0.74, "unsure"), (0.75, "same")],
+)
+def test_a_second_opinion_is_sure_at_its_bounds_too(probability, verdict):
+    judge = ws.Guard(second_opinion=lambda first, second: probability, sure=0.75)
+    assert judge("Add nutmeg.", "Add cinnamon.").verdict == verdict
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -114,6 +114,15 @@ def test_a_quantity_in_two_units(hours, minutes):
         ("Take 500 µg of it.", "Take 500 mg of it.", False),
         ("Come at a quarter to nine in the evening.", "Come at 20:45.", True),
         ("We close at noon.", "We close at 12:00 pm.", True),
+        ("The gate closes at 12 am.", "The gate closes at 0:00.", True),
+        ("The gate closes at 12 am.", "The gate closes at noon.", False),
+        ("Due on 5 May.", "Due on 5 May 2024.", True),
+        ("Due on 5 May 2023.", "Due on 5 May 2024.", False),
+        ("Due on 31/12/2024.", "Due on 31 December 2024.", True),
+        ("Come at half past 20.", "Come at 20:30.", True),
+        ("Buy 2.50 kg of rice.", "Buy 2.5 kg of rice.", True),
+        ("Buy 2.50 kg flour.", "Buy 2.5 kg flour.", True),
+        ("The bags weigh 5 kg and 3 kg.", "The bags weigh 8 kg.", False),
     ],
 )
 def test_quantities_and_dates_in_words(first, second, same):
@@ -190,6 +199,37 @@ def test_who_does_what(first, second, said):
 def test_unsure_has_a_kind(first, second, kind):
     judgement = ws.guard(first, second)
     assert (judgement.verdict, judgement.kind) == ("unsure", kind)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "spans"),
+    [
+        ("Take the 3rd turn.", "Take the 2nd turn.", ("3rd", "2nd")),
+        ("Pay two hundred euros.", "Pay $5 million.", ("two hundred euros", "$5 million")),
+        ("It lasts 2 h 15 min.", "It lasts 3 h 15 min.", ("2 h 15 min", "3 h 15 min")),
+        ("Come at half past six.", "Come at half past nine.", ("half past six", "half past nine")),
+    ],
+)
+def test_a_span_is_the_whole_of_a_number_or_a_time(first, second, spans):
+    judgement = ws.guard(first, second)
+    assert [first[start:end] for start, end in judgement.first] == [spans[0]]
+    assert [second[start:end] for start, end in judgement.second] == [spans[1]]
+
+
+@pytest.mark.parametrize(
+    ("base", "singular", "past"),
+    [("carry", "carries", "carried"), ("watch", "watches", "watched"), ("need", "needs", "needed")],
+)
+def test_a_verb_agrees_with_its_subject_and_its_past_is_another_tense(base, singular, past):
+    """Whatever the verb's ending: -s, -es or -ies."""
+    assert verdict(f"She {singular} it.", f"She does {base} it.") == "same"
+    assert verdict(f"She {singular} it.", f"She {past} it.") == "unsure"
+
+
+@pytest.mark.parametrize("unit", ["KG", "KM"])
+def test_the_case_of_a_unit_counts_unless_a_phrase_is_shouted(unit):
+    assert verdict(f"5 {unit}", f"5 {unit.lower()}") == "unsure"
+    assert verdict(f"SEND 5 {unit}", f"send 5 {unit.lower()}") == "same"
 
 
 def test_scripts_without_spaces_are_named():

@@ -23,6 +23,16 @@ def test_each_pair_is_judged_as_by_itself(workers):
     assert done == sorted(done)
 
 
+def test_the_most_frequent_reason_comes_first_with_its_first_pair():
+    pairs = [("It is on.", "It is off."), ("Buy 2.", "Buy 3."), ("Buy 2.", "Buy 4.")]
+    reasons = ws.guard_pairs(pairs).reasons
+    assert [(count["reason"], count["pairs"]) for count in reasons] == [
+        ("quantity", 2),
+        ("antonym", 1),
+    ]
+    assert reasons[0]["example"]["second"] == "Buy 3."
+
+
 def test_rows_keep_their_columns():
     rows = [
         {"id": 7, "first": "on", "second": "off", "tags": ["a"]},

@@ -76,6 +76,17 @@ def test_leading_zeros_of_dates_and_times_are_formatting(first, second):
     assert ws.guard(first, second).verdict == "same"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("HTTPS://X.org/a", "https://x.org/a", "same"),
+        ("https://x.org/a", "https://x.org/A", "unsure"),
+    ],
+)
+def test_the_case_of_a_path_counts_and_that_of_its_host_does_not(first, second, verdict):
+    assert ws.guard(first, second).verdict == ws.guard(second, first).verdict == verdict
+
+
 GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "merge.md").read_text(encoding="utf-8")
 MERGED, APART = (
     re.findall(r"^\| `(.+?)` \| `(.+?)` \|(.*)\|$", part, re.MULTILINE)

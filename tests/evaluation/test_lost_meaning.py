@@ -113,6 +113,8 @@ def test_what_is_said_in_another_way_is_kept(original, rewritten):
         ("One member votes.", "A member votes.", [("quantity", "One")]),
         ("At 5 pm we call.", "At 5 we call.", [("time", "5 pm")]),
         ("Due on 3 May 2024.", "Due on 3 May.", [("time", "3 May 2024")]),
+        ("Due on 3 May.", "Due on 4 May.", [("time", "3 May")]),
+        ("Due 3 April 2024.", "Due 03/04/2024.", [("time", "3 April 2024")]),
         ("Send it on Monday.", "Send it.", [("time", "Monday")]),
         ("You may leave.", "You leave.", [("modality", "may")]),
         (
@@ -131,6 +133,11 @@ def test_one_negation_of_three_is_lost_and_it_is_the_right_one():
     original = "Never use it. Do not open it. It is not safe."
     (loss,) = ws.lost_meaning(original, "It is not safe. Open it. Never use it.")
     assert (loss.sentence, original[loss.start : loss.stop]) == ("Do not open it.", "not")
+
+
+def test_the_first_word_of_a_sentence_belongs_to_it():
+    (loss,) = ws.lost_meaning("Wait here. Never open it.", "Wait here. Open it.")
+    assert loss.sentence == "Never open it."
 
 
 def test_a_sentence_may_go_over_lines_but_not_over_the_entries_of_a_list():
