@@ -123,6 +123,8 @@ def without_counterpart(
     behind the same, or before the same. Those of `moving` may stand anywhere."""
     ones, others = tokens
     for part in (slice(0, 2), slice(1, 2), slice(0, 1), slice(0)):
+        if not (ones and others):
+            break
         waiting: dict[Hashable, list[Token]] = {}
         for token in others:
             key = _meant(token), sides.place(1, token)[part]
@@ -292,6 +294,8 @@ def comma_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
         for one, other in sides.tokens
         if bool(one.comma) != bool(other.comma)
     ]
+    if not marked or sides.turned:
+        return []
     openers = grammar["markers"].keys() | grammar["openers"].keys()
     first = [reading.tokens[0] for reading in sides.readings if reading.tokens]
     opened = any(t.word in openers or t.word.endswith("ly") or t.kind == "filler" for t in first)
@@ -302,7 +306,7 @@ def comma_edits(sides: Sides, lexicon: Lexicon) -> list[Edit]:
         if token.comma not in free and token.kind in ("word", "name")
         if not opened or token.comma in grammar["relative"] or token.text.lower() == token.comma
     ]
-    return [Edit("", "comma", telling[:1], [])] * (bool(telling) and not sides.turned)
+    return [Edit("", "comma", telling[:1], [])] * bool(telling)
 
 
 def _agree(

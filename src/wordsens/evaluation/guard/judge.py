@@ -292,7 +292,8 @@ def token_relation(one: Token, other: Token, lexicon: Lexicon) -> str | None:
     known = lexicon.is_word(one.word) and lexicon.is_word(other.word)
     alike = SequenceMatcher(None, one.word, other.word).ratio() > _NEAR_NAMES
     near = alike and (one.word + other.word).isalpha()
-    if slip or (kinds == {"name"} and near and not known):
+    cased = one.text.lower() == other.text.lower()
+    if slip or cased or (kinds == {"name"} and near and not known):
         return AMBIGUOUS
     capitals = all(token.text[:1].isupper() for token in (one, other))
     return "entity" if kinds == {"name"} or (capitals and "name" in kinds) else None
