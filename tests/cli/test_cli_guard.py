@@ -236,3 +236,16 @@ def test_an_empty_original_is_refused(wordsens, rewritten, tmp_path):
 def test_a_rewriting_needs_two_files(wordsens, arguments):
     run = wordsens("guard", "--rewrite", *arguments)
     assert (run.code, run.err.count("\n")) == (2, 1)
+
+
+def test_a_table_on_stdin_without_a_pair_is_an_error(piped):
+    run = piped("first,second\n")
+    assert run.code == 2
+    assert "no pair" in run.err
+
+
+def test_a_table_on_stdin_may_begin_with_a_mark_and_hold_long_texts(piped):
+    long = "open " * 50_000
+    run = piped(f"\ufefffirst,second\non,off\n{long},{long}\n")
+    assert run.code == 0
+    assert [line.split("\t")[0] for line in run.out.splitlines()] == ["different", "same"]

@@ -239,6 +239,7 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
     places = [
         names.index(require_column(name, names, "stdin, line 1,", _NEEDED)) for name in _COLUMNS
     ]
+    number = 1
     for number, row in enumerate(rows, 2):
         if row:
             if len(row) <= max(places):
@@ -247,6 +248,8 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
                 )
             else:
                 yield row[places[0]], row[places[1]]
+    if number == 1:
+        raise InputError("stdin has the header of a table and no pair; give pairs below it")
 
 
 def _of_json(line: str, number: int) -> tuple[str, str] | InputError:
