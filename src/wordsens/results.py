@@ -1,92 +1,135 @@
-"""The base of results: frozen dataclasses of numbers that compare by content and go to files and
-back.
+"""The base of every public result: frozen dataclasses of numbers that compare by content, show
+themselves, and go to files and back.
 
-How a result shows itself is not written here: `looks` asks whom the package registered.
+Loads neither torch nor pandas.
 """
 
 import math
 import reprlib
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+import sys
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from torch import Tensor
+from wordsens.display.numbers import Estimate as Estimate
+from wordsens.display.view import Chart, Table, View, Word, Words
+from wordsens.errors import require_count
 
-from wordsens.display.content import Display
-from wordsens.display.page import html_fragment
-from wordsens.display.result_table import ResultTable as ResultTable
-from wordsens.errors import MissingExtraError
-from wordsens.looks import figure_of, table_of
-from wordsens.saved import Saved as Saved
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-_EMPTY = (None, "", ())
-"""Values that a repr leaves out."""
+_SHOWN_ROWS, _SHOWN_WORDS = 8, 80
+"""Rows of a table and words of a text in a notebook: fifty results stay a page of some 300 kB."""
 
 
-class Shown:
-    """Something that was measured: a table in a terminal and in a notebook, a DataFrame, a
-    figure."""
+class Result:
+    """A frozen dataclass of tensors, arrays, numbers, texts, and what is made of them.
 
-    def columns(self) -> dict[str, Any]:
-        """The numbers of the rows, equally many in each column; by default the single ones as one
-        row."""
+    Derive with `@dataclass(frozen=True, eq=False, repr=False)`, and override `columns`, `headline`,
+    and `view` where there is more to show than a table. Fields with `compare=False` do not count
+    for equality; NaN equals NaN. Results are not hashable.
+    """
+
+    not_in_dict: ClassVar[tuple[str, ...]] = ("perturbations", "perturbation")
+    """Fields that `to_dict` leaves out: the witnesses."""
+
+    ranked: ClassVar[str] = ""
+    """The column by which rows are sorted, the largest first, and which a figure draws."""
+    row_names: ClassVar[str] = ""
+    """The column that names the rows: the words of a text in reading order, which are coloured."""
+
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """The table as plain columns, equally long; by default the single numbers as one row."""
         return {
             name: [value]
             for name, value in vars(self).items()
             if isinstance(value, (str, int, float))
         }
 
-    def result_table(self) -> ResultTable:
-        """The columns with a heading."""
-        return table_of(self)
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        return type(self).__name__
+
+    def view(self) -> View:
+        """Everything that the result says: the headline, the words of the text in colour, and the
+        table, the largest numbers first."""
+        columns = self.columns()
+        table = Table("", columns, most=_SHOWN_ROWS)
+        parts, chart = (), None
+        if self.ranked:
+            values = [float(value) for value in columns[self.ranked]]
+            names = [str(name) for name in columns[self.row_names or next(iter(columns))]]
+            order = sorted(range(len(values)), key=lambda row: -values[row])
+            ordered = {name: [cells[row] for row in order] for name, cells in columns.items()}
+            table = replace(
+                table, columns=ordered, coloured=(self.ranked,) if self.row_names else ()
+            )
+            parts = (_words(names, values, self.ranked),) if self.row_names else ()
+            chart = Chart("bars", {**columns, "name": names}, {"x": "name", "y": self.ranked})
+        notes = tuple(getattr(self, "notes", ()))
+        return View(self.headline, (*parts, table), notes=notes, chart=chart)
+
+    def table(self) -> "DataFrame":
+        """The table as a DataFrame; an estimate is split: S, S low, S high, S n."""
+        import pandas as pd
+
+        return pd.DataFrame(split_estimates(self.columns()))
 
     def show(self, most: int = 20) -> str:
-        """A short table, the largest first."""
-        return self.result_table().text(most)
+        """The view as lines of text, with this many rows of each table at most."""
+        from wordsens.display.terminal import plain_text
 
-    def to_pandas(self) -> Any:
-        """The rows as a DataFrame. Needs the `tables` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "tables", "to_pandas") from error
-        return pd.DataFrame(
-            {name: list(column) for name, column in self.result_table().columns.items()}
-        )
+        require_count("most", most)
+        view = self.view()
+        parts = [
+            replace(part, most=most) if isinstance(part, Table) else part for part in view.parts
+        ]
+        return plain_text(replace(view, parts=tuple(parts)))
 
     def plot(self, *, style: Any = None) -> Any:
-        """The result as a matplotlib figure (`wordsens.plotting`). Needs the `figures` extra.
+        """The result as a matplotlib figure. Needs the `figures` extra.
 
-        `style` is a .mplstyle file in place of ours. InputError where there is nothing to draw.
+        Args:
+            style: a .mplstyle file in place of ours, or a name that matplotlib knows.
+
+        Raises:
+            InputError: the result has nothing to draw.
         """
-        return figure_of(self, style=style)
+        from wordsens.plotting.results import plot
 
-    def display(self) -> Display:
-        """The heading, the words of the text in colour, the table, largest first."""
-        return self.result_table().display()
-
-    def _repr_html_(self) -> str:
-        return html_fragment(self.display())
-
-
-class Result(Shown, Saved):
-    """A frozen dataclass whose instances compare by content, show tensors by their shape, and go to
-    files and back.
-
-    Derive with `@dataclass(frozen=True, eq=False, repr=False)`; fields are tensors, numbers, texts,
-    and what is made of them. Fields with `compare=False` do not count; NaN equals NaN. Results with
-    tensors are not hashable.
-    """
-
-    not_in_dict: ClassVar[tuple[str, ...]] = ("perturbations", "perturbation")
-    """Fields that `to_dict` leaves out: the witnesses."""
+        return plot(self, style=style)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the witnesses, as plain Python values."""
+        """Everything but the witnesses, as plain Python values; None for numbers that are not
+        finite."""
         return {
             field.name: _plain(getattr(self, field.name))
             for field in _fields(self)
             if field.name not in self.not_in_dict
         }
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, witnesses included, to one safetensors file; nothing is pickled.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        from wordsens.saved import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: any other file, and one of another class or format.
+        """
+        from wordsens.saved import load
+
+        return load(cls, path)
 
     def __eq__(self, other: object) -> bool:
         return same_content(self, other) if type(other) is type(self) else NotImplemented
@@ -98,13 +141,53 @@ class Result(Shown, Saved):
         parts = [
             f"{name}={_brief(value)}"
             for name, value in values
-            if isinstance(value, Tensor) or value not in _EMPTY
+            if is_array(value) or value not in (None, "", ())
         ]
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    def _repr_html_(self) -> str:
+        from wordsens.display.html import html_fragment
+
+        return html_fragment(self.view())
+
+
+def _words(names: Sequence[str], values: Sequence[float], ranked: str) -> Words:
+    """The first words of a text in reading order, each coloured by its value."""
+    pieces: list[Word | str] = []
+    for name, value in list(zip(names, values, strict=True))[:_SHOWN_WORDS]:
+        pieces += [Word(name, value, f"{value:.3g}"), " "]
+    more = len(values) - _SHOWN_WORDS
+    note = f"... and {more} more" if more > 0 else ""
+    return Words("", tuple(pieces), legend=f"{ranked}, times the output's size", note=note)
+
+
+def split_estimates(columns: dict[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """The columns with every estimate split into its numbers, those that are known.
+
+    >>> split_estimates({"S": [Estimate(0.5, 0.4, 0.6, n=9)]})
+    {'S': [0.5], 'S low': [0.4], 'S high': [0.6], 'S n': [9]}
+    """
+    split: dict[str, list[Any]] = {}
+    for name, cells in columns.items():
+        if not any(isinstance(cell, Estimate) for cell in cells):
+            split[name] = list(cells)
+            continue
+        for part in ("value", "low", "high", "p", "n"):
+            numbers = [getattr(cell, part, None) for cell in cells]
+            if part == "value" or any(number is not None for number in numbers):
+                split[name if part == "value" else f"{name} {part}"] = numbers
+    return split
+
+
+def is_array(value: Any) -> bool:
+    """True for a tensor of torch or an array of numpy, neither of which is loaded for it."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    is_tensor = torch is not None and isinstance(value, torch.Tensor)
+    return is_tensor or (numpy is not None and isinstance(value, numpy.ndarray))
+
 
 def same_content(first: Any, second: Any) -> bool:
-    """True where both are of one class and compare equal field by field, tensors by their numbers;
+    """True where both are of one class and compare equal field by field, arrays by their numbers;
     NaN equals NaN."""
     names = [field.name for field in _fields(first) if field.compare]
     return all(_same(getattr(first, name), getattr(second, name)) for name in names)
@@ -115,41 +198,40 @@ def _fields(result: Any) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.tolist()
+    if is_array(value):
+        return _plain(value.tolist())
     if isinstance(value, Result):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return [_plain(part) for part in value] if isinstance(value, (tuple, list)) else value
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Tensor) or isinstance(second, Tensor):
-        if (
-            not isinstance(first, Tensor)
-            or not isinstance(second, Tensor)
-            or first.dtype != second.dtype
-        ):
+    if type(first) is not type(second):
+        return bool(first == second) if not (is_array(first) or is_array(second)) else False
+    if is_array(first):
+        if first.dtype != second.dtype or first.shape != second.shape:
             return False
-        first, second = first.detach().cpu(), second.detach().cpu()
-        return first.shape == second.shape and bool(
-            ((first == second) | ((first != first) & (second != second))).all()
-        )
-    if isinstance(first, (tuple, list)) and type(first) is type(second):
+        if hasattr(first, "detach"):
+            first, second = first.detach().cpu(), second.detach().cpu()
+        return bool(((first == second) | ((first != first) & (second != second))).all())
+    if isinstance(first, (tuple, list)):
         return len(first) == len(second) and all(map(_same, first, second))
-    if (
-        isinstance(first, float)
-        and isinstance(second, float)
-        and math.isnan(first)
-        and math.isnan(second)
-    ):
-        return True
-    return bool(first == second)
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(map(_same, first.values(), second.values()))
+    if is_dataclass(first):
+        return same_content(first, second)
+    both_nan = isinstance(first, float) and math.isnan(first) and math.isnan(second)
+    return both_nan or bool(first == second)
 
 
 def _brief(value: Any) -> str:
-    if isinstance(value, Tensor):
+    if is_array(value):
         return f"tensor{list(value.shape)}" if value.ndim else f"{value.item():.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"

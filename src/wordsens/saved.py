@@ -1,13 +1,11 @@
-"""Results as files: one safetensors file, the tensors as they are and all else as JSON. Nothing is
+"""Results as files: one safetensors file, the arrays as they are and all else as JSON. Nothing is
 pickled."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
-
-from torch import Tensor
 
 from wordsens.errors import InputError
 
@@ -16,58 +14,61 @@ FORMAT = "1"
 
 _FORMAT_KEY, _CLASS_KEY, _CONTENT_KEY = "wordsens.format", "wordsens.class", "wordsens.content"
 
-Loaded = TypeVar("Loaded", bound="Saved")
+Loaded = TypeVar("Loaded")
 
 
-class Saved:
-    """A dataclass of tensors, numbers, texts, and tuples, dictionaries and dataclasses of them."""
+def save(result: Any, path: str | Path) -> None:
+    """Write a dataclass of arrays, numbers, texts, and tuples, dictionaries and dataclasses of
+    them; InputError where `path` cannot be written."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
 
-    def save(self, path: str | Path) -> None:
-        """Write everything, witnesses included, to one safetensors file; InputError where `path`
-        cannot be written."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
-        tensors: dict[str, Tensor] = {}
-        content = json.dumps(_packed(self, "", tensors))
-        metadata = {_FORMAT_KEY: FORMAT, _CLASS_KEY: type(self).__name__, _CONTENT_KEY: content}
-        try:
-            save_file(tensors, str(path), metadata=metadata)
-        except (OSError, SafetensorError) as error:
-            raise InputError(
-                f"`path` (={str(path)!r}) must be a file in a folder that can be written: {error}"
-            ) from error
-
-    @classmethod
-    def load(cls: type[Loaded], path: str | Path) -> Loaded:
-        """Read what `save` wrote; InputError for anything else, and for a file of another class or
-        format."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(str(path), framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            if (written := metadata.get(_FORMAT_KEY)) != FORMAT:
-                raise ValueError(
-                    f"its format is {written or 'another'}, and this version reads {FORMAT}; save "
-                    "it again"
-                )
-            if (name := metadata.get(_CLASS_KEY)) != cls.__name__:
-                raise ValueError(f"it holds a {name}")
-            return _unpacked(json.loads(metadata[_CONTENT_KEY]), tensors, dict(_classes(cls)))
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(
-                f"`path` (={str(path)!r}) is not a file that {cls.__name__}.save wrote: {reason}"
-            ) from error
+    tensors: dict[str, Any] = {}
+    content = json.dumps(_packed(result, "", tensors))
+    metadata = {_FORMAT_KEY: FORMAT, _CLASS_KEY: type(result).__name__, _CONTENT_KEY: content}
+    try:
+        save_file(tensors, str(path), metadata=metadata)
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"`path` (={str(path)!r}) must be a file in a folder that can be written: {error}"
+        ) from error
 
 
-def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
-    """The value as JSON has it, its tensors put aside under the names of their places."""
-    if isinstance(value, Tensor):
+def load(kind: type[Loaded], path: str | Path) -> Loaded:
+    """Read what `save` wrote of this class; InputError for anything else, and for a file of another
+    class or format."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        if (written := metadata.get(_FORMAT_KEY)) != FORMAT:
+            raise ValueError(
+                f"its format is {written or 'another'}, and this version reads {FORMAT}; save it "
+                "again"
+            )
+        if (name := metadata.get(_CLASS_KEY)) != kind.__name__:
+            raise ValueError(f"it holds a {name}")
+        return _unpacked(json.loads(metadata[_CONTENT_KEY]), tensors, dict(_classes(kind)))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"`path` (={str(path)!r}) is not a file that {kind.__name__}.save wrote: {reason}"
+        ) from error
+
+
+def _packed(value: Any, place: str, tensors: dict[str, Any]) -> Any:
+    """The value as JSON has it, its arrays put aside under the names of their places."""
+    import numpy as np
+    import torch
+
+    if isinstance(value, torch.Tensor):
         tensors[place] = value.detach().cpu().clone().contiguous()
         return {"tensor": place}
+    if isinstance(value, np.ndarray):
+        tensors[place] = torch.from_numpy(np.ascontiguousarray(value)).clone()
+        return {"array": place}
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
         packed = {
@@ -76,19 +77,20 @@ def _packed(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
         }
         return {"class": type(value).__name__, "fields": packed}
     if isinstance(value, (tuple, list)):
-        return {
-            "list": [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]
-        }
-    if isinstance(value, dict):
+        parts = [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]
+        return {"list": parts}
+    if isinstance(value, Mapping):
         return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
     return value
 
 
-def _unpacked(packed: Any, tensors: dict[str, Tensor], classes: dict[str, type]) -> Any:
+def _unpacked(packed: Any, tensors: dict[str, Any], classes: dict[str, type]) -> Any:
     if not isinstance(packed, dict):
         return packed
     if "tensor" in packed:
         return tensors[packed["tensor"]]
+    if "array" in packed:
+        return tensors[packed["array"]].numpy()
     if "list" in packed:
         return tuple(_unpacked(part, tensors, classes) for part in packed["list"])
     if "keys" in packed:

@@ -14,7 +14,8 @@ from wordsens.app.pool import Job
 from wordsens.app.request import BOTH, MeasureRequest
 from wordsens.app.work_line import kind_message
 from wordsens.app.worker import DONE, LOST, PART
-from wordsens.display.content import LEVELS, STRONGEST, colour_share, times
+from wordsens.display.numbers import number
+from wordsens.display.view import LEVELS, STRONGEST
 from wordsens.maps.registry import MODEL
 
 PICK_SECONDS = 0.12
@@ -233,7 +234,7 @@ def _reader(
     name = _NAMES.get(request.map, request.name)
     with Box("section", "reader", aria_label=name):
         drawn = bar(answer["value"], answer["upper"])
-        Markup(f"<h3>{escape(name)}</h3> {drawn} <b>{times(answer['value'])}</b>", "reader-head")
+        Markup(f"<h3>{escape(name)}</h3> {drawn} <b>{number(answer['value'])}</b>", "reader-head")
         words = ColouredWords(f"The words, coloured by how far they move: {name}", picked)
         words.show(answer)
         Text("p", claim(answer), "claim")
@@ -244,7 +245,7 @@ def bar(value: float, upper: float | None) -> str:
     """A bar from zero on the scale of the colours, with what is proved in a lighter one behind."""
     ends = [("upper", upper), ("attained", value)]
     parts = (
-        f"<i class='{name}' style='width:{colour_share(end):.1%}'></i>"
+        f"<i class='{name}' style='width:{min(end / STRONGEST, 1):.1%}'></i>"
         for name, end in ends
         if end is not None
     )
@@ -267,7 +268,7 @@ def headline(request: MeasureRequest, answers: Answers) -> str:
     pushed."""
     share = "" if request.share == 1 else f"{request.share:g} times "
     pushed = f"one word’s vector, pushed {share}as far as it is long, moves"
-    values = [times(answer["value"]) for answer in answers.values()]
+    values = [number(answer["value"]) for answer in answers.values()]
     if request.map == BOTH:
         return (
             f"With random weights {pushed} attention’s output by {values[0]} times its size, a "
@@ -291,12 +292,12 @@ def real_words(answers: Answers, row: int, details: Answers) -> str:
         )
         gone, by = (
             "a row of zeros" if detail["emptied"] else "deleting it",
-            times(detail["removal"]),
+            number(detail["removal"]),
         )
         if listed := detail["swap"] is not None:
             subject = "it moves" if sentences else f"A real word in the place of “{word}” moves"
             known = (
-                f"{times(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a "
+                f"{number(detail['swap'])} (“{detail['swapped_for']}”, the farthest that a "
                 "writer could put there)"
             )
             sentences.append(f"{subject} {output} by {known}, {gone} by {by}")
@@ -319,14 +320,14 @@ def claim(answer: dict[str, Any]) -> str:
     if answer["upper"] is not None:
         parts.append(proved(answer, answer["upper"]))
     if answer["predicted"] is not None:
-        parts.append(f"Theory for large d, no bound: about {times(answer['predicted'])}.")
+        parts.append(f"Theory for large d, no bound: about {number(answer['predicted'])}.")
     return " ".join(parts)
 
 
 def proved(answer: dict[str, Any], upper: float) -> str:
     """What the upper bound says, for which pushes, and how surely."""
     reach = "its own length" if answer["share"] == 1 else f"{answer['share']:g} times its length"
-    most = f"moves the output by more than {times(upper)} times its size"
+    most = f"moves the output by more than {number(upper)} times its size"
     return f"Proved{answer['rigor']}: no push of a word within {reach} {most}."
 
 
@@ -369,7 +370,7 @@ def card(answers: Answers, row: int, detail: Answers) -> str:
         )
         parts.append(f"<h4>{escape(_NAMES.get(name, 'The output moves'))}</h4>")
         for label, value, upper in bars:
-            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{times(value)}</b>"
+            cells = f"<span>{escape(label)}</span>{bar(value, upper)}<b>{number(value)}</b>"
             parts.append(f"<p class='reader-head'>{cells}</p>")
         if word["upper"] is not None:
             parts.append(f"<p class='hint'>{escape(proved(answers[name], word['upper']))}</p>")

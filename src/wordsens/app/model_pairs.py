@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from wordsens.app.parts import Box, Button, Chart, Field, Markup, Site, Text, curve, shipped, table
 from wordsens.app.work_line import WorkLine
-from wordsens.display.content import Marked, as_sentences
-from wordsens.findings.guard import CHANGES, MEASURED
+from wordsens.display.numbers import as_sentences
+from wordsens.display.view import Marked
+from wordsens.evaluation.guard.judge import CHANGES, MEASURED
 from wordsens.text.pairs import LENGTHS, Pair
 
 LISTED = 12

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from wordsens.app.pool import Pool
 from wordsens.app.settings import AppSettings
-from wordsens.display.content import Display, Table
-from wordsens.display.page import html_part
+from wordsens.display.html import html_part
+from wordsens.display.view import Table, View
 from wordsens.errors import MissingExtraError
 from wordsens.files import packaged_files, packaged_text
 
@@ -249,9 +249,7 @@ class Lines(ui.element, component=_STATIC["lines.js"]):
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
     """A table as HTML, in the look of reports."""
-    return html_part(
-        Display((), (Table(title, tuple(headings), tuple(map(tuple, rows)), most=len(rows)),))
-    )
+    return html_part(View("", (Table.of_rows(title, headings, rows, most=len(rows)),)))
 
 
 def grid(title: str, words: Sequence[str], weights: Sequence[Sequence[float]]) -> str:

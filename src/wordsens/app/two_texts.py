@@ -9,7 +9,7 @@ from wordsens.app.model_pairs import ModelPairs
 from wordsens.app.parts import Box, Button, Field, Markup, Site, Text, screen, set_address, shipped
 from wordsens.app.request import PAIRS
 from wordsens.app.work_line import WorkLine
-from wordsens.findings.guard import ADVICE
+from wordsens.evaluation.guard.judge import ADVICE
 
 LEAD = (
     "A cache before a language model may answer a question with the stored answer to another one "

@@ -43,8 +43,23 @@ class Certificate(Result):
     failure_probability: float | None = None
     rests_on: str | None = None
 
+    ranked = "upper"
+
+    @property
+    def headline(self) -> str:
+        """The largest bound, and how sure it is."""
+        return (
+            f"None of these words can move the output more than {self.value:.4g} times its size "
+            f"({self.rigor})"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The bound's name."""
+        return (self.method,)
+
     def columns(self) -> dict[str, Any]:
-        """A row a word."""
+        """One row per word."""
         return {"word": self.words.tolist(), "upper": self.upper.tolist()}
 
     def __post_init__(self) -> None:

@@ -26,8 +26,9 @@ from wordsens.cli.paper import paper
 from wordsens.cli.report import report
 from wordsens.cli.stopping import Terminated
 from wordsens.cli.sweep import sweep
-from wordsens.cli.terminal import abandon_stdout, printable, typed
+from wordsens.cli.terminal import abandon_stdout, typed
 from wordsens.cli.tune import tune
+from wordsens.display.terminal import printable
 from wordsens.errors import (
     InputError,
     MissingExtraError,

@@ -20,7 +20,8 @@ from wordsens.cli.model_choice import (
 )
 from wordsens.cli.options import Seed, takes
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, print_display, print_json, printing, reporting, stdout
+from wordsens.cli.terminal import notice, print_json, printing, reporting, stdout
+from wordsens.display.terminal import print_view
 from wordsens.errors import InputError, require_choice, require_count, require_device, require_extra
 from wordsens.version import __version__
 
@@ -181,7 +182,7 @@ def audit(options: AuditOptions) -> None:
     )
     from wordsens.evaluation.audit.cell import audited_model
     from wordsens.evaluation.requirement import Requirement
-    from wordsens.findings.audit import display, findings_of, save_findings
+    from wordsens.findings.audit import findings_of, save_findings, view
     from wordsens.report.write import write_report
     from wordsens.sweeps.store import Store, write_tables
     from wordsens.text.pairs import read_pairs
@@ -245,7 +246,7 @@ def audit(options: AuditOptions) -> None:
                 }
             )
         else:
-            print_display(display(audit))
+            print_view(view(audit), stdout())
             stdout().print(f"report   {report}", soft_wrap=True)
     fail_for(failed, len(cells), called="texts")
     require_met(failures)

@@ -78,14 +78,13 @@ def calibrate(options: CalibrateOptions) -> None:
             f"{result.model} gives no cosines, and its threshold is no distance; leave --distance "
             "out"
         )
-    display = result.display(distance=options.distance or "")
+    view = result.view(options.distance or "")
     if options.html is not None:
-        from wordsens.plotting import budgets
         from wordsens.plotting.style import with_picture
 
         title = f"A threshold of {result.model} for a budget of false hits"
-        write_page(options.html, "calibrate", title, with_picture(display, budgets(result)))
+        write_page(options.html, "calibrate", title, with_picture(view, result.plot()))
     document = {"model": result.model, "identity": result.identity, **result.to_dict()}
-    options.print("calibrate", document, display)
+    options.print("calibrate", document, view)
     if result.threshold is None:
         raise RequirementError(result.answer[0])

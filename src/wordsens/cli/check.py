@@ -23,8 +23,9 @@ from wordsens.cli.model_choice import (
     write_page,
 )
 from wordsens.cli.options import takes
-from wordsens.cli.terminal import LITTLE, MUCH, notice, reporting, stdout
-from wordsens.display.page import markdown
+from wordsens.cli.terminal import notice, reporting, stdout
+from wordsens.display.markdown import markdown
+from wordsens.display.terminal import LITTLE, MUCH
 from wordsens.errors import InputError, require_count
 
 if TYPE_CHECKING:
@@ -214,12 +215,11 @@ def check(options: CheckOptions) -> None:
         "seed": options.seed,
         **result.to_dict(all_pairs=options.all_pairs),
         "layers": [asdict(row) for row in layers],
-        "guarded": None if result.verdicts is None else asdict(result.guarded()),
+        "guarded": None if result.verdicts is None else result.guarded(),
     }
-    display = result.display(
-        layers=layers, pairs="all" if options.all_pairs else "none", verbose=options.verbose
-    )
-    options.print("check", document, display, verbose=options.all_pairs)
+    pairs = "all" if options.all_pairs else "none"
+    view = result.view(layers, pairs=pairs, verbose=options.verbose)
+    options.print("check", document, view, verbose=options.all_pairs)
     require_met(result.failures)
 
 
@@ -240,7 +240,7 @@ def _pairs(options: CheckOptions) -> "list[Pair] | None":
 
 
 def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]") -> None:
-    from wordsens.findings.check import cases
+    from wordsens.evaluation.check_result import cases
 
     if options.save_baseline is not None:
         result.save_baseline(options.save_baseline)
@@ -251,7 +251,7 @@ def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]")
         verdict = (
             f"**wordsens check: {'passed' if result.passed else 'FAILED'}**\n\n" if gated else ""
         )
-        text = verdict + markdown(result.display(layers=layers, pairs="none"))
+        text = verdict + markdown(result.view(layers, pairs="none"))
         Path(options.markdown).expanduser().write_text(text, encoding="utf-8")
     if options.csv_file is not None:
         rows = result.all_pairs()
@@ -260,14 +260,11 @@ def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]")
             writer.writeheader()
             writer.writerows(rows)
     if options.html is not None:
-        from wordsens.plotting import cosines
         from wordsens.plotting.style import with_picture
 
         title = f"Does {result.model} tell opposites from near-duplicates?"
-        display = with_picture(
-            result.display(layers=layers, pairs="all", verbose=True), cosines(result)
-        )
-        write_page(options.html, "check", title, display)
+        view = with_picture(result.view(layers, pairs="all", verbose=True), result.plot())
+        write_page(options.html, "check", title, view)
 
 
 def print_near_misses(pairs: "Sequence[Pair]") -> None:

@@ -150,7 +150,7 @@ def compare(options: CompareOptions) -> None:
         result.save(Path(options.out).expanduser())
     if options.html is not None:
         write_page(
-            options.html, "compare", f"{result.second} against {result.first}", result.display()
+            options.html, "compare", f"{result.second} against {result.first}", result.view()
         )
     if options.junit is not None:
         cases = {
@@ -158,7 +158,7 @@ def compare(options: CompareOptions) -> None:
             for text in result.requirements
         }
         write_junit(options.junit, "compare", f"{result.first} {result.second}", cases)
-    options.print("compare", {"seed": options.seed, **result.to_dict()}, result.display())
+    options.print("compare", {"seed": options.seed, **result.to_dict()}, result.view())
     require_met(result.failures)
 
 

@@ -112,5 +112,5 @@ def explain(options: ExplainOptions) -> None:
         )
     if options.html is not None:
         title = f"Which words make the {explained.score}? {explained.model}"
-        write_page(options.html, "explain", title, explained.display())
-    options.print("explain", {"seed": options.seed, **explained.to_dict()}, explained.display())
+        write_page(options.html, "explain", title, explained.view())
+    options.print("explain", {"seed": options.seed, **explained.to_dict()}, explained.view())

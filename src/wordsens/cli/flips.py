@@ -83,5 +83,5 @@ def flips(options: FlipsOptions) -> None:
         requirements=options.requirements or (),
         seed=options.seed,
     )
-    options.print("flips", {"seed": options.seed, **flips.to_dict()}, flips.display())
+    options.print("flips", {"seed": options.seed, **flips.to_dict()}, flips.view())
     require_met(flips.failures)

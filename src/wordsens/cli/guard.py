@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from wordsens.cli.options import AsJson, Quiet, option, takes
-from wordsens.cli.terminal import notice, print_display, print_json, printable, printing, reporting
+from wordsens.cli.terminal import notice, print_json, printing, reporting, stdout
+from wordsens.display.terminal import print_view, printable
 from wordsens.errors import InputError, RequirementError, require_count
 from wordsens.evaluation.guard import Guard, lost_meaning
 from wordsens.files import named_path, small_text
@@ -132,7 +133,7 @@ def guard(options: GuardOptions) -> None:
             flush=True,
         )
         if options.texts and not (options.as_json or options.quiet):
-            from wordsens.findings.guard import ADVICE
+            from wordsens.evaluation.guard.judge import ADVICE
 
             notice(ADVICE[judgement.verdict])
     if unread:
@@ -148,7 +149,6 @@ def _guard_file(options: GuardOptions, path: str) -> None:
     """Judges the pairs of a file, writes them with their verdicts, and prints how many have each,
     and why."""
     from wordsens.evaluation.guard.bulk import guard_pairs
-    from wordsens.findings.guard import display
     from wordsens.text.tables import require_table
 
     if options.out is not None:
@@ -171,7 +171,7 @@ def _guard_file(options: GuardOptions, path: str) -> None:
         if options.as_json:
             print_json({"command": "guard", "version": __version__, **guarded.to_dict()})
         else:
-            print_display(display(guarded))
+            print_view(guarded.view(), stdout())
     if options.out is None and not options.quiet:
         notice("--out FILE writes every pair with its verdict and reason")
     others = len(guarded) - guarded.counts["same"]

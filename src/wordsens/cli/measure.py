@@ -24,7 +24,8 @@ from wordsens.cli.options import (
     takes,
 )
 from wordsens.cli.stopping import stopped_by_sigterm
-from wordsens.cli.terminal import notice, print_display, print_json, reporting, stdout, typed
+from wordsens.cli.terminal import notice, print_json, reporting, stdout, typed
+from wordsens.display.terminal import print_view
 from wordsens.errors import (
     InputError,
     require_choice,
@@ -48,7 +49,8 @@ from wordsens.version import __version__
 
 if TYPE_CHECKING:
     from wordsens.maps.base import FeatureMap
-    from wordsens.sensitivity.result import MeasuredMap, Sensitivity
+    from wordsens.sensitivity.measured import MeasuredMap, MeasuredText
+    from wordsens.sensitivity.result import Sensitivity
     from wordsens.sweeps.measurement import SensitivityCell
     from wordsens.sweeps.store import Store
     from wordsens.text import Document
@@ -277,7 +279,7 @@ def measure(options: MeasureOptions) -> None:
 
 
 def _print(
-    texts: "list[list[MeasuredMap]]",
+    texts: "list[MeasuredText]",
     skipped: "list[TextMatrix]",
     table: Path | None,
     options: MeasureOptions,
@@ -290,43 +292,31 @@ def _print(
             "layer": options.chosen_layer,
             "seed": options.seed,
             "device": options.device,
-            "texts": [_text_dict(measured) for measured in texts],
+            "texts": [text.to_dict() for text in texts],
             "skipped": [text.source for text in skipped],
             "records": None if table is None else str(table),
         }
         print_json(document)
         return
-    from wordsens.findings.sensitivity import text_display, texts_display
-
     if options.texts is not None:
-        display = texts_display(texts, verbose=options.verbose)
+        from wordsens.sensitivity.measured import texts_view
+
+        view = texts_view(texts, verbose=options.verbose)
     else:
         shown = {name: getattr(options, name) for name in ("all_words", "verbose", "conditions")}
-        display = text_display(texts[0], **shown)
-    print_display(display)
+        view = texts[0].view(**shown)
+    print_view(view, stdout())
     if table is not None:
         stdout().print(
             f"\nrecords  {table}\nreport   wordsens report {options.out}", soft_wrap=True
         )
 
 
-def _text_dict(measured: "list[MeasuredMap]") -> dict[str, Any]:
-    """One entry of `texts` in the JSON document."""
-    text = measured[0].text
-    return {
-        "source": text.source,
-        "label": text.label,
-        "n": len(text),
-        "d": text.rows.shape[1],
-        "tokens": list(text.tokens or ()),
-        "results": [each.to_dict() for each in measured],
-    }
-
-
 def _measure_all(
     options: MeasureOptions, store: "Store | None"
-) -> "tuple[list[list[MeasuredMap]], list[TextMatrix]]":
+) -> "tuple[list[MeasuredText], list[TextMatrix]]":
     """The texts of two words or more under every map, and the others, which are left out."""
+    from wordsens.sensitivity.measured import MeasuredText
     from wordsens.text import embed
 
     documents = _documents(options)
@@ -376,7 +366,7 @@ def _measure_all(
                     )
 
                 maps.append(_measured(name, document, text, options, store, tell))
-            measured.append(maps)
+            measured.append(MeasuredText(tuple(maps)))
         if count > 1:
             report.update(count, now="")
     return measured, skipped
@@ -406,9 +396,9 @@ def _measured(
     """One text under the map of that name: from the store where that has all that is wanted, else
     measured."""
     from wordsens.sensitivity.jacobian import jacobian_sensitivity
+    from wordsens.sensitivity.measured import MeasuredMap
     from wordsens.sensitivity.one_word import word_sensitivity
     from wordsens.sensitivity.profile import profile_of
-    from wordsens.sensitivity.result import MeasuredMap
     from wordsens.sensitivity.several_texts import on_demand, sampled_words
     from wordsens.theory import check_conditions, predict
 

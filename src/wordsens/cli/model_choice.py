@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 import typer
 
 from wordsens.cli.options import AsJson, Device, Quiet, Seed, Threads
-from wordsens.cli.terminal import notice, print_display, print_json, printing
-from wordsens.display.content import Display
-from wordsens.display.page import html_page
+from wordsens.cli.terminal import notice, print_json, printing, stdout
+from wordsens.display.html import html_page
+from wordsens.display.terminal import print_view
+from wordsens.display.view import View
 from wordsens.errors import InputError, RequirementError, require_choice, require_count
 from wordsens.version import __version__
 
@@ -68,14 +69,14 @@ class OutputOptions:
                 raise InputError(f"`{option}` (={value!r}) must be a file in a folder that exists")
 
     def print(
-        self, command: str, document: dict[str, Any], display: Display, *, verbose: bool = False
+        self, command: str, document: dict[str, Any], view: View, *, verbose: bool = False
     ) -> None:
         """The JSON document, or what there is to read."""
         with printing():
             if self.as_json:
                 print_json({"command": command, "version": __version__, **document})
             else:
-                print_display(display, verbose=verbose)
+                print_view(view, stdout(), verbose=verbose)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +86,10 @@ class CommandOptions(OutputOptions):
     seed: Seed = 0
 
 
-def write_page(path: str, command: str, title: str, display: Display) -> None:
+def write_page(path: str, command: str, title: str, view: View) -> None:
     """Write the page of a command."""
     page = html_page(
-        display, title=f"{title} · wordsens {command}", heading=title, version=__version__
+        view, title=f"{title} · wordsens {command}", heading=title, version=__version__
     )
     Path(path).expanduser().write_text(page, encoding="utf-8")
 

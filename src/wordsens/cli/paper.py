@@ -11,7 +11,8 @@ import typer
 
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import Device, EncoderName, Seed, option, takes
-from wordsens.cli.terminal import notice, print_display, print_json, stdout
+from wordsens.cli.terminal import notice, print_json, stdout
+from wordsens.display.terminal import print_view
 from wordsens.errors import InputError, require_choice, require_count, require_extra
 from wordsens.search.plan import EFFORTS
 from wordsens.sweeps import EXPERIMENTS, SCALES
@@ -245,7 +246,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
                 stdout().print(
                     f"{len(done)} of {len(keys)} cells are finished; of these:", style="bold"
                 )
-                print_display(summarize(done).display(verbose=options.verbose))
+                print_view(summarize(done).view(verbose=options.verbose), stdout())
         raise
     done = [record for record in records if record.done]
     failed = [record for record in records if not record.done]
@@ -254,7 +255,7 @@ def _run(name: str, options: PaperOptions) -> dict[str, Any]:
     figures = save_figures(done, folder / "figures", options.style)
     summary = summarize(done)
     if not options.as_json:
-        print_display(summary.display(verbose=options.verbose))
+        print_view(summary.view(verbose=options.verbose), stdout())
         stdout().print(f"results  {tables}\nfigures  {folder / 'figures'}", soft_wrap=True)
     fail_for(failed, len(records))
     return {

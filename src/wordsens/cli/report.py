@@ -9,6 +9,7 @@ import typer
 
 from wordsens.cli.options import AsJson, Quiet, Show, option, takes
 from wordsens.cli.terminal import notice, print_json, stdout
+from wordsens.display.view import Finding, View
 from wordsens.errors import InputError, require_choice, require_extra
 from wordsens.report import FORMATS
 from wordsens.version import __version__
@@ -62,9 +63,8 @@ def report(options: ReportOptions) -> None:
     require_extra(
         "report", "a report", "jinja2", "matplotlib", "pydantic", "pyarrow", "pandas", "yaml"
     )
-    from wordsens.report.findings import run_findings
     from wordsens.report.load import load_runs, readable
-    from wordsens.report.write import heading, report_display, require_form, write_display
+    from wordsens.report.write import heading, report_view, require_form, write_view
 
     runs = load_runs(options.folders)
     folder = Path(options.folders[0]) if len(options.folders) == 1 else Path()
@@ -78,8 +78,15 @@ def report(options: ReportOptions) -> None:
         for run in runs:
             for file in run.unread:
                 notice(f"passed over: {run.name}: {file}")
-    write_display(report_display(runs, pictures=form == "html"), path, heading(runs))
-    findings = [(run.name, finding) for run in runs for finding in run_findings(run)]
+    view = report_view(runs, pictures=form == "html")
+    write_view(view, path, heading(runs))
+    findings = [
+        (part.headline, finding)
+        for part in view.parts
+        if isinstance(part, View)
+        for finding in part.parts
+        if isinstance(finding, Finding)
+    ]
     if options.as_json:
         document = {
             "command": "report",

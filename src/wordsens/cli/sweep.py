@@ -9,8 +9,9 @@ import typer
 
 from wordsens.cli.executor_options import PlaceOptions, Witnesses, fail_for, measure_sweep
 from wordsens.cli.options import AsJson, option, takes
-from wordsens.cli.terminal import duration, notice, print_display, print_json, stdout
-from wordsens.display.content import Display, Table
+from wordsens.cli.terminal import duration, notice, print_json, stdout
+from wordsens.display.terminal import print_view
+from wordsens.display.view import Table, View
 from wordsens.errors import InputError
 from wordsens.version import __version__
 
@@ -235,7 +236,8 @@ def plot(options: PlotOptions) -> None:
         "than five Student's t."
     )
     headings = ("series", options.x, "texts", "exponent", "95 % CI")
-    print_display(Display((title,), (Table("", headings, tuple(rows), note, most=len(rows)),)))
+    table = Table.of_rows("", headings, rows, note=note, most=len(rows))
+    print_view(View(title, (table,)), stdout())
     stdout().print(f"figure   {path}", soft_wrap=True)
 
 

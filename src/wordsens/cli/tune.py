@@ -96,4 +96,4 @@ def tune(options: TuneOptions) -> None:
             raise KeyboardInterrupt(
                 f"interrupted; the same command goes on from {checkpoints}"
             ) from None
-    options.print("tune", {"seed": options.seed, **tuned.to_dict()}, tuned.display())
+    options.print("tune", {"seed": options.seed, **tuned.to_dict()}, tuned.view())

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
@@ -34,19 +35,26 @@ class Estimate:
     method: str = ""
 
     def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return number(self.value)
-        decimals = _decimals_of_width(self.high - self.low, self.value)
-        value, low, high = (fixed(each, decimals) for each in (self.value, self.low, self.high))
-        return f"{value} [{low}, {high}]"
+        return self.text(_decimals_of(self))
+
+    def text(self, decimals: int, factor: int = 1, unit: str = "") -> str:
+        """The value, its unit and the interval, times the factor, with this many decimals."""
+        numbers = (self.value, self.low, self.high)
+        value, *ends = (fixed(factor * each, decimals) for each in numbers if each is not None)
+        interval = f" [{', '.join(ends)}]" if len(ends) == 2 else ""
+        return f"{value}{unit}{interval}"
 
 
-def _decimals_of_width(width: float, value: float) -> int:
+def _decimals_of(estimate: Estimate, factor: int = 1) -> int:
     """Decimals that show half the width of an interval to one digit, to two where it starts with
-    1."""
-    half = width / 2
-    if not math.isfinite(half) or half < 10**-_MOST_DECIMALS:
-        return significant_decimals(value)
+    1; without an interval three digits of the value."""
+    half = (
+        math.nan
+        if estimate.low is None or estimate.high is None
+        else factor * (estimate.high - estimate.low) / 2
+    )
+    if not half < math.inf or half < 10**-_MOST_DECIMALS:
+        return column_decimals([factor * estimate.value])
     power = math.floor(math.log10(half))
     return min(_MOST_DECIMALS, max(0, (1 if half / 10**power < 2 else 0) - power))
 
@@ -113,6 +121,24 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def as_sentences(*clauses: str) -> str:
+    """The clauses as sentences.
+
+    >>> as_sentences("2 rows left out", "the rest counts")
+    '2 rows left out. The rest counts.'
+    """
+    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses)
+
+
+def decimals(value: float) -> str:
+    """All digits of a threshold or a distance, which has few.
+
+    >>> decimals(0.83), decimals(1 - 0.83), decimals(1.0)
+    ('.83', '.17', '1')
+    """
+    return f"{value:.15g}".replace("0.", ".", 1) if 0 < abs(value) < 1 else f"{value:.15g}"
+
+
 def column_decimals(values: Iterable[float]) -> int:
     """The decimals of a column: three digits of its largest number, and as many more as keep a
     number from showing as 1 that is not 1.
@@ -131,14 +157,22 @@ def column_decimals(values: Iterable[float]) -> int:
 
 def column(values: Sequence[Any], unit: str = "") -> list[str]:
     """The cells of a column as text: numbers with one count of decimals, shares in percent where
-    the unit is "%", estimates with their intervals, "" where there is no value.
+    the unit is "%", changes with their sign where it is "+", estimates with their intervals, ""
+    where there is no value.
 
     >>> column([0.123456, None, -2.5]), column([0.72, 0.055], "%"), column([True, "raf", 12])
     (['0.12', '', '−2.50'], ['72 %', '5.5 %'], ['yes', 'raf', '12'])
+    >>> column([Estimate(0.85, 0.78, 0.9)], "%")
+    ['85 % [78, 90]']
     """
     values = [value.item() if hasattr(value, "item") else value for value in values]
     floats = [value for value in values if isinstance(value, float)]
-    decimals = column_decimals(floats)
+    estimates = [value for value in values if isinstance(value, Estimate)]
+    factor = 100 if unit == "%" else 1
+    if estimates:
+        decimals = round(median(_decimals_of(estimate, factor) for estimate in estimates))
+    else:
+        decimals = column_decimals(floats)
     return [_cell(value, decimals, unit) for value in values]
 
 
@@ -147,12 +181,10 @@ def _cell(value: Any, decimals: int, unit: str) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, Estimate) and unit == "%":
-        ends = [end for end in (value.low, value.high) if end is not None]
-        interval = f" [{', '.join(map(percent, ends))}]" if ends else ""
-        return percent(value.value) + interval
+    if isinstance(value, Estimate):
+        return value.text(decimals, 100, " %") if unit == "%" else value.text(decimals)
     if isinstance(value, int | float) and unit == "%":
         return percent(value)
     if isinstance(value, float):
-        return fixed(value, decimals)
+        return f"{'+' * (unit == '+' and value > 0)}{fixed(value, decimals)}"
     return fixed(value, 0) if isinstance(value, int) else str(value)

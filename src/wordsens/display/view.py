@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wordsens.display.numbers import column
+
 STRONGEST = 4.0
 """The sensitivity at or above which colours are the same: attention at the paper's sizes stays
 below it."""
@@ -57,7 +59,8 @@ class Table:
         title: above it; "" for none.
         columns: by heading, in order of importance, equally long; cells are numbers, texts,
             `Estimate`, `Marked`, or None.
-        units: of a column: "%" writes shares in percent; any other is part of the heading.
+        units: of a column: "%" writes shares in percent, "+" changes with their sign; any other is
+            part of the heading.
         note: what the numbers mean.
         most: how many rows are shown at once; the others are folded away, or left out where nothing
             folds.
@@ -87,8 +90,19 @@ class Table:
 
     def heading(self, name: str) -> str:
         """The heading of a column with its unit."""
-        unit = self.units.get(name, "%")
-        return name if unit == "%" else f"{name} ({unit})"
+        unit = self.units.get(name, "")
+        return name if unit in ("", "%", "+") else f"{name} ({unit})"
+
+    def texts(self) -> dict[str, list[str]]:
+        """The cells of every column as text."""
+        return {
+            name: column(cells, self.units.get(name, "")) for name, cells in self.columns.items()
+        }
+
+    def is_number(self, name: str) -> bool:
+        """True where every cell that is not empty is a number."""
+        known = [cell for cell in self.columns[name] if cell is not None and cell != ""]
+        return bool(known) and not any(isinstance(cell, str | Marked | bool) for cell in known)
 
 
 @dataclass(frozen=True)

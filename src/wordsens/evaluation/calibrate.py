@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display, plural
+from wordsens.display.numbers import plural
+from wordsens.display.view import View
 from wordsens.errors import InputError
 from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.similarities import (
@@ -20,9 +21,8 @@ from wordsens.evaluation.similarities import (
     require_near,
     similarities,
 )
-from wordsens.looks import answer_of, display_of
 from wordsens.models.load import load
-from wordsens.results import Shown
+from wordsens.results import Result
 from wordsens.statistics.operating_point import (
     OperatingPoint,
     least_count,
@@ -46,8 +46,8 @@ class KindHits:
     limit: float
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Calibration(Shown):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Calibration(Result):
     """A threshold for a budget of false hits.
 
     Attributes:
@@ -163,13 +163,23 @@ class Calibration(Shown):
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The threshold in a sentence, or why there is none."""
-        return answer_of(self)
+        """The threshold in a sentence, or why there is none; then the same with the other use of
+        the guard."""
+        from wordsens.findings.calibrate import answer
 
-    def display(self, **options: Any) -> Display:
-        """The answer, the kinds of opposites, and what other budgets cost; `options` are those of
-        `findings`."""
-        return display_of(self, **options)
+        return answer(self)
+
+    @property
+    def headline(self) -> str:
+        """The threshold in a sentence, or why there is none."""
+        return self.answer[0]
+
+    def view(self, distance: str = "") -> View:
+        """The answer, also as a `distance` ("l2" or "cosine"), the kinds of opposites, and what
+        other budgets cost."""
+        from wordsens.findings.calibrate import view
+
+        return view(self, distance)
 
     def __repr__(self) -> str:
         return f"<Calibration of {self.model}: threshold {self.threshold}>"

@@ -2,7 +2,7 @@
 its gate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any
 
@@ -10,16 +10,24 @@ import numpy as np
 from jaxtyping import Float
 
 from wordsens.errors import InputError, require_choice
-from wordsens.evaluation.guard import guard as judge
+from wordsens.evaluation.check_result import (
+    FIELDS,
+    GUARDED,
+    GUARDED_FIELDS,
+    KIND_FIELDS,
+    Check,
+    KindRow,
+    LengthRow,
+    NearRow,
+    not_dropped,
+    verdicts_of,
+)
 from wordsens.evaluation.requirement import (
     EVERY,
     LEVEL,
     Baseline,
-    Gated,
     Requirement,
     Unmet,
-    on_the_floor,
-    vacuous,
 )
 from wordsens.evaluation.similarities import (
     PairSimilarities,
@@ -46,259 +54,6 @@ from wordsens.text.pairs import LENGTHS, Pair, Pairs
 
 KEEP = 0.9
 """The share of near-duplicates that the threshold keeps, unless one is given."""
-
-KIND_FIELDS = (
-    "pairs",
-    "auc",
-    "auc_low",
-    "auc_high",
-    "auc_far",
-    "auc_far_low",
-    "auc_far_high",
-    "false_hits",
-    "false_hits_low",
-    "false_hits_high",
-)
-FIELDS = (
-    "threshold",
-    "recall",
-    "recall_low",
-    "recall_high",
-    "false_hits",
-    "false_hits_low",
-    "false_hits_high",
-)
-"""Numbers of a kind, and of the whole, that a requirement may name."""
-
-GUARDED = "guarded_false_hits"
-_GUARDED_FIELDS = (GUARDED, "guarded_recall")
-"""Those with the guard behind the threshold; the latter of the whole alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KindRow:
-    """One kind of opposite; similarities are cosines, or the scores of a model that scores pairs.
-
-    Attributes:
-        kind: its name.
-        pairs: how many opposites.
-        auc: the chance that an opposite is less alike than a near-duplicate, ties half; 1 is
-            perfect, .5 a coin.
-        auc_far: likewise against paraphrases of few common words; None where there are none.
-        false_hits: the share of opposites at or above the threshold.
-        auc_low, auc_high, ...: 95 % intervals.
-    """
-
-    kind: str
-    pairs: int
-    auc: float
-    auc_low: float
-    auc_high: float
-    auc_far: float | None
-    auc_far_low: float | None
-    auc_far_high: float | None
-    false_hits: float
-    false_hits_low: float
-    false_hits_high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class NearRow:
-    """One kind of near-duplicate: its pairs, and their share at or above the threshold with its 95
-    % interval."""
-
-    kind: str
-    pairs: int
-    recall: float
-    recall_low: float
-    recall_high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthRow:
-    """One kind at one length: its AUC against near-duplicates of that length, and its share at or
-    above the threshold; the first is None where there are none."""
-
-    kind: str
-    length: str
-    pairs: int
-    auc: float | None
-    false_hits: float
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """What the model and the guard do together.
-
-    Attributes:
-        recall: the share of near-duplicates at or above the threshold that the guard does not call
-            different.
-        all_false_hits: that of all opposites.
-        false_hits: by kind, that of opposites.
-    """
-
-    recall: float
-    all_false_hits: float
-    false_hits: dict[str, float]
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Check(Gated):
-    """The result of a check: how a model tells opposites from near-duplicates of the same meaning.
-
-    Attributes:
-        model: its name.
-        identity: of its weights; "unknown" where they cannot be read.
-        measured: the pairs and their similarities.
-        keep: the share of near-duplicates that the threshold was to keep; None where the threshold
-            was given.
-        threshold: the similarity from which on two texts count as the same.
-        recall, recall_low, recall_high: the share of near-duplicates at or above it, with its 95 %
-            interval.
-        false_hits, false_hits_low, false_hits_high: that of all opposites.
-        kinds: by kind of opposite, its row; the one with most false hits first.
-        near_duplicates: by kind of near-duplicate, its row.
-        lengths: one row a kind and length.
-        drops: how each kind's AUC has changed since the baseline, and that of all together; empty
-            without one.
-        requirements: as they were asked.
-        unmet: what fails: requirements, and significant drops.
-        changes: which pairs were left out or replaced; the first line of the answer says so.
-        notes: what a reader should know of the pairs.
-        verdicts: of the guard on every pair, where they were asked for.
-        seed: of the intervals.
-    """
-
-    model: str
-    identity: str
-    measured: PairSimilarities
-    keep: float | None
-    threshold: float
-    recall: float
-    recall_low: float
-    recall_high: float
-    false_hits: float
-    false_hits_low: float
-    false_hits_high: float
-    kinds: dict[str, KindRow]
-    near_duplicates: dict[str, NearRow]
-    lengths: tuple[LengthRow, ...]
-    drops: dict[str, Drop]
-    requirements: tuple[Requirement, ...]
-    unmet: tuple[Unmet, ...]
-    changes: tuple[str, ...]
-    notes: tuple[str, ...]
-    verdicts: tuple[str, ...] | None
-    seed: Seed
-
-    def all_pairs(self) -> list[dict[str, Any]]:
-        """Every pair with its similarity, and the guard's verdict where it was asked for: opposites
-        first, the most alike first; then those that mean the same, the least alike first."""
-        return [self._row(place) for place in self._order()]
-
-    def failing_pairs(self, most: int = 10, requirement: str | None = None) -> list[dict[str, Any]]:
-        """The worst pairs behind the requirements that fail, or behind one of them: opposites that
-        are hits, and near-duplicates that are none where too few are kept."""
-        fields = {each.text: each.field for each in self.requirements}
-        opposites: list[int] = []
-        missed: list[int] = []
-        for unmet in self.unmet:
-            if requirement not in (None, unmet.requirement):
-                continue
-            field = fields.get(unmet.requirement, "auc")
-            hits = self._hits(guarded=field in _GUARDED_FIELDS)
-            if "recall" in field:
-                missed += np.flatnonzero(self.measured.near & ~hits).tolist()
-            elif unmet.kind:
-                members = self.measured.opposites.get(unmet.kind, self.measured.opposite)
-                opposites += np.flatnonzero(members & hits).tolist()
-            elif field != "threshold":
-                opposites += np.flatnonzero(self.measured.opposite & hits).tolist()
-        order = self._order()
-        behind = [
-            [place for place in order if place in places][:most]
-            for places in (set(opposites), set(missed))
-        ]
-        return [self._row(place) for places in behind for place in places]
-
-    def guarded(self) -> Guarded:
-        """False hits and recall with `wordsens.guard` behind the threshold: what it calls different
-        is no hit."""
-        measured, hits = self.measured, self._hits(guarded=True)
-        false_hits = {
-            kind: float(hits[members].mean()) for kind, members in measured.opposites.items()
-        }
-        return Guarded(
-            float(hits[measured.near].mean()), float(hits[measured.opposite].mean()), false_hits
-        )
-
-    def _hits(self, *, guarded: bool) -> np.ndarray:
-        """Which pairs count as the same."""
-        hits = self.measured.values >= self.threshold
-        if guarded:
-            verdicts = self.verdicts or verdicts_of(self.measured.pairs)
-            hits &= np.array(verdicts) != "different"
-        return hits
-
-    def _order(self) -> list[int]:
-        """The places of all pairs, in the order of `all_pairs`."""
-        pairs, values = self.measured.pairs, self.measured.values
-        return sorted(
-            range(len(pairs)),
-            key=lambda place: (pairs[place].same, values[place] * (1 if pairs[place].same else -1)),
-        )
-
-    def _row(self, place: int) -> dict[str, Any]:
-        pair, value = self.measured.pairs[place], float(self.measured.values[place])
-        row = {"kind": pair.kind, "same": pair.same, "similarity": value}
-        row |= {"hit": value >= self.threshold}
-        row |= {} if self.verdicts is None else {"guard": self.verdicts[place]}
-        row |= {"first": pair.first, "second": pair.second}
-        row |= {"near": pair.near, "where": pair.where}
-        return row | dict(zip(("changed_first", "changed_second"), pair.changed, strict=True))
-
-    def columns(self) -> dict[str, Any]:
-        """A row a kind of opposite."""
-        return {
-            name: [getattr(row, name) for row in self.kinds.values()]
-            for name in ("kind", *KIND_FIELDS)
-        }
-
-    def to_dict(self, *, all_pairs: bool = False) -> dict[str, Any]:
-        """The figures, as the JSON document has them; with all pairs where asked."""
-        return {
-            "passed": self.passed,
-            "failures": list(self.failures),
-            "answer": list(self.answer),
-            **{name: getattr(self, name) for name in FIELDS},
-            "kinds": [asdict(row) for row in self.kinds.values()],
-            "near_duplicates": [asdict(row) for row in self.near_duplicates.values()],
-            "lengths": [asdict(row) for row in self.lengths],
-            "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
-            "failing_pairs": self.failing_pairs(),
-            "notes": [*self.changes, *self.notes],
-            **({"pairs": self.all_pairs()} if all_pairs else {}),
-        }
-
-    def save_baseline(self, path: str | PathLike[str]) -> None:
-        """Save the similarities for a later check's `baseline`.
-
-        Raises:
-            InputError: the file cannot be written, or the baseline would be vacuous: every kind is
-                at the floor.
-        """
-        measured = self.measured
-        values = {kind: measured.values[members] for kind, members in measured.opposites.items()}
-        if len(on_the_floor(values, measured.values[measured.near], seed=self.seed)) == len(values):
-            raise InputError(vacuous(values))
-        Baseline.of(measured, model=self.model, identity=self.identity).write(path)
-
-    def __repr__(self) -> str:
-        state = "passed" if self.passed else "failed"
-        kinds = ", ".join(
-            f"{row.kind}.false_hits {row.false_hits:.3f}" for row in self.kinds.values()
-        )
-        return f"<Check of {self.model}, {state}: {kinds}>"
 
 
 def check(
@@ -395,7 +150,7 @@ def require_options(threshold: int | float | None, keep: int | float, seed: Seed
 def read_requirements(texts: Sequence[str], pairs: Sequence[Pair]) -> tuple[Requirement, ...]:
     """The requirements that the texts state; InputError for a wrong one, or one on a kind that no
     pair has."""
-    fields, whole = (*KIND_FIELDS, GUARDED), (*FIELDS, *_GUARDED_FIELDS)
+    fields, whole = (*KIND_FIELDS, GUARDED), (*FIELDS, *GUARDED_FIELDS)
     requirements = Requirement.read_all(texts, fields, "negation.false_hits <= .2", whole)
     kinds = tuple(dict.fromkeys(pair.kind for pair in pairs if not pair.same))
     for requirement in requirements:
@@ -444,7 +199,7 @@ def evaluate(
         "recall_high": recall.high,
     }
     whole |= {"false_hits": hits.value, "false_hits_low": hits.low, "false_hits_high": hits.high}
-    needs_guard = guard or any(each.field in _GUARDED_FIELDS for each in gate)
+    needs_guard = guard or any(each.field in GUARDED_FIELDS for each in gate)
     verdicts = verdicts_of(pairs) if needs_guard else None
     usual = measured.cosines or isinstance(model, PairModel)
     of_similarity = (
@@ -478,19 +233,14 @@ def evaluate(
     return replace(result, unmet=(*_unmet(result, allow_package_pairs), *_fallen(drops)))
 
 
-def verdicts_of(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """What `wordsens.guard` says of every pair."""
-    return tuple(judge(pair.first, pair.second).verdict for pair in pairs)
-
-
 def _unmet(check: Check, allow_package_pairs: bool) -> Iterator[Unmet]:
     """The requirements that fail."""
     rows: dict[str, Any] = {kind: asdict(row) for kind, row in check.kinds.items()}
     rows[""] = {name: getattr(check, name) for name in FIELDS}
     if check.verdicts is not None:
         behind = check.guarded()
-        rows[""] |= {GUARDED: behind.all_false_hits, "guarded_recall": behind.recall}
-        for kind, share in behind.false_hits.items():
+        rows[""] |= {GUARDED: behind["all_false_hits"], "guarded_recall": behind["recall"]}
+        for kind, share in behind["false_hits"].items():
             rows[kind][GUARDED] = share
     for requirement in check.requirements:
         stands_in = check.measured.has_stand_ins and not allow_package_pairs
@@ -581,8 +331,3 @@ def _fallen(drops: dict[str, Drop]) -> Iterator[Unmet]:
                 f"from {drop.before:.4f} to {drop.after:.4f} since the baseline (p = {drop.p:.2g})"
             )
             yield Unmet(kind, not_dropped(kind), f"{kind}.auc has dropped {change}")
-
-
-def not_dropped(kind: str) -> str:
-    """The requirement that a baseline states of a kind."""
-    return f"{kind}.auc has not dropped since the baseline"

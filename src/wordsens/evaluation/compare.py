@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import plural
+from wordsens.display.numbers import plural
+from wordsens.display.view import View
 from wordsens.errors import InputError, require_count, require_positive
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -154,6 +155,24 @@ class Comparison(Gated, Result):
             if row.key == key:
                 return row
         raise KeyError(f"{key!r} is not a row of this comparison, such as {self.rows[0].key!r}")
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The comparison in sentences, the headline first."""
+        from wordsens.findings.compare import answer
+
+        return answer(self)
+
+    @property
+    def headline(self) -> str:
+        """How many comparisons differ, or that none does."""
+        return self.answer[0]
+
+    def view(self) -> View:
+        """The sentences, the rows of every part, and the texts whose neighbours changed."""
+        from wordsens.findings.compare import view
+
+        return view(self)
 
     def columns(self) -> dict[str, Any]:
         """A row a difference, those that count first."""

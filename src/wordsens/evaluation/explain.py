@@ -7,15 +7,14 @@ from typing import Any
 import torch
 from torch.nn.functional import normalize
 
-from wordsens.display.content import Display
-from wordsens.display.page import html_fragment
+from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.evaluation.text_scores import TextScore, gradient, score_of
 from wordsens.evaluation.texts import Progress, encoded
-from wordsens.looks import answer_of, display_of
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import perturbed_texts
+from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.text.matrix import TextMatrix
@@ -116,8 +115,8 @@ class PairEffect:
     alone: float
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Result):
     """An explanation of one number by its words.
 
     Attributes:
@@ -159,7 +158,27 @@ class Explanation:
     def answer(self) -> tuple[str, ...]:
         """The findings in sentences, each saying whether a number is one change or the farthest
         that was found."""
-        return answer_of(self)
+        from wordsens.findings.explain import answer
+
+        return answer(self)
+
+    @property
+    def headline(self) -> str:
+        """The number."""
+        return self.answer[0]
+
+    def columns(self) -> dict[str, Any]:
+        """One row per word: its text (1 or 2) and what deleting, replacing and moving it does."""
+        names = ("word", "removal", "swap", "swapped_for", "lowers", "raises", "upper", "apart")
+        rows = {name: [getattr(word, name) for word in self.words] for name in names}
+        return {"text": [word.side + 1 for word in self.words], **rows}
+
+    def view(self) -> View:
+        """The sentences, the texts with the words coloured by what deleting them does, one row per
+        word, and pairs."""
+        from wordsens.findings.explain import view
+
+        return view(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
@@ -168,14 +187,6 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(self.answer)
-
-    def display(self) -> Display:
-        """The findings, the texts with the words coloured by what their removal does, a row a word,
-        and pairs."""
-        return display_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_fragment(self.display())
 
 
 def explain(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
 from wordsens.evaluation.substitutes import substitutes
@@ -20,7 +21,6 @@ from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, en
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
-from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.statistics.operating_point import share_at_most, share_interval
 from wordsens.text.whole_words import Span, with_word, words_at
@@ -135,7 +135,7 @@ class WordFlips:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LabelFlips(Gated, Result):
+class LabelFlips(Gated):
     """The words that flip a classifier's labels.
 
     Attributes:
@@ -157,6 +157,24 @@ class LabelFlips(Gated, Result):
     by_word: tuple[WordFlips, ...]
     unmet: tuple[Unmet, ...]
     notes: tuple[str, ...]
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """One sentence per class, and one per word that decides."""
+        from wordsens.findings.flips import answer
+
+        return answer(self)
+
+    @property
+    def headline(self) -> str:
+        """How much was measured."""
+        return f"{self.model}: labels that one word flips in {len(self.texts)} texts"
+
+    def view(self) -> View:
+        """The sentences, and the words that flip a label."""
+        from wordsens.findings.flips import view
+
+        return view(self)
 
     def columns(self) -> dict[str, Any]:
         """A row a label: shares, and the median radius."""

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.view import Table
 from wordsens.errors import InputError
 from wordsens.evaluation.similarities import PairSimilarities, Progress, unit_vectors
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -142,3 +143,19 @@ def _token_rows(phi: TransformerFeatures, texts: Sequence[str]) -> dict[str, Ten
                 zip(batch, torch.nn.functional.normalize(states.double(), dim=-1), strict=True)
             )
     return units
+
+
+def layer_table(layers: Sequence[LayerRow]) -> Table:
+    """One row per kind and layer."""
+    rows = sorted(layers, key=lambda row: (row.kind, row.layer))
+    names = {"kind": "kind", "layer": "layer", "AUC": "auc", "synonym": "auc_synonym"}
+    names |= {"token": "rows", "pooled": "pooled", "kept": "kept"}
+    return Table(
+        "By layer: AUC, and the distance of an opposite's farthest token and of its pooled vectors",
+        {title: [getattr(row, name) for row in rows] for title, name in names.items()},
+        units={"kept": "%"},
+        note="Token: the median cosine distance of the token that has no close counterpart in the "
+        "other text. Pooled: the median distance of the two pooled vectors. Kept: their ratio, "
+        "which is what pooling leaves of the difference.",
+        most=len(rows),
+    )

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
-from wordsens.looks import answer_of
 from wordsens.models.black_box import Model, require_cosines
 from wordsens.models.load import as_model
-from wordsens.results import Saved, Shown
+from wordsens.results import Result
 from wordsens.sensitivity.removals import cosine_distance
 from wordsens.statistics.mean import least_values, median_intervals
 from wordsens.text.embedding import Texts, as_documents
@@ -73,8 +73,8 @@ class PlaceAdvice:
     reason: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LengthAdvice(Shown, Saved):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LengthAdvice(Result):
     """The longest passage in which a change still moves the embedding by a threshold, and how fast
     it decays.
 
@@ -124,7 +124,20 @@ class LengthAdvice(Shown, Saved):
     @property
     def advice(self) -> str:
         """One sentence: the length, with its interval, or why there is none."""
-        return answer_of(self)[0]
+        from wordsens.findings.length import answer
+
+        return answer(self)
+
+    @property
+    def headline(self) -> str:
+        """The advice."""
+        return f"{self.model}: {self.advice}"
+
+    def view(self) -> View:
+        """The sentence, and one row per length."""
+        from wordsens.findings.length import view
+
+        return view(self)
 
     def columns(self) -> dict[str, Any]:
         """A row a length: the median at each place."""

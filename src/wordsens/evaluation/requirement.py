@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Display
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.files import named_path, small_text, writing
-from wordsens.looks import answer_of, display_of
-from wordsens.results import Shown
+from wordsens.results import Result
 from wordsens.seeds import Seed
 from wordsens.statistics.auc import auc_interval
 from wordsens.statistics.paired import Drop, paired_drops
@@ -147,7 +145,7 @@ class Unmet:
     sentence: str
 
 
-class Gated(Shown):
+class Gated(Result):
     """Something that was measured with requirements on it.
 
     Attributes:
@@ -168,16 +166,11 @@ class Gated(Shown):
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The findings in sentences, the overall answer first."""
-        return answer_of(self)
+        """The result in sentences, the headline first."""
+        return (self.headline,)
 
     def __str__(self) -> str:
         return "\n".join([*self.answer, *(f"FAILED: {failure}" for failure in self.failures)])
-
-    def display(self, **options: Any) -> Display:
-        """The findings, what fails, and the tables; `options` are those of the kind's `display` in
-        `findings`."""
-        return display_of(self, **options)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ means the same."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from wordsens.display.content import plural
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice
 from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
@@ -327,15 +327,14 @@ def require_both_sides(pairs: Sequence[Pair]) -> None:
         raise InputError(f"`pairs` holds no {missing}; a check compares the two")
 
 
+@dataclass(eq=False)
 class PairSimilarities:
     """Pairs with the similarities that a model gave them.
 
-    Args:
-        pairs: opposites, and texts that mean the same.
-        values: one a pair.
-        cosines: whether they are cosines, where 1 means equal vectors.
-
     Attributes:
+        pairs: opposites, and texts that mean the same.
+        values: one per pair.
+        cosines: whether they are cosines, where 1 means equal vectors.
         opposites: by kind, which pairs are of it.
         opposite: which are of any kind of opposite.
         near_kinds: by kind of near-duplicate, which pairs are of it.
@@ -349,10 +348,12 @@ class PairSimilarities:
         InputError: no opposites, or none that mean the same.
     """
 
-    def __init__(
-        self, pairs: Sequence[Pair], values: Float[np.ndarray, " pairs"], *, cosines: bool = True
-    ):
-        self.pairs, self.values, self.cosines = tuple(pairs), values, cosines
+    pairs: tuple[Pair, ...]
+    values: Float[np.ndarray, " pairs"]
+    cosines: bool = True
+
+    def __post_init__(self) -> None:
+        self.pairs = pairs = tuple(self.pairs)
         require_both_sides(pairs)
         kinds = np.array([pair.kind for pair in pairs])
         same = np.array([pair.same for pair in pairs])

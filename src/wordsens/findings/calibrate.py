@@ -2,11 +2,10 @@
 budgets cost."""
 
 import math
-from typing import Any
 
-from wordsens.display.content import Display, Table, as_sentences, percent, plural
+from wordsens.display.numbers import Estimate, as_sentences, decimals, percent, plural
+from wordsens.display.view import Chart, Table, View
 from wordsens.evaluation.calibrate import Calibration
-from wordsens.results import ResultTable
 from wordsens.statistics.operating_point import OperatingPoint
 
 
@@ -26,11 +25,11 @@ def _sentences(calibration: Calibration) -> tuple[str, ...]:
         behind = " with the guard" if calibration.guard else ""
         sentence = f"No threshold of {calibration.model}{behind} keeps false hits under {budget}"
         if count < calibration.needed:
+            best = percent(1 - (1 - calibration.confidence) ** (1 / count))
             return (
                 f"{sentence} for sure: {plural(count, 'opposite')} cannot show it. At "
                 f"{percent(calibration.confidence)} confidence it takes {calibration.needed} of "
-                f"which none passes; {count} can show "
-                f"{percent(1 - (1 - calibration.confidence) ** (1 / count))} at best.",
+                f"which none passes; {count} can show {best} at best.",
             )
         if other.threshold is not None:
             sentence += (
@@ -57,15 +56,6 @@ def _kept(point: OperatingPoint) -> str:
     return f"{percent(point.recall or 0.0)} ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
-def decimals(number: float) -> str:
-    """All digits of a threshold or a distance, which has few.
-
-    >>> decimals(0.83), decimals(1 - 0.83), decimals(1.0)
-    ('.83', '.17', '1')
-    """
-    return f"{number:.15g}".replace("0.", ".", 1) if 0 < abs(number) < 1 else f"{number:.15g}"
-
-
 def in_distance(calibration: Calibration, name: str) -> str:
     """The threshold as a distance of a vector store, "l2" or "cosine"; "" without a threshold."""
     if calibration.distances is None:
@@ -76,49 +66,87 @@ def in_distance(calibration: Calibration, name: str) -> str:
     root = math.floor(math.sqrt(distance) * 1e6) / 1e6
     return (
         f"As a squared L2 distance of vectors of length one, 2 - 2c: at most {decimals(distance)}; "
-        "where a store takes "
-        f"the root, at most {decimals(root)}."
+        f"where a store takes the root, at most {decimals(root)}."
     )
 
 
-def table(calibration: Calibration) -> ResultTable:
-    """A row a budget, without the guard and with it."""
-    return ResultTable(calibration.answer[0], calibration.columns(), notes=calibration.notes)
-
-
-def display(calibration: Calibration, distance: str = "") -> Display:
-    """The answer, also in the distance of that name; the kinds of opposites that pass, and a row a
-    budget."""
-    confidence = percent(calibration.confidence)
-    kinds = Table(
-        "",
-        ("kind", "opposites", "pass", f"at most ({confidence})"),
-        tuple((row.kind, row.pairs, row.hits, percent(row.limit)) for row in calibration.kinds),
-        most=len(calibration.kinds),
-    )
-    budgets = Table(
-        "What a budget of false hits costs",
-        ("budget", "threshold", "keeps", "pass", "with guard", "keeps", "pass"),
-        tuple(
-            (percent(alone.budget), *_cells(alone), *_cells(guarded))
-            for alone, guarded in calibration.budgets
-        ),
-        "keeps: near-duplicates at or above the threshold, with its 95 % interval. pass: the "
-        "opposites that are, of "
-        f"{int(calibration.measured.opposite.sum())}; with the guard, those that it does not call "
-        "different. Each "
-        f"budget holds at {confidence} confidence for pairs that are drawn like these.",
-        len(calibration.budgets),
-    )
-    said = in_distance(calibration, distance) if distance else ""
-    return Display(
-        (*calibration.answer, *filter(None, [said])),
-        tuple(each for each in (kinds, budgets) if each.rows),
+def view(calibration: Calibration, distance: str = "") -> View:
+    """The answer, also in the distance of that name; the kinds of opposites that pass, and one row
+    per budget."""
+    first, *others = answer(calibration)
+    sentences = [*others, in_distance(calibration, distance) if distance else ""]
+    tables = _kinds(calibration), _budgets(calibration)
+    return View(
+        first,
+        (*filter(None, sentences), *(table for table in tables if len(table))),
         notes=calibration.notes,
+        chart=_chart(calibration),
     )
 
 
-def _cells(point: OperatingPoint) -> tuple[Any, ...]:
-    if point.threshold is None:
-        return "none", None, None
-    return decimals(point.threshold), _kept(point), point.hits
+def _kinds(calibration: Calibration) -> Table:
+    rows, limit = calibration.kinds, f"at most ({percent(calibration.confidence)})"
+    columns = {
+        "kind": [row.kind for row in rows],
+        "opposites": [row.pairs for row in rows],
+        "pass": [row.hits for row in rows],
+        limit: [row.limit for row in rows],
+    }
+    return Table("", columns, units={limit: "%"}, most=len(rows))
+
+
+def _budgets(calibration: Calibration) -> Table:
+    columns = {"budget": [alone.budget for alone, _ in calibration.budgets]}
+    units = {"budget": "%"}
+    for guard, suffix in ((False, ""), (True, " with guard")):
+        points = [pair[guard] for pair in calibration.budgets]
+        columns |= {
+            f"threshold{suffix}": [
+                "none" if point.threshold is None else decimals(point.threshold) for point in points
+            ],
+            f"keeps{suffix}": [
+                None
+                if point.recall is None
+                else Estimate(point.recall, point.recall_low, point.recall_high)
+                for point in points
+            ],
+            f"pass{suffix}": [point.hits for point in points],
+        }
+        units[f"keeps{suffix}"] = "%"
+    note = (
+        "Keeps: near-duplicates at or above the threshold, with the 95 % confidence interval. "
+        f"Pass: opposites that are, of {int(calibration.measured.opposite.sum())}; with the guard, "
+        "those that it does not call different. Each budget holds at "
+        f"{percent(calibration.confidence)} confidence for pairs that are drawn like these."
+    )
+    title = "What a budget of false hits costs"
+    return Table(title, columns, units=units, note=note, most=len(calibration.budgets))
+
+
+def _chart(calibration: Calibration) -> Chart:
+    """The share of near-duplicates that is kept under every limit of false hits."""
+    least, most = min(calibration.budget, 0.002), max(calibration.budget, 0.5)
+    limits = [least * (most / least) ** (step / 199) for step in range(200)]
+    columns: dict[str, list] = {"limit": [], "kept": [], "kept low": [], "kept high": [], "use": []}
+    for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
+        points = [calibration.point_at(limit, guard=guard) for limit in limits]
+        columns["limit"] += limits
+        columns["kept"] += [point.recall or 0.0 for point in points]
+        columns["kept low"] += [point.recall_low or 0.0 for point in points]
+        columns["kept high"] += [point.recall_high or 0.0 for point in points]
+        columns["use"] += [name] * len(limits)
+    upper = (
+        f"upper limit of the share of opposites that pass ({calibration.confidence:g} confidence)"
+    )
+    options = {
+        "x": "limit",
+        "y": "kept",
+        "colour": "use",
+        "log": "x",
+        "step": True,
+        "vertical": {f"budget {calibration.budget:g}": calibration.budget},
+        "labels": {"limit": upper, "kept": "share of near-duplicates kept"},
+        "caption": "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: "
+        "95 % confidence intervals.",
+    }
+    return Chart("lines", columns, options)

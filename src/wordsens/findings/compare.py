@@ -2,21 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
-from wordsens.display.content import (
-    Display,
-    Interval,
-    Section,
-    Shade,
-    Strong,
-    Table,
-    Words,
-    as_sentences,
-    level,
-    minus,
-)
+from wordsens.display.numbers import Estimate, as_sentences, minus
+from wordsens.display.view import Table, View, Word, Words
 from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -32,7 +21,6 @@ from wordsens.evaluation.difference import (
 from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.evaluation.texts import LEAST_TEXTS
 from wordsens.evaluation.word_differences import EVERY
-from wordsens.results import ResultTable
 
 _NAMED = 3
 """Rows that a sentence names."""
@@ -189,29 +177,17 @@ def _short(text: str, most: int = 60) -> str:
     return plain if len(plain) <= most else plain[:most].rsplit(" ", 1)[0] + " ..."
 
 
-def table(comparison: Comparison) -> ResultTable:
-    """A row a difference, those that count first."""
-    failed = tuple(f"FAILED: {failure}" for failure in comparison.failures)
-    first, *further = comparison.answer
-    return ResultTable(first, comparison.columns(), notes=(*further, *failed, *comparison.notes))
-
-
-def display(comparison: Comparison) -> Display:
-    """The findings, the rows of every part with their intervals, and the texts whose neighbours
+def view(comparison: Comparison) -> View:
+    """The sentences, the rows of every part with their intervals, and the texts whose neighbours
     changed."""
-    parts: list[Any] = [table for part in _TITLES if (table := _part(comparison, part)).rows]
-    if parts:
-        note = (
-            f"{comparison.first} first, {comparison.second} second. Bold rows hold in a test of "
-            "all rows together, "
-            f"beyond {comparison.tolerance:.3g}: orange is more in {comparison.second}, blue less."
-        )
-        parts[0] = replace(parts[0], note=note)
+    first, *others = answer(comparison)
+    parts: list[Any] = [*others]
+    parts += [table for part in _TITLES if len(table := _part(comparison, part))]
     if comparison.changed:
         parts.append(_changed_texts(comparison))
     vectors = f"A text's two vectors, at length one, lie {comparison.apart or 0:.2g} apart (mean)."
-    return Display(
-        comparison.answer,
+    return View(
+        first,
         tuple(parts),
         failures=comparison.failures,
         passed="All requirements are met." if comparison.requirements and comparison.passed else "",
@@ -223,28 +199,31 @@ def _part(comparison: Comparison, part: str) -> Table:
     """The rows of one part: those that count first, then the largest differences."""
     rows = [row for row in comparison.rows if row.part == part and row.low is not None]
     rows.sort(key=lambda row: (not row.differs, -abs(row.difference)))
-    most = max((max(abs(row.low or 0), abs(row.high or 0)) for row in rows), default=0.0) or 1.0
     first, second = ("two calls", "two models") if part == NEIGHBOURS else ("first", "second")
-    cells = tuple(
-        (
-            Strong(row.name, "rise" if row.difference > 0 else "fall") if row.differs else row.name,
-            *(f"{row.first:.4f}", f"{row.second:.4f}", minus(f"{row.difference:+.4f}")),
-            Interval(row.difference, row.low or 0.0, row.high or 0.0, most, row.differs),
-            f"{row.count} {'pairs' if part == CHECK else 'texts'}",
-        )
-        for row in rows
+    columns = {
+        "": [row.name for row in rows],
+        first: [row.first for row in rows],
+        second: [row.second for row in rows],
+        "difference": [Estimate(row.difference, row.low, row.high) for row in rows],
+        "differs": [row.differs for row in rows],
+        "pairs" if part == CHECK else "texts": [row.count for row in rows],
+    }
+    note = (
+        f"First: {comparison.first}; second: {comparison.second}. Brackets: 95 % confidence "
+        "intervals. Differs: beyond "
+        f"{comparison.tolerance:.3g} in a test of all rows together."
     )
-    headings = ("", first, second, "difference", "95 %", "of")
-    return Table(_TITLES[part], headings, cells, most=_ROWS if part in (RANK, WORD) else len(cells))
+    most = _ROWS if part in (RANK, WORD) else len(rows)
+    return Table(_TITLES[part], columns, note=note, most=most)
 
 
-def _changed_texts(comparison: Comparison) -> Section:
+def _changed_texts(comparison: Comparison) -> View:
     """Each text with the words that the two models weigh differently, and its neighbour in
     either."""
     parts: list[Any] = []
     for changed in comparison.changed[:_CHANGED]:
         parts += [
-            Words("", _pieces(changed)),
+            Words("", *_pieces(changed)),
             f"Its first neighbour by {comparison.first}: {_short(changed.old_text, 240)}",
             f"By {comparison.second}: {_short(changed.new_text, 240)}",
         ]
@@ -259,21 +238,20 @@ def _changed_texts(comparison: Comparison) -> Section:
             )
     about = (
         "Coloured: words that the two models weigh differently between the old and the new "
-        "neighbour (removed one by "
-        f"one): orange, without it the old one leads by more in {comparison.second}; blue, by "
-        "less; underlined: "
-        "without this one word the models agree again."
+        f"neighbour. Blue: without it the old one leads by more in {comparison.second}; orange, by "
+        "less; underlined: without this one word the models agree again."
     )
-    return Section("Texts with another first neighbour, the clearest first", tuple(parts), about)
+    title = "Texts with another first neighbour, the clearest first"
+    return View(title, (about, *parts))
 
 
-def _pieces(changed: ChangedNeighbour) -> tuple[Shade | str, ...]:
+def _pieces(changed: ChangedNeighbour) -> tuple[tuple[Word | str, ...], float]:
+    """The text with its words, and the number at which colours are strongest."""
     most = max((abs(word.apart) for word in changed.words), default=0.0) or 1.0
     stop, pieces = 0, []
     for word in sorted(changed.words, key=lambda word: word.start):
-        title = minus(f"{word.first:+.4f} and {word.second:+.4f}")
-        share, decides = abs(word.apart) / most, word.back or word.away
-        shade = Shade(word.word, level(share), title, falls=word.apart > 0, decides=decides)
-        pieces += [changed.text[stop : word.start], shade]
+        about = minus(f"{word.first:+.4f} and {word.second:+.4f}")
+        coloured = Word(word.word, word.apart, about, word.back or word.away)
+        pieces += [changed.text[stop : word.start], coloured]
         stop = word.stop
-    return (*pieces, changed.text[stop:])
+    return (*pieces, changed.text[stop:]), most

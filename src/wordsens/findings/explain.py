@@ -1,9 +1,10 @@
-"""What an explanation says: its sentences, the texts with their words in colour, and a row a
+"""What an explanation says: its sentences, the texts with their words in colour, and one row per
 word."""
 
 from typing import Any
 
-from wordsens.display.content import Display, Shade, Table, Words, level, minus
+from wordsens.display.numbers import minus
+from wordsens.display.view import Table, View, Word, Words
 from wordsens.evaluation.explain import Explanation, WordEffect
 from wordsens.text.pairs import Pair
 
@@ -85,45 +86,39 @@ def _shows(value: float | None) -> bool:
     return value is not None and round(abs(value), 4) > 0
 
 
-def display(explanation: Explanation) -> Display:
-    """The sentences, the texts with the words coloured by what their removal does, a row a word,
-    and pairs."""
+def view(explanation: Explanation) -> View:
+    """The sentences, the texts with the words coloured by what their deletion does, one row per
+    word, and pairs."""
+    first, *others = answer(explanation)
     most = max((abs(word.removal or 0) for word in explanation.words), default=0.0)
-    meaning = (
-        f"change of the {explanation.score} without the word; blue: it rises, orange: it falls"
-    )
+    legend = f"change of the {explanation.score} when the word is deleted"
     if explanation.dividing is not None and (dividing := dividing_words(explanation)):
         most = max(most, explanation.dividing.rise)
-        meaning += (
-            "; underlined: what keeps the texts apart "
-            f"most{', both left out' * (len(dividing) == 2)}"
-        )
+        both = ", both deleted" * (len(dividing) == 2)
+        legend += f"; underlined: what separates the texts most{both}"
     last = len(explanation.texts) - 1
     coloured = [
-        Words(
-            "",
-            _pieces(explanation, side, most or 1.0),
-            ("0", f"{most:.3g}", meaning) if side == last else None,
-        )
+        Words("", _pieces(explanation, side), most or 1.0, legend if side == last else "")
         for side in range(len(explanation.texts))
     ]
-    pairs = Table(
-        "Pairs of words whose removal together differs most from the sum of each (one change)",
-        ("first", "second", "both", "sum", "difference"),
-        tuple(
-            (
-                pair.first,
-                pair.second,
-                *map(_number, (pair.together, pair.alone, pair.together - pair.alone)),
-            )
-            for pair in explanation.pairs
-        ),
+    pairs = explanation.pairs
+    table = Table(
+        "Pairs of words whose joint deletion differs most from the sum of both (one change)",
+        {
+            "first": [pair.first for pair in pairs],
+            "second": [pair.second for pair in pairs],
+            "both": [pair.together for pair in pairs],
+            "sum": [pair.alone for pair in pairs],
+            "difference": [pair.together - pair.alone for pair in pairs],
+        },
+        units=dict.fromkeys(("both", "sum", "difference"), "+"),
     )
-    return Display(explanation.answer, (*coloured, _word_table(explanation), pairs))
+    return View(first, (*others, *coloured, _word_table(explanation), table))
 
 
-def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | str, ...]:
-    text, stop, pieces, dividing = explanation.texts[side], 0, [], dividing_words(explanation)
+def _pieces(explanation: Explanation, side: int) -> tuple[Word | str, ...]:
+    text, stop, pieces = explanation.texts[side], 0, []
+    dividing = dividing_words(explanation)
     apart = explanation.dividing if dividing else None
     for word in (word for word in explanation.words if word.side == side):
         change, decides = word.removal or 0.0, False
@@ -133,53 +128,46 @@ def _pieces(explanation: Explanation, side: int, most: float) -> tuple[Shade | s
             )
             decides = counterpart or word == apart
             change = apart.rise if decides else change
-        shade = Shade(
-            word.word,
-            level(abs(change) / most),
-            _number(change) or "",
-            falls=change < 0,
-            decides=decides,
-        )
-        pieces += [text[stop : word.start], shade]
+        about = "" if word.removal is None else minus(f"{word.removal:+.4f}")
+        pieces += [text[stop : word.start], Word(word.word, change, about, decides)]
         stop = word.stop
     return (*pieces, text[stop:])
 
 
+_COLUMNS = {
+    "deleted": ("removal", "Deleted: the change without the word, one change."),
+    "best swap": ("swap", "Best swap: the farthest of {tried} words that could stand there."),
+    "swapped for": ("swapped_for", ""),
+    "down": ("lowers", ""),
+    "up": (
+        "raises",
+        "Down, up: the farthest found by moving the word's vectors by up to their length; lower "
+        "bounds.",
+    ),
+    "at most": ("upper", "At most: no move of the word's vectors goes farther."),
+    "both deleted": (
+        "apart",
+        "Both deleted: the largest rise without this word and one of the other text.",
+    ),
+    "with": ("counterpart", ""),
+}
+"""By heading: the field of a word, and what it means."""
+
+
 def _word_table(explanation: Explanation) -> Table:
-    """A row a word, without the columns that are empty throughout."""
+    """One row per word, without the columns that are empty throughout."""
     words = explanation.words
     columns: dict[str, list[Any]] = {
         "text": [word.side + 1 for word in words],
         "word": [word.word for word in words],
-        "removed": [_number(word.removal) for word in words],
-        "best swap": [_number(word.swap) for word in words],
-        "swapped for": [word.swapped_for for word in words],
-        "down": [_number(word.lowers) for word in words],
-        "up": [_number(word.raises) for word in words],
-        "at most": [_number(word.upper) for word in words],
-        "both removed": [_number(word.apart) for word in words],
-        "with": [word.counterpart for word in words],
     }
-    meanings = {
-        "removed": "removed: the change without the word, one change.",
-        "best swap": f"best swap: the farthest of {max(word.tried for word in words)} words that "
-        "could stand there.",
-        "down": "down, up: the farthest found by moving the word's vectors by up to their length; "
-        "lower bounds.",
-        "at most": "at most: no move of the word's vectors goes farther.",
-        "both removed": "both removed: the largest rise without this word and one of the other "
-        "text.",
-    }
-    known = {
-        name: values
-        for name, values in columns.items()
-        if any(value is not None for value in values)
-    }
-    note = " ".join(meaning for name, meaning in meanings.items() if name in known)
-    return Table(
-        "", tuple(known), tuple(zip(*known.values(), strict=True)), note, most=max(len(words), 1)
-    )
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else minus(f"{value:+.4f}")
+    tried = max((word.tried for word in words), default=0)
+    note = []
+    for heading, (field, meaning) in _COLUMNS.items():
+        values = [getattr(word, field) for word in words]
+        if any(value is not None for value in values):
+            columns[heading] = values
+            note.append(meaning.format(tried=tried))
+    units = dict.fromkeys(_COLUMNS, "+")
+    text = " ".join(filter(None, note))
+    return Table("", columns, units=units, note=text, most=max(len(words), 1))

@@ -1,11 +1,11 @@
-"""What flips of labels say: a sentence a class, the words that decide, and the words that flip a
-label."""
+"""What flips of labels say: one sentence per class, the words that decide, and the words that flip
+a label."""
 
 from typing import Any
 
-from wordsens.display.content import Display, Marked, Strong, Table
+from wordsens.display.numbers import Estimate, percent
+from wordsens.display.view import Marked, Table, View
 from wordsens.evaluation.flips import FlipWord, LabelFlips, Share
-from wordsens.results import ResultTable
 
 _SHOWN, _AROUND = 10, 40
 """Words that are shown, and the letters of their text on either side."""
@@ -14,8 +14,8 @@ _NAMED = 5
 """Words that a sentence names."""
 
 
-def _text(share: Share | None) -> str:
-    return "" if share is None else f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+def _text(share: Share) -> str:
+    return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
 
 
 def answer(flips: LabelFlips) -> tuple[str, ...]:
@@ -24,65 +24,56 @@ def answer(flips: LabelFlips) -> tuple[str, ...]:
     sentences = []
     for row in flips.classes:
         sentence = (
-            f"{row.label}: {_text(row.removal)} of {row.removal.count} texts leave the "
-            "class without one word"
+            f"{row.label}: of {row.removal.count} texts, {_text(row.removal)} change class when "
+            "one word is deleted"
         )
         if row.swap is not None:
-            sentence += f"; {_text(row.swap)} with one word exchanged for another that was tried"
+            sentence += f", {_text(row.swap)} when one word is replaced by another that was tried"
         if row.radius is not None:
-            middle = (
-                ""
-                if row.median_radius is None
-                else f", half of them within {row.median_radius:.2f} of it"
+            sentence += (
+                f", {_text(row.radius)} of {row.radius.count} when one word's vector moves by up "
+                "to its own length"
             )
-            moved = f"{_text(row.radius)} of {row.radius.count}"
-            sentence += f"; {moved} with one word moved by up to its own length{middle}"
+        if row.median_radius is not None:
+            sentence += f" (median needed: {row.median_radius:.2f} of it)"
         sentences.append(f"{sentence}.")
     for row in [row for row in flips.by_word if row.more][:_NAMED]:
         sentences.append(
-            f"'{row.word}' decides: without it {_text(row.share)} of {row.share.count} {row.label} "
-            "texts leave the "
-            f"class; without another word of them {row.usual:.0%}."
+            f"'{row.word}' decides: deleting it changes the class of {_text(row.share)} of "
+            f"{row.share.count} {row.label} texts, deleting another of their words "
+            f"{percent(row.usual)}."
         )
     return tuple(sentences)
 
 
-def table(flips: LabelFlips) -> ResultTable:
-    """A row a label."""
-    notes = (*flips.answer, *flips.notes)
-    return ResultTable(f"{flips.model}: labels that one word flips", flips.columns(), notes=notes)
-
-
-def display(flips: LabelFlips) -> Display:
-    """The findings, the words whose removal flips a label, and the words that do so more than
+def view(flips: LabelFlips) -> View:
+    """The sentences, the words whose deletion flips a label, and the words that do so more than
     others."""
     flipping = sorted(
         (word for word in flips.words if word.removed_to), key=lambda word: word.removal
     )
-    words = Table(
-        "Words whose removal flips the label (one change)",
-        ("word", "in", "label", "with another word", "radius"),
-        tuple(_flipped(flips.texts[word.text], word) for word in flipping),
-        most=_SHOWN,
+    headings = ("word", "in", "label", "with another word", "radius")
+    cells = [_flipped(flips.texts[word.text], word) for word in flipping]
+    words = Table.of_rows(
+        "Words whose deletion flips the label (one change)", headings, cells, most=_SHOWN
     )
+    rows = [row for row in flips.by_word if row.share.value > 0]
     shares = Table(
-        "Share of a word's texts that its removal flips; coloured where surely more than other "
-        "words do",
-        ("word", "class", "flipped", "texts", "others"),
-        tuple(
-            (
-                Strong(row.word, "rise") if row.more else row.word,
-                *(row.label, _text(row.share), row.share.count, f"{row.usual:.0%}"),
-            )
-            for row in flips.by_word
-            if row.share.value > 0
-        ),
+        "Share of a word's texts that its deletion flips",
+        {
+            "word": [row.word for row in rows],
+            "class": [row.label for row in rows],
+            "flipped": [Estimate(row.share.value, row.share.low, row.share.high) for row in rows],
+            "texts": [row.share.count for row in rows],
+            "others": [row.usual for row in rows],
+            "more than others": [row.more for row in rows],
+        },
+        units={"flipped": "%", "others": "%"},
         most=_SHOWN,
     )
     first = f"{flips.model}: {len(flips.texts)} texts, {len(flips.words)} words"
-    return Display(
-        (first, *flips.answer), (words, shares), failures=flips.failures, notes=flips.notes
-    )
+    parts = (*answer(flips), words, shares)
+    return View(first, parts, failures=flips.failures, notes=flips.notes)
 
 
 def _flipped(text: str, word: FlipWord) -> tuple[Any, ...]:
@@ -90,6 +81,5 @@ def _flipped(text: str, word: FlipWord) -> tuple[Any, ...]:
     around = " ".join(text[max(0, word.start - _AROUND) : word.stop + _AROUND].split())
     shown = f"{'...' * (word.start > _AROUND)}{around}{'...' * (word.stop + _AROUND < len(text))}"
     swap = f"{word.swapped_for}: {word.swapped_to}" if word.swapped_to else None
-    radius = None if word.radius is None else f"{word.radius:.2f}"
     label = f"{word.label} -> {word.removed_to} ({word.removal:+.3f})"
-    return word.word, Marked(shown, (word.word,)), label, swap, radius
+    return word.word, Marked(shown, (word.word,)), label, swap, word.radius

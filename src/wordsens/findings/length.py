@@ -1,10 +1,10 @@
 """What an advice on length says."""
 
+from wordsens.display.view import Table, View
 from wordsens.evaluation.length import LengthAdvice, PlaceAdvice
-from wordsens.results import ResultTable
 
 
-def answer(advice: LengthAdvice) -> tuple[str, ...]:
+def answer(advice: LengthAdvice) -> str:
     """One sentence: the length, with its interval, or why there is none."""
     article = "an" if advice.kind[0] in "aeiou" else "a"
     must = f"if {article} {advice.kind} must bring the cosine under {advice.threshold:g}"
@@ -14,22 +14,20 @@ def answer(advice: LengthAdvice) -> tuple[str, ...]:
             known = f" (95 %: {advice.low} or more)"
         elif advice.high is not None:
             known = f" (95 %: {advice.high} or fewer)"
-        return (f"no length can be given {must}: {advice.reason}{known}",)
+        return f"no length can be given {must}: {advice.reason}{known}"
     low = "any" if advice.low is None else advice.low
     high = f"more than {advice.longest}" if advice.high is None else advice.high
     sentence = f"at most {advice.length} {advice.unit} (95 %: {low} to {high}) {must}"
-    return (
-        sentence
-        if advice.decisive
-        else f"{sentence}; too uncertain to act on, give more texts or pairs",
-    )
+    uncertain = "; too uncertain to act on, give more texts or pairs"
+    return sentence if advice.decisive else f"{sentence}{uncertain}"
 
 
-def table(advice: LengthAdvice) -> ResultTable:
-    """A row a length: the median at each place."""
+def view(advice: LengthAdvice) -> View:
+    """The sentence, and one row per length: the median at each place."""
     source = f"{advice.changes} changed sentences of {advice.source}; median cosine distance"
     notes = [f"{place.place}: {_of_place(place, advice.unit)}" for place in advice.places]
-    return ResultTable(f"{advice.model}: {advice.advice}", advice.columns(), notes=(source, *notes))
+    table = Table("", advice.columns())
+    return View(f"{advice.model}: {advice.advice}", (table,), notes=(source, *notes))
 
 
 def _of_place(place: PlaceAdvice, unit: str) -> str:

@@ -120,6 +120,11 @@ class OneWordGeneralization(Result):
     map_name: str
     swapped_for: str | None = None
 
+    @property
+    def headline(self) -> str:
+        """The error, and of what."""
+        return f"{self.map_name}, {self.training}, {self.objective}: error {self.error:.4f}"
+
     def columns(self) -> dict[str, Any]:
         """One row: the numbers of the experiment."""
         names = ["word", "token", "error", "gamma", "alignment", "bound"]
@@ -190,8 +195,13 @@ class OneWordFrontier(Result):
     seed: int
     map_name: str
 
+    @property
+    def headline(self) -> str:
+        """What the rows are."""
+        return f"{self.map_name}, {self.training}: least error reached under each limit on gamma"
+
     def columns(self) -> dict[str, Any]:
-        """A row a limit on gamma."""
+        """One row per limit on gamma."""
         return {
             "limit on gamma": self.gammas.tolist(),
             "least error": self.errors.tolist(),
@@ -236,8 +246,16 @@ class OneWordOutcomes(Result):
         """The least errors under each limit on gamma."""
         return self.frontiers[TRAININGS.index(require_choice("training", training, TRAININGS))]
 
+    @property
+    def headline(self) -> str:
+        """What the rows are."""
+        return (
+            f"{self.chosen[0].map_name}: one word changes and the label flips; every training and "
+            "objective"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row for each training and objective."""
+        """One row per training and objective."""
         names = ("training", "objective", "error", "gamma", "alignment", "bound")
         return {name: [getattr(choice, name) for choice in self.chosen] for name in names}
 

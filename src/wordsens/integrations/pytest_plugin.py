@@ -45,7 +45,7 @@ def wordsens_assert(
     def require(model: Any, *requirements: str, **options: Any) -> "Check":
         __tracebackhide__ = True
         from wordsens.errors import InputError
-        from wordsens.findings.check import pair_line
+        from wordsens.evaluation.check_result import pair_line
 
         try:
             check = wordsens_check(model, requirements=requirements, **options)

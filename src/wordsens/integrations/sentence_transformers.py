@@ -9,7 +9,7 @@ from typing import Any
 
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
 
-from wordsens.display.content import as_sentences
+from wordsens.display.numbers import as_sentences
 from wordsens.evaluation.check import KEEP, Check, check, require_options
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.models.load import as_model

@@ -52,9 +52,15 @@ class AttentionPair(Result):
     weights: tuple[Float[Tensor, "n n"], Float[Tensor, "m m"]]
     changed: tuple[int, ...]
 
+    @property
+    def headline(self) -> str:
+        """Which weights these are."""
+        head = "mean over the heads" if self.head is None else f"head {self.head}"
+        return f"{self.model}: attention of layer {self.layer}, {head}"
+
     def columns(self) -> dict[str, Any]:
-        """A row a token, with how much of its attention moves; a row a text where that cannot be
-        told."""
+        """One row per token, with how much of its attention moves; one row per text where the texts
+        differ in length."""
         first, second = self.tokens
         if self.difference is None:
             return {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]}

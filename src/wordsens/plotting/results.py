@@ -27,7 +27,7 @@ from wordsens.plotting.style import (
     styles_of,
     tell,
 )
-from wordsens.results import Shown
+from wordsens.results import Result
 from wordsens.sweeps.store import Record
 from wordsens.text.english import KINDS, kind_of
 
@@ -41,7 +41,7 @@ _MOST_NAMES = 60
 """More names under one axis of a page's width would touch."""
 
 
-def plot(result: Shown, *, style: StyleFile = None) -> Figure:
+def plot(result: Result, *, style: StyleFile = None) -> Figure:
     """The figure of a result: a pair, a frontier, or bars of a number for each word or row.
 
     Raises:
@@ -56,20 +56,19 @@ def plot(result: Shown, *, style: StyleFile = None) -> Figure:
     }
     if type(result) in own:
         return own[type(result)](result, style=style)
-    table = result.result_table()
-    if table.ranked is None:
+    view = result.view()
+    if view.chart is None:
         raise InputError(
-            f"a {type(result).__name__} is a table without a number to draw; use show() or "
-            "to_pandas()"
+            f"a {type(result).__name__} is a table without a number to draw; use show() or table()"
         )
-    names: Any = table.columns[table.names or next(iter(table.columns))]
-    upper = None if table.upper is None else table.columns[table.upper]
+    columns, ranked = view.chart.columns, view.chart.options["y"]
+    upper: Any = columns.get("upper")
     return words(
-        list(map(str, names)),
-        table.columns[table.ranked],
-        upper=upper,
-        label=table.ranked,
-        title=table.heading,
+        columns["name"],
+        columns[ranked],
+        upper=None if upper is None or None in upper else upper,
+        label=ranked,
+        title=view.headline,
         style=style,
     )
 

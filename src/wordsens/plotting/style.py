@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
 
-from wordsens.display.content import Display, Picture
+from wordsens.display.view import Picture, View
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.maps.registry import MAP_NAMES, base_name
 from wordsens.statistics.mean import Estimate
@@ -433,6 +433,6 @@ def picture(figure: Figure, *, title: str = "", prefix: str = "figure") -> Pictu
     return Picture(title, svg(figure, prefix=prefix), getattr(figure, "caption", ""))
 
 
-def with_picture(display: Display, figure: Figure) -> Display:
-    """The display with a figure before its tables."""
-    return replace(display, parts=(picture(figure), *display.parts))
+def with_picture(view: View, figure: Figure) -> View:
+    """The view with a figure before its tables."""
+    return replace(view, parts=(picture(figure), *view.parts))

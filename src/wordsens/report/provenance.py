@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wordsens.display.content import Code, Section, Table
+from wordsens.display.view import Code, Table, View
 from wordsens.report.load import Run, readable
 from wordsens.version import __version__
 
@@ -43,10 +43,10 @@ BIBTEX = f"""@inproceedings{{bombari2024word,
 """  # noqa: E501
 
 
-def provenance_section(runs: Sequence[Run]) -> Section:
+def provenance_section(runs: Sequence[Run]) -> View:
     """The origin of each run, and the citations."""
     parts = [part for run in runs for part in _origin(run, run.name if len(runs) > 1 else "")]
-    return Section("How these numbers were made", (*parts, Code("How to cite", BIBTEX)))
+    return View("How these numbers were made", (*parts, Code("How to cite", BIBTEX)))
 
 
 def _origin(run: Run, name: str) -> list[Any]:
@@ -97,7 +97,9 @@ def _origin(run: Run, name: str) -> list[Any]:
         Code(again, f"wordsens sweep run {folder}/{shlex.quote(spec)}") for spec in run.specs
     ]
     specs = [Code(f"The spec, {file}", text, folded=True) for file, text in run.specs.items()]
-    return [*commands, Table(name, (), tuple(fact for fact in facts if fact[1])), *specs]
+    known = [fact for fact in facts if fact[1]]
+    table = Table.of_rows(name, ("what", "value"), known, most=len(known))
+    return [*commands, table, *specs]
 
 
 def _libraries(versions: str) -> str:

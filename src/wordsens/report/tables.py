@@ -1,100 +1,95 @@
-"""Tables of a report: what each experiment's records say, failures; and the records as
-downloads."""
+"""Findings and tables of a report: what each experiment's records say together, given texts, and
+what failed."""
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from wordsens.display.content import Download, Section, Table
+from wordsens.display.view import Finding, Table, View
 from wordsens.errors import InputError
+from wordsens.findings.audit import findings_of_records
+from wordsens.maps.registry import map_title
 from wordsens.report.load import Part, Run
-from wordsens.sweeps.experiment import compact, printed
-
-_LEFT_OUT = {
-    "spec",
-    "libraries",
-    "cell",
-    "status",
-    "error",
-    "map_content",
-    "peak_memory_mb",
-    "content",
-    "code",
-}
-"""Columns of records that a download does without, beside lists."""
+from wordsens.sensitivity.measured import contrast
+from wordsens.sweeps.experiment import compact, grouped
+from wordsens.sweeps.measurement import GIVEN
 
 
-def table_section(runs: Sequence[Run]) -> list[Section]:
-    """The summaries of the experiments of each run, what failed, and the records."""
-    several = len(runs) > 1
-    parts = [
-        (part, f" ({run.name})" if several else "", run)
-        for run in runs
-        for part in run.parts
-        if part.done
-    ]
-    shown: list[Any] = [table for part, of, _ in parts for table in _summary(part, of)]
-    if failures := tuple(
-        (run.name, record.cell, record.error or "") for run in runs for record in run.failed
-    ):
-        note = "The same command tries them again."
-        shown.append(
-            Table(
-                "Failed measurements",
-                ("run", "cell", "error"),
-                failures,
-                note,
-                most=200,
-                folded=True,
-            )
-        )
-    for part, of, run in parts:
-        name = "".join(letter if letter.isalnum() else "-" for letter in f"{run.name}-" * several)
-        about = f"{len(part.done):,} records{of}"
-        shown.append(Download(f"{name}{part.name}.csv", _csv(part), about))
-    return [Section("Tables and records", tuple(shown))]
-
-
-def _summary(part: Part, of: str) -> Iterator[Table]:
-    """The tables of an experiment that has a summary; none of records that differ in more than it
-    tells."""
+def part_view(part: Part, run: Run) -> View:
+    """The findings and tables of one experiment's records; `headline` is its name."""
+    parts: list[Any] = []
+    if part.name == "audit":
+        groups = grouped(part.done, lambda record: record.columns.get("audit"))
+        for (name,), group in groups.items():
+            parts += findings_of_records(str(name), group, run.folder)
+    given = [record for record in part.done if part.name == "sensitivity" and record.text == GIVEN]
+    if given:
+        parts += _given(given)
     try:
         summary = part.summary
-    except InputError:
-        return
+    except InputError as error:  # records that differ in more than one table can tell
+        parts.append(f"These records are not summarized: {error}.")
+        summary = None
     if summary is not None:
+        parts += summary.findings
         note = f"{summary.note} {summary.details}".strip()
-        for one in map(compact, summary.tables):
-            if one.rows:
-                yield replace(
-                    printed(one),
-                    title=f"{one.title}{of}",
-                    note=note,
-                    most=len(one.rows),
-                    folded=True,
-                )
+        for table in map(compact, summary.tables):
+            if len(table):
+                parts.append(replace(table, note=note, most=len(table), folded=True))
+    return View(part.name, tuple(parts))
 
 
-def _csv(part: Part) -> str:
-    """The keys and numbers of an experiment's records, without lists."""
-    names = [
-        name
-        for name in part.records[0].columns
-        if name not in _LEFT_OUT
-        and any(_is_scalar(record.columns.get(name)) for record in part.done)
-    ]
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([record.columns.get(name) for name in names] for record in part.done)
-    return file.getvalue()
-
-
-def _is_scalar(value: Any) -> bool:
-    return (
-        value not in (None, "")
-        and not isinstance(value, tuple)
-        and not str(value).startswith(("[", "{"))
+def _given(records: Sequence[Any]) -> list[Any]:
+    """Texts that a user gave: attention beside a fully connected layer, and one row per text and
+    map."""
+    ordered = sorted(records, key=lambda record: -(record.value or 0.0))
+    columns = {
+        "text": [record.source for record in ordered],
+        "map": [map_title(record.map) for record in ordered],
+        "S": [record.value for record in ordered],
+        "at most": [record.upper for record in ordered],
+        "predicted": [record.predicted for record in ordered],
+        "word": [record.token for record in ordered],
+        "words": [record.n for record in ordered],
+        "words searched": [record.words for record in ordered],
+        "converged": [record.converged for record in ordered],
+        "bound": [record.rigor for record in ordered],
+        "predicted for": [_predicted_for(record) for record in ordered],
+    }
+    known = {
+        name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)
+    }
+    note = (
+        "S: a lower bound with a witness. At most: an upper bound, of the kind in the column bound."
+        " Predicted: theory for large d, not a bound. Converged: the share of words whose search "
+        "ended at a local maximum."
     )
+    table = Table(
+        "Texts that were given", known, units={"converged": "%"}, note=note, coloured=("S",)
+    )
+    texts = grouped(records, lambda record: record.columns.get("text_content")).values()
+    values = [[(record.map, record.value or 0.0) for record in group] for group in texts]
+    sentence = contrast(values) if len({record.d for record in records}) == 1 else None
+    return [*([Finding(sentence)] if sentence else []), table]
+
+
+def _predicted_for(record: Any) -> str | None:
+    """The texts that a prediction is about."""
+    if record.predicted is None:
+        return None
+    unlike = "" if record.predicted_in_range else "; not compared at such sizes"
+    return f"{record.predicted_of}{unlike}"
+
+
+def failed_table(runs: Sequence[Run]) -> Table:
+    """One row per cell that failed."""
+    failed = [(run, record) for run in runs for record in run.failed]
+    columns = {
+        "run": [run.name for run, _ in failed],
+        "cell": [record.cell for _, record in failed],
+        "error": [record.error or "no reason given" for _, record in failed],
+    }
+    note = "No number here stands for them; the same command tries them again."
+    total = sum(len(run.records) for run in runs)
+    title = f"{len(failed):,} of {total:,} measurements failed"
+    return Table(title, columns, note=note, most=5)

@@ -1,41 +1,47 @@
 """Writing a report: from folders to one page, or one Markdown file."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wordsens.display.content import Display, Findings, Picture, Section
-from wordsens.display.page import html_page, markdown
+from wordsens.display.html import html_page
+from wordsens.display.markdown import markdown
+from wordsens.display.view import Picture, View
 from wordsens.errors import InputError
 from wordsens.maps.registry import MAPS, base_name, plain_name
 from wordsens.plotting import of_experiment
 from wordsens.plotting.records import along_axes
 from wordsens.plotting.style import picture
 from wordsens.report import FORMATS
-from wordsens.report.findings import comparison, run_findings
+from wordsens.report.comparison import comparison
 from wordsens.report.load import Part, Run, load_runs
 from wordsens.report.provenance import provenance_section
-from wordsens.report.tables import table_section
+from wordsens.report.tables import failed_table, part_view
 from wordsens.report.texts import text_sections
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import write_whole
 from wordsens.version import __version__
 
 
-def report_display(runs: Sequence[Run], *, pictures: bool = True) -> Display:
-    """Everything that the report of these runs says: findings, figures, texts, tables, how the
+def report_view(runs: Sequence[Run], *, pictures: bool = True) -> View:
+    """Everything that the report of these runs says: findings, tables, figures, texts, and how the
     numbers were made."""
-    findings = [(run.name, run_findings(run)) for run in runs]
-    if len(runs) > 1 and (compared := comparison(runs)):
-        findings.insert(0, ("Side by side", compared))
-    parts: list[Any] = [
-        Findings(tuple(listed)) if len(findings) == 1 else Section(name, (Findings(tuple(listed)),))
-        for name, listed in findings
-    ]
+    several = len(runs) > 1
+    parts: list[Any] = []
+    if several and len(compared := comparison(runs)):
+        parts.append(compared)
+    if len(failed := failed_table(runs)):
+        parts.append(failed)
+    for run in runs:
+        views = [part_view(part, run) for part in run.parts if part.done]
+        parts += [
+            replace(view, headline=f"{run.name}: {view.headline}") if several else view
+            for view in views
+        ]
     if pictures and (drawn := list(_pictures(runs))):
-        parts.append(Section("Figures", tuple(drawn)))
-    parts += text_sections(runs) + table_section(runs) + [provenance_section(runs)]
-    return Display((), tuple(parts))
+        parts.append(View("Figures", tuple(drawn)))
+    return View("", (*parts, *text_sections(runs), provenance_section(runs)))
 
 
 _FAMILIES = {
@@ -118,7 +124,7 @@ def write_report(folders: str | Path | Iterable[str | Path], path: str | Path) -
     path = Path(path)
     form = require_form(path)
     runs = load_runs([folders] if isinstance(folders, str | Path) else folders)
-    write_display(report_display(runs, pictures=form != "md"), path, heading(runs))
+    write_view(report_view(runs, pictures=form != "md"), path, heading(runs))
     return path
 
 
@@ -137,11 +143,11 @@ def require_form(path: Path) -> str:
     return form
 
 
-def write_display(display: Display, path: Path, title: str) -> None:
+def write_view(view: View, path: Path, title: str) -> None:
     """Write it whole, in the format of the path's ending."""
     text = (
-        markdown(display, heading=title)
+        markdown(view, heading=title)
         if path.suffix == ".md"
-        else html_page(display, title=f"{title} · wordsens", heading=title, version=__version__)
+        else html_page(view, title=f"{title} · wordsens", heading=title, version=__version__)
     )
     write_whole(path, text.encode())

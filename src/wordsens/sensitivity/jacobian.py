@@ -98,8 +98,18 @@ class JacobianSensitivity(SensitivityResult):
     per_word: Float[Tensor, " w"]
     perturbations: Float[Tensor, "w d"]
 
+    ranked = "sensitivity per radius"
+
+    @property
+    def headline(self) -> str:
+        """The largest limit."""
+        return (
+            f"A small step at one word moves the output by at most {self.value:.3g} times its size "
+            "per unit of length"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a word."""
+        """One row per word."""
         return {"word": self.words.tolist(), "sensitivity per radius": self.per_word.tolist()}
 
 

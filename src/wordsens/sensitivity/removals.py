@@ -41,8 +41,18 @@ class Removals(SensitivityResult):
     per_word: Float[Tensor, " w"]
     distance: Float[Tensor, " w"]
 
+    ranked = "change"
+    row_names = "text"
+
+    @property
+    def headline(self) -> str:
+        """The word whose removal moves the output most."""
+        removed = {"delete": "Deleting", "mask": "Masking"}[self.way]
+        word = self.whole[int(self.per_word.argmax())].text
+        return f"{removed} {word!r} moves the output most: {self.value:.3g} times its size"
+
     def columns(self) -> dict[str, Any]:
-        """A row a word."""
+        """One row per word."""
         return {
             "word": self.words,
             "text": [word.text for word in self.whole],

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.display.content import Display
-from wordsens.looks import display_of
+from wordsens.display.numbers import number
+from wordsens.display.view import Table, View
+from wordsens.maps.registry import map_title
 from wordsens.results import Result
-from wordsens.text.matrix import TextMatrix
-from wordsens.theory import Condition, Prediction
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -121,8 +120,20 @@ class Sensitivity(SensitivityResult):
         plain = super().to_dict() | {"map": self.map_name, "token": self.token}
         return {name: plain[name] for name in _JSON_NAMES}
 
+    ranked = "sensitivity"
+    row_names = "token"
+
+    @property
+    def headline(self) -> str:
+        """How far the most sensitive word can move the output, and the upper bound."""
+        bound = "" if self.upper is None else f", none of these words more than {self.upper:.3g}"
+        return (
+            f"{map_title(self.map_name)}: word {self.word} {self.token!r} can move the output "
+            f"{self.value:.3g} times its size{bound}"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a word."""
+        """One row per word."""
         upper = self.upper_per_word
         return {
             "word": self.words.tolist(),
@@ -181,17 +192,34 @@ class SensitivityProfile(Result):
     measures: tuple[Measure, ...]
     bounds: tuple[Measure, ...]
 
+    @property
+    def headline(self) -> str:
+        """What the table holds."""
+        return f"{map_title(self.map_name)}: {len(self.measures)} measures of one text"
+
     def columns(self) -> dict[str, Any]:
-        """A row a measure."""
+        """One row per measure."""
         titles = {"name": "measure", "error": "standard error"}
         return {
             titles.get(name, name): [getattr(row, name) for row in self.measures]
-            for name in ("name", "value", "error", "kind", "radius", "source")
+            for name in ("name", "value", "kind", "error", "radius", "source")
         }
 
-    def display(self) -> Display:
+    def view(self) -> View:
         """All measures, and which bound is the lowest."""
-        return display_of(self)
+        notes = [
+            "Radius 0: the limit of small radii, times the radius. Average and block sensitivity "
+            "are variances."
+        ]
+        if self.lowest:
+            listed = ", ".join(
+                f"{bound.name} (at radius {bound.radius:.2g})" for bound in self.lowest
+            )
+            notes.insert(0, f"Lowest upper bound of S: {listed}.")
+        columns = self.columns()
+        columns["value"] = [number(value) for value in columns["value"]]
+        table = Table("", columns, most=len(self.measures))
+        return View(self.headline, (table,), notes=tuple(notes))
 
     @property
     def lowest(self) -> tuple[Measure, ...]:
@@ -200,42 +228,3 @@ class SensitivityProfile(Result):
         for bound in self.bounds:
             at_radius.setdefault(bound.radius, []).append(bound)
         return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius.values())
-
-
-@dataclass(frozen=True)
-class MeasuredMap:
-    """A text's sensitivity under one map, with theory and real words to compare it with.
-
-    Attributes:
-        predicted: of S, where there is a prediction.
-        conditions: of the theorem about the map.
-        small_radius: the limit of S / radius as the radius shrinks, a number a searched word; None
-            unless asked for.
-        swaps: the best real words in the place of each searched word, as (relative changes, words);
-            likewise.
-        profile: all measures; likewise.
-    """
-
-    text: TextMatrix
-    result: Sensitivity
-    seconds: float
-    predicted: Prediction | None
-    conditions: tuple[Condition, ...]
-    small_radius: tuple[float, ...] | None = None
-    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
-    profile: SensitivityProfile | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values: an entry of `results` in the JSON document."""
-        return {
-            **self.result.to_dict(),
-            "predicted": None if self.predicted is None else self.predicted.value,
-            "predicted_of": None if self.predicted is None else self.predicted.of,
-            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
-            "conditions": [str(condition) for condition in self.conditions],
-            "small_radius": None if self.small_radius is None else list(self.small_radius),
-            "swap": None if self.swaps is None else list(self.swaps[0]),
-            "swapped_for": None if self.swaps is None else list(self.swaps[1]),
-            "profile": None if self.profile is None else self.profile.to_dict(),
-            "seconds": self.seconds,
-        }

@@ -67,8 +67,19 @@ class GroupSensitivity(SensitivityResult):
     searched: int | None = None
     sets: int | None = None
 
+    ranked = "sensitivity"
+
+    @property
+    def headline(self) -> str:
+        """How far the most sensitive group can move the output, and how many were searched."""
+        words = ", ".join(map(str, self.group))
+        sets = "" if self.sets is None else f"; {self.searched} of {self.sets} sets searched"
+        return (
+            f"The words {words} together can move the output {self.value:.3g} times its size{sets}"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a group."""
+        """One row per group."""
         return {
             "group": [" ".join(map(str, group)) for group in self.groups],
             "sensitivity": self.per_group.tolist(),
@@ -265,8 +276,17 @@ class WholeWordSensitivity(SensitivityResult):
     converged: Bool[Tensor, " w"]
     notes: tuple[str, ...] = ()
 
+    ranked = "sensitivity"
+    row_names = "text"
+
+    @property
+    def headline(self) -> str:
+        """How far the most sensitive word can move the output."""
+        text = self.whole[self.words.index(self.word)].text
+        return f"Word {self.word} {text!r} can move the output {self.value:.3g} times its size"
+
     def columns(self) -> dict[str, Any]:
-        """A row a word as a reader counts them, with its tokens."""
+        """One row per word as a reader counts them, with its tokens."""
         return {
             "word": self.words,
             "text": [word.text for word in self.whole],

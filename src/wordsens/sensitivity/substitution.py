@@ -99,8 +99,16 @@ class SubstitutionSensitivity(Result):
     texts: tuple[TextSubstitution, ...]
     seed: int
 
+    @property
+    def headline(self) -> str:
+        """Both means."""
+        return (
+            f"Words exchanged at random: average sensitivity {self.average}, block sensitivity "
+            f"{self.block}"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a text."""
+        """One row per text."""
         names = ("average", "block", "random", "flips", "exact", "encoded")
         return {name: [getattr(text, name) for text in self.texts] for name in names}
 

@@ -113,8 +113,21 @@ class Swaps(SensitivityResult):
     perturbations: Float[Tensor, "w d"]
     exact: bool
 
+    ranked = "change"
+    row_names = "token"
+
+    @property
+    def headline(self) -> str:
+        """The swap that moves the output most."""
+        place = int((self.words == self.word).nonzero()[0])
+        most = "the most of all" if self.exact else "the most of those tried"
+        return (
+            f"{self.swapped_for[place]!r} in place of {self.tokens[place]!r} (word {self.word}) "
+            f"moves the output {self.value:.3g} times its size, {most}"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a word."""
+        """One row per word."""
         return {
             "word": self.words.tolist(),
             "token": self.tokens,

@@ -45,8 +45,17 @@ class TheoremWitness(Result):
     attention_after: Float[Tensor, " n"]
     mass: float
 
+    @property
+    def headline(self) -> str:
+        """How far the change moves the output."""
+        return (
+            f"The theorem's change of word {self.word} moves the output {self.value:.3g} times its "
+            "size"
+        )
+
     def columns(self) -> dict[str, Any]:
-        """A row a row of the features: what it gives the word, before and after."""
+        """One row per feature row: the attention it pays to the word before and after the
+        change."""
         return {
             "row": list(range(len(self.attention_before))),
             "attention before": self.attention_before.tolist(),

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Table, times
+from wordsens.display.numbers import number
+from wordsens.display.view import Table
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -199,7 +200,9 @@ def summarize(records: Sequence[Record]) -> Summary:
             for row, name in enumerate(names)
         )
         tables.append(
-            Table(f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows)
+            Table.of_rows(
+                f"{record.first}  |  {record.second}", ("map", "row", *headings, "moved"), rows
+            )
         )
         share, most = sum(moved) / len(moved), max(range(len(moved)), key=lambda row: moved[row])
         heads = "the mean over the heads" if pair.head is None else f"head {pair.head}"
@@ -223,7 +226,7 @@ def summarize(records: Sequence[Record]) -> Summary:
             before, after = prompts.probabilities.tolist()
             change = after[0] - before[0]
             parts = [
-                f"“{answer}” from {times(a)} to {times(b)}"
+                f"“{answer}” from {number(a)} to {number(b)}"
                 for answer, a, b in zip(prompts.answers, before, after, strict=True)
             ]
             sentence = (
@@ -232,7 +235,7 @@ def summarize(records: Sequence[Record]) -> Summary:
             )
             findings.append(
                 finding(
-                    f"{times(before[0])} to {times(after[0])}",
+                    f"{number(before[0])} to {number(after[0])}",
                     sentence,
                     _KNOWN,
                     change,
@@ -255,8 +258,8 @@ def _attention(records: Sequence[Record]) -> dict[str, Any]:
     from wordsens.plotting.attention import attention, prompts
 
     drawn = {}
-    for number, (pair, answers) in enumerate(map(measured_pair, records)):
-        ending = f"-{number}" if number else ""
+    for place, (pair, answers) in enumerate(map(measured_pair, records)):
+        ending = f"-{place}" if place else ""
         drawn[f"attention{ending}"] = attention(pair)
         if answers is not None:
             drawn[f"prompts{ending}"] = prompts(answers)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, ClassVar
 
-from wordsens.display.content import Finding
+from wordsens.display.view import Finding
 from wordsens.maps.registry import map_title
 from wordsens.statistics.mean import Estimate
 from wordsens.sweeps.experiment import (

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding, Table
+from wordsens.display.view import Finding, Table
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
@@ -536,12 +536,12 @@ def summarize(records: Sequence[Record]) -> Summary:
     of_s = ("map", "protocol", f"S, n = {last}", "S / beside", "exponent", "difference")
     of_errors = ("map", "protocol", "Err", "gamma", "Err - beside")
     sections = (
-        Table(
+        Table.of_rows(
             "S, as defined and as published",
             of_s,
             tuple(_row(*pair) for pair in pairs if pair[0].by_size),
         ),
-        Table(
+        Table.of_rows(
             "Err, as defined and as published",
             of_errors,
             tuple(_errors(*p) for p in pairs if p[0].errors),
@@ -549,7 +549,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
     return Summary(
-        tuple(one for one in sections if one.rows),
+        tuple(table for table in sections if len(table)),
         "Means over draws, ± one standard error; beside: the row that differs in one switch.",
         (
             *(claim for part in claims for claim in part[:1]),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
-from wordsens.display.content import Finding
+from wordsens.display.view import Finding
 from wordsens.errors import InputError
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from wordsens.display.content import Finding
+from wordsens.display.view import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.maps.mapping import feature_norm
@@ -490,7 +490,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     beside = [claim for group in grouped(swaps, "text").values() for claim in _beside_s(group)]
     checked = [claim for group in grouped(check, "length").values() for claim in _check(group)]
     return Summary(
-        tuple(one for one in sections if one.rows),
+        tuple(table for table in sections if len(table)),
         "AUC: the chance that a flipped pair's features are less alike (cosine) than a pair's that "
         "means the same; .5 "
         "is a coin. Moved: median relative change.",

@@ -3,19 +3,19 @@
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wordsens.display.content import Display, Finding, Table
-from wordsens.display.page import html_fragment
+from wordsens.display.numbers import column
+from wordsens.display.view import Finding, Table, View
 from wordsens.errors import InputError
-from wordsens.statistics.mean import LEAST, Estimate
+from wordsens.results import Result, split_estimates
+from wordsens.statistics.mean import Estimate
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.store import Record, spec_columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
 
 _NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger scale has more."
 
@@ -23,42 +23,26 @@ _NO_FINDING = "Too few draws for an interval: no difference is claimed. A larger
 def compact(table: Table) -> Table:
     """Without the columns that have one value in every row, which the title gives instead.
 
-    >>> compact(Table("S against n", ("map", "d", "S"), (("rf", 8, 0.2), ("raf", 8, 3.0)))).title
+    >>> compact(Table("S against n", {"map": ["rf", "raf"], "d": [8, 8], "S": [0.2, 3.0]})).title
     'S against n: d = 8'
     """
-    if not table.rows:
-        return table
-    columns = dict(zip(table.headings, zip(*table.rows, strict=True), strict=True))
     same = {
-        name: group[0] for name, group in columns.items() if len(group) > 1 and len(set(group)) == 1
+        name: cells[0]
+        for name, cells in table.columns.items()
+        if len(cells) > 1 and len(set(cells)) == 1
     }
-    left = {name: group for name, group in columns.items() if name not in same}
     constants = (
-        value
-        if isinstance(value, str)
-        else f"{name} = {value:.3g}"
-        if isinstance(value, float)
-        else f"{name} = {value}"
+        value if isinstance(value, str) else f"{name} = {column([value])[0]}"
         for name, value in same.items()
         if value is not None
     )
     title = ": ".join(filter(None, (table.title, ", ".join(constants))))
-    return replace(
-        table, title=title, headings=tuple(left), rows=tuple(zip(*left.values(), strict=True))
-    )
+    left = {name: cells for name, cells in table.columns.items() if name not in same}
+    return replace(table, title=title, columns=left)
 
 
-def printed(table: Table) -> Table:
-    """The table with its estimates as texts."""
-    rows = tuple(
-        tuple(str(value) if isinstance(value, Estimate) else value for value in row)
-        for row in table.rows
-    )
-    return replace(table, rows=rows)
-
-
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(Result):
     """What the records of one experiment say.
 
     Attributes:
@@ -66,7 +50,7 @@ class Summary:
         note: what its numbers mean, in two lines.
         findings: the answer first.
         details: what else is to be known of the numbers.
-        leading: how many of the findings are the answer: one a map, so that none is left out of it.
+        leading: how many of the findings are the answer: one per map, so that none is left out.
     """
 
     tables: tuple[Table, ...]
@@ -75,62 +59,48 @@ class Summary:
     details: str = ""
     leading: int = 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`: an estimate is its mean, its standard error and its
-        draws."""
+    @property
+    def headline(self) -> str:
+        """The first finding."""
+        return self.findings[0].sentence if self.findings else _NO_FINDING
 
-        def row(table: Table, values: tuple[Any, ...]) -> dict[str, Any]:
-            plain = (asdict(value) if isinstance(value, Estimate) else value for value in values)
-            return dict(zip(table.headings, plain, strict=True))
+    def columns(self) -> dict[str, Any]:
+        """The first table."""
+        return dict(self.tables[0].columns) if self.tables else {}
 
-        return {
-            "tables": [
-                {"title": table.title, "rows": [row(table, values) for values in table.rows]}
-                for table in self.tables
-            ],
-            "note": f"{self.note} {self.details}".strip(),
-            "findings": [asdict(finding) for finding in self.findings],
-        }
-
-    def to_pandas(self, table: int = 0) -> "DataFrame":
-        """A table as a DataFrame, estimates as they are printed; an empty one where there is none.
+    def table(self, place: int = 0) -> "DataFrame":
+        """A table as a DataFrame, its estimates split; an empty one where there is none.
 
         `.to_latex(index=False, float_format="%.3g")` of it is LaTeX (booktabs).
         """
         import pandas as pd
 
-        if not self.tables:
-            return pd.DataFrame()
-        return pd.DataFrame(
-            list(printed(self.tables[table]).rows), columns=list(self.tables[table].headings)
-        )
+        columns = self.tables[place].columns if place < len(self.tables) else {}
+        return pd.DataFrame(split_estimates(dict(columns)))
 
-    def show(self) -> str:
-        """The answer, the first table and the note."""
-        answer = [finding.sentence for finding in self.findings[: self.leading]]
-        title = [table.title for table in self.tables[:1]]
-        shown = self.to_pandas().to_string(index=False, na_rep="", float_format="{:.3g}".format)
-        return "\n".join([*answer, *title, shown, self.note])
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, for `--json`: a table is its rows, an estimate its numbers."""
+        plain = super().to_dict()
+        for entry, table in zip(plain["tables"], self.tables, strict=True):
+            cells = entry.pop("columns")
+            rows = zip(*cells.values(), strict=True)
+            entry["rows"] = [dict(zip(table.columns, row, strict=True)) for row in rows]
+        return plain
 
-    __str__ = show
-
-    def display(self, *, verbose: bool = False) -> Display:
+    def view(self, *, verbose: bool = False) -> View:
         """The answer, the first table and the note; with `verbose` every sentence and table, and
         the details."""
-        findings = self.findings if verbose else self.findings[: self.leading]
-        tables = [
-            printed(compact(table)) for table in (self.tables if verbose else self.tables[:1])
-        ]
+        findings = self.findings[1:] if verbose else self.findings[1 : self.leading]
+        tables = list(map(compact, self.tables if verbose else self.tables[:1]))
         note = f"{self.note} {self.details}".strip() if verbose else self.note
-        answer = tuple(finding.sentence for finding in findings) or (_NO_FINDING,)
         parts = [
-            replace(table, note=note * (table is tables[-1]), most=max(20, len(table.rows)))
+            replace(table, note=note * (table is tables[-1]), most=max(20, len(table)))
             for table in tables
         ]
-        return Display(answer, tuple(parts) or (note,))
+        return View(self.headline, (*findings, *(parts or [note])))
 
-    def _repr_html_(self) -> str:
-        return html_fragment(self.display())
+    def __str__(self) -> str:
+        return self.show()
 
 
 Grids = tuple[list[dict[str, Any]], list[str]]
@@ -298,7 +268,7 @@ def table(
         (*key, *(estimate(group, column) for column in columns.values()), len(group))
         for key, group in grouped(records, *keys.values()).items()
     )
-    return Table(title, (*keys, *columns, "draws"), tuple(rows))
+    return Table.of_rows(title, (*keys, *columns, "draws"), rows)
 
 
 def finding(
@@ -307,14 +277,12 @@ def finding(
     known: str,
     value: Estimate | float,
     records: Iterable[Record | str],
-    surety: tuple[str, ...] = ("attained", "95 % interval"),
+    surety: tuple[str, ...] = (),
 ) -> Finding:
-    """A sentence about records (or their keys), with its number: an estimate brings its 95 %
-    interval."""
-    interval = value.interval if isinstance(value, Estimate) and value.draws >= LEAST else None
-    mean = value.mean if isinstance(value, Estimate) else float(value)
+    """A sentence about records (or their keys). Of a study that is not yet written anew: `number`,
+    `value` and `surety` are no longer shown."""
     rows = tuple(record if isinstance(record, str) else record.cell for record in records)
-    return Finding(number, sentence, known, surety, mean, interval, rows)
+    return Finding(sentence, known, rows)
 
 
 def mean_over_draws(estimate: Estimate) -> str:

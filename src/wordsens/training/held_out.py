@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordsens.display.content import Display
+from wordsens.display.view import View
 from wordsens.errors import InputError
 from wordsens.evaluation.check import Check, evaluate
 from wordsens.evaluation.similarities import readable, share_over, similarities, unit_vectors
-from wordsens.looks import answer_of, display_of
 from wordsens.models.black_box import Model
+from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
 from wordsens.statistics.auc import DRAWS, IntervalEstimate
 from wordsens.text.pairs import Pair
@@ -142,8 +142,8 @@ def _changed_words(first: str, second: str) -> set[str]:
     } - {"..."}
 
 
-@dataclass(frozen=True)
-class Tuned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Result):
     """A tuned model, judged before and after.
 
     Attributes:
@@ -198,13 +198,28 @@ class Tuned:
     @property
     def reached(self) -> str:
         """What was reached, and what was not, in a few sentences."""
-        return " ".join(answer_of(self))
+        from wordsens.findings.tune import answer
+
+        return " ".join(answer(self))
+
+    @property
+    def headline(self) -> str:
+        """Where the tuned model is."""
+        return f"The tuned model is in {self.folder}; trained on up to {self.triples} triples."
+
+    def columns(self) -> dict[str, Any]:
+        """One row per kind of opposite and one of recall@1, as `rows` has them."""
+        rows = self.rows()
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """The table and all around it, for JSON."""
         plain = {key: value for key, value in vars(self).items() if key not in ("before", "after")}
         return {**plain, "rows": self.rows(), "reached": self.reached}
 
-    def display(self) -> Display:
+    def view(self) -> View:
         """Where the model is, the table, and last what was reached."""
-        return display_of(self)
+        from wordsens.findings.tune import view
+
+        return view(self)

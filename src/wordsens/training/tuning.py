@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.display.page import markdown
+from wordsens.display.markdown import markdown
 from wordsens.errors import (
     InputError,
     require_count,
@@ -353,7 +353,7 @@ def _publish(finished: Path, tuned: Tuned, work: Path, folder: Path) -> None:
     head = (
         "---\nlibrary_name: sentence-transformers\ntags: [sentence-transformers, wordsens]\n---\n"
     )
-    text = markdown(tuned.display(), heading=f"{Path(tuned.model).name}, tuned by wordsens tune")
+    text = markdown(tuned.view(), heading=f"{Path(tuned.model).name}, tuned by wordsens tune")
     (finished / "README.md").write_text(head + text, encoding="utf-8")
     mask = os.umask(0)
     os.umask(mask)

@@ -10,7 +10,7 @@ import torch
 from wordsens.app.request import MeasureRequest
 from wordsens.app.worker import TaskContext
 from wordsens.certificates.base import CERTIFIED
-from wordsens.display.content import colour_share, level
+from wordsens.display.view import level
 from wordsens.errors import InputError
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.maps.attention_pair import AttentionMap
@@ -124,7 +124,7 @@ def shown_text(
             pieces.append(word.text)
             continue
         value, upper = values[row]
-        known = {"value": value, "upper": upper, "level": level(colour_share(value))}
+        known = {"value": value, "upper": upper, "level": level(value)}
         pieces.append(
             {"text": word.text, "row": row, **known, "unknown": text.word(row) in UNKNOWN}
         )

@@ -9,10 +9,11 @@ import torch
 
 from wordsens.app.tasks.measure import rounded, token_name
 from wordsens.app.worker import TaskContext
-from wordsens.display.content import Display, Words
-from wordsens.display.page import html_part
+from wordsens.display.html import html_part
+from wordsens.display.view import View, Words
 from wordsens.errors import InputError
 from wordsens.evaluation.check import KEEP
+from wordsens.evaluation.check_result import around
 from wordsens.evaluation.explain import explain
 from wordsens.evaluation.guard import guard
 from wordsens.evaluation.similarities import (
@@ -24,7 +25,6 @@ from wordsens.evaluation.similarities import (
     similarity_name,
     stands_in,
 )
-from wordsens.findings.check import around
 from wordsens.findings.explain import differ_alone, dividing_words
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
@@ -86,9 +86,9 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
     if max(len(list(lettered_spans(text))) for text in (first, second)) < 2:
         return answer
     explained = explain(loaded, first, second, tries=2, progress=context.progress)
-    display = explained.display()
-    coloured = tuple(part for part in display.parts if isinstance(part, Words))
-    rest = tuple(part for part in display.parts if not isinstance(part, Words))
+    view = explained.view()
+    coloured = tuple(part for part in view.parts if isinstance(part, Words))
+    rest = tuple(part for part in view.parts if not isinstance(part, Words))
     rise = explained.dividing.rise if explained.dividing else 0.0
     answer["apart"] = {
         "words": dividing_words(explained),
@@ -96,8 +96,8 @@ def two_texts(context: TaskContext, model: str, first: str, second: str) -> dict
         "alone": differ_alone(explained),
     }
     return answer | {
-        "words": html_part(Display((), coloured)),
-        "numbers": html_part(Display(display.answer, rest)),
+        "words": html_part(View("", coloured)),
+        "numbers": html_part(View(view.headline, rest)),
     }
 
 

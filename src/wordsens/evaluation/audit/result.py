@@ -15,7 +15,7 @@ from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, audit_c
 from wordsens.evaluation.audit.text import AuditTexts
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.evaluation.requirement import Requirement, Unmet
-from wordsens.results import Saved
+from wordsens.results import Result
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sources import source_digest
 from wordsens.sweeps.store import Record, Store
@@ -129,14 +129,14 @@ def changes_since(folder: str, records: Sequence[Record]) -> list[AuditChange]:
     )
 
 
-@dataclass(frozen=True)
-class SavedLayers(Saved):
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedLayers(Result):
     """The layers of one model on a few texts."""
 
     layers: tuple[LayerSensitivity, ...]
 
 
-SavedResult = TypeVar("SavedResult", bound=Saved)
+SavedResult = TypeVar("SavedResult", bound=Result)
 
 
 def load_or_compute(

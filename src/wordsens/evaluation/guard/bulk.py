@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from wordsens.display.numbers import plural
+from wordsens.display.view import Table, View
 from wordsens.errors import InputError, WordsensError, require_count
-from wordsens.evaluation.guard.judge import Judgement, Verdict, guard
+from wordsens.evaluation.guard.judge import ADVICE, Judgement, Verdict, guard
+from wordsens.results import Result
 from wordsens.text.pairs import Pairs, pair_rows
 from wordsens.text.tables import write_rows
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Progress = Callable[[int, int], None]
 
@@ -27,8 +27,8 @@ VERDICTS: tuple[Verdict, ...] = ("same", "different", "unsure")
 _BATCH = 500
 
 
-@dataclass(frozen=True, repr=False)
-class GuardedPairs:
+@dataclass(frozen=True, eq=False, repr=False)
+class GuardedPairs(Result):
     """The guard's judgement of each pair.
 
     Attributes:
@@ -84,11 +84,31 @@ class GuardedPairs:
         ]
         return {"pairs": len(self), **self.counts, "reasons": reasons}
 
-    def to_pandas(self) -> "DataFrame":
-        """`rows` as a DataFrame."""
-        from pandas import DataFrame
+    def columns(self) -> dict[str, Any]:
+        """One row per pair, as `rows` has them."""
+        rows = self.rows()
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
 
-        return DataFrame(self.rows())
+    @property
+    def headline(self) -> str:
+        """How many pairs have each verdict."""
+        counts = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items())
+        return f"{plural(len(self), 'pair')}: {counts}."
+
+    def view(self) -> View:
+        """How many pairs have each verdict, and one row per reason with an example."""
+        reasons = self.reasons
+        columns = {
+            name: [count[name] for count in reasons] for name in ("verdict", "reason", "pairs")
+        }
+        examples = [count["example"]["reason"].partition(": ")[2] for count in reasons]
+        unsure = f"Unsure: no rule explains the difference; {ADVICE['unsure']}."
+        return View(
+            self.headline,
+            (Table("Reasons", columns | {"for example": examples}),),
+            notes=(unsure,) if self.counts["unsure"] else (),
+        )
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write `rows` to a CSV, TSV, JSON lines or Parquet file, by its extension, whole or not at

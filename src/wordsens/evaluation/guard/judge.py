@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import product
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.amounts import amount_relation
@@ -30,6 +30,7 @@ from wordsens.evaluation.guard.lexicon import Lexicon, english
 from wordsens.evaluation.guard.order import aligned, order_edits
 from wordsens.evaluation.guard.times import time_relation
 from wordsens.evaluation.guard.tokens import AMBIGUOUS, ONE, Reading, Token
+from wordsens.results import Result
 
 Verdict = Literal["same", "different", "unsure"]
 # From two texts to the probability that they mean the same, such as an NLI model's entailment both
@@ -43,8 +44,27 @@ _KINDS = ("negation", "antonym", "quantity", "time", "modality", "role", "entity
 _SHOWN = 60
 
 
+ADVICE = {
+    "same": "a cache may reuse the answer to either text for the other",
+    "different": "a cache should miss: call the language model again, or check cache hits with the "
+    "guard",
+    "unsure": "a cache should miss, ask for a second opinion, or use a threshold that was found "
+    "for such pairs (wordsens calibrate --guard)",
+}
+"""What a cache should do at each verdict."""
+
+CHANGES = "a negation, an opposite, a number, a time, a name or a role exchanged"
+"""What makes a pair mean something else, which is an opposite for short."""
+
+MEASURED = (
+    "on 300 pairs written by someone who had not seen the rules, it flags 108 of 150 opposites "
+    "and, wrongly, 7 of 150 near-duplicates as different"
+)
+"""How often the guard is right, on pairs that it was not made with (docs/guard.md)."""
+
+
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(Result):
     """Whether two near-duplicates may be treated as the same.
 
     Attributes:
@@ -62,6 +82,15 @@ class Judgement:
     reason: str
     first: tuple[tuple[int, int], ...] = ()
     second: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The verdict with its reason."""
+        return f"{self.verdict}: {self.reason}"
+
+    def columns(self) -> dict[str, Any]:
+        """One row: the verdict, its kind and its reason."""
+        return {name: [getattr(self, name)] for name in ("verdict", "kind", "reason")}
 
     def __bool__(self) -> bool:
         """Refused: "different" would be true as well."""

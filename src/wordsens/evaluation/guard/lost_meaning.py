@@ -14,6 +14,7 @@ from wordsens.evaluation.guard.lexer import read
 from wordsens.evaluation.guard.lexicon import Lexicon, english
 from wordsens.evaluation.guard.order import aligned
 from wordsens.evaluation.guard.tokens import ONE, Reading, Token
+from wordsens.results import Result
 
 LostKind = Literal["condition", "negation", "only", "quantity", "time", "modality", "name"]
 
@@ -22,7 +23,7 @@ _SENTENCE_END = re.compile(r"""[.!?]["'”’)\]]*\s+|\n+(?=\s*(?:\n|[-*#•]|\d
 
 
 @dataclass(frozen=True)
-class LostPart:
+class LostPart(Result):
     """A part of the original that changes its meaning and has no counterpart in the rewritten text.
 
     Attributes:
@@ -40,6 +41,11 @@ class LostPart:
     start: int
     stop: int
     sentence: str
+
+    @property
+    def headline(self) -> str:
+        """What is lost."""
+        return f"{self.kind}: {self.text}"
 
 
 def lost_meaning(original: str, rewritten: str) -> tuple[LostPart, ...]:

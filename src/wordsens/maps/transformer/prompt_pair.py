@@ -32,8 +32,13 @@ class PromptPair(Result):
     answers: tuple[str, ...]
     probabilities: Float[Tensor, "2 a"]
 
+    @property
+    def headline(self) -> str:
+        """Which probabilities these are."""
+        return f"{self.model}: probabilities of the answers"
+
     def columns(self) -> dict[str, Any]:
-        """A row an answer."""
+        """One row per answer."""
         first, second = self.probabilities.tolist()
         return {
             "answer": self.answers,

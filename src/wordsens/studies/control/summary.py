@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from wordsens.display.content import Finding
+from wordsens.display.view import Finding
 from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.sweeps.experiment import (
@@ -130,7 +130,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         for claim in _along_length(f"{name}, {task}", grouped(group, "n"))
     ]
     return Summary(
-        tuple(one for one in sections if one.rows),
+        tuple(table for table in sections if len(table)),
         "Means over draws, ± one standard error. S: attained by the full search. Robust: right "
         "while a word of a few "
         "moves by sqrt(d).",

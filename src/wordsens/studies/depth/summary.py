@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.content import Finding, Table
+from wordsens.display.view import Finding, Table
 from wordsens.statistics.mean import LEAST, Estimate
 from wordsens.statistics.power_law import centred, least_squares_slope
 from wordsens.sweeps.experiment import (
@@ -65,7 +65,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         ),
     ]
     return Summary(
-        tuple(rows for rows in tables if rows.rows),
+        tuple(table for table in tables if len(table)),
         "S of one word, a lower bound. Means over draws, ± one standard error; exponents b of S ~ "
         "layer^b with 95 % "
         "intervals over draws.",
@@ -120,7 +120,9 @@ def _growth(title: str, records: Sequence[Record], column: str) -> Table:
         rows.append(
             (*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope))
         )
-    return Table(title, (*_CURVE, "layers", "first", "last", "exponent (95 % CI)"), tuple(rows))
+    return Table.of_rows(
+        title, (*_CURVE, "layers", "first", "last", "exponent (95 % CI)"), tuple(rows)
+    )
 
 
 def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordsens.display.content import Finding, Table, times
+from wordsens.display.numbers import number as decimal
+from wordsens.display.view import Finding, Table
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.operating_point import share_interval
 from wordsens.studies.generalization.cell import FRONTIER
@@ -166,7 +167,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         key=lambda group: -min(one.noticed or 0.0 for one in group),
     )
     claims = tuple(map(_about, groups)) + ((_theory(groups),) if groups else ())
-    table = Table("One word changed, the label flipped", headings, rows)
+    table = Table.of_rows("One word changed, the label flipped", headings, rows)
     return Summary((table,), note, claims, leading=max(1, len(groups)))
 
 
@@ -184,7 +185,7 @@ def _about(series: Sequence[GeneralizationSeries]) -> Finding:
         for (text, n), part in grouped(series, "text", "n").items()
     ]
     medians = [
-        ", ".join(f"{times(one.median() or 0.0)} {one.training}" for one in part)
+        ", ".join(f"{decimal(one.median() or 0.0)} {one.training}" for one in part)
         + (f" ({n} words, N = {texts:,}, {text_title(text)})" if len(parts) > 1 else "")
         for (text, n, texts), part in grouped(series, "text", "n", "texts").items()
     ]

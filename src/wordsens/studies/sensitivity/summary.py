@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
-from wordsens.display.content import Finding, Table, minus, times
+from wordsens.display.numbers import minus, number
+from wordsens.display.view import Finding, Table
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.statistics.mean import student
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
@@ -30,7 +31,9 @@ def summarize(records: Sequence[Record]) -> Summary:
         "worst, at the last n."
     )
     return Summary(
-        (Table("Word sensitivity S ~ n^exponent", headings, rows),), note, tuple(claims(series))
+        (Table.of_rows("Word sensitivity S ~ n^exponent", headings, rows),),
+        note,
+        tuple(claims(series)),
     )
 
 
@@ -81,7 +84,7 @@ def _about(series: Sequence[Series]) -> Finding:
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
     sentence = (
-        f"One word moves {plain_name(first.map)}{keys} by {times(point.mean)} times its "
+        f"One word moves {plain_name(first.map)}{keys} by {number(point.mean)} times its "
         f"size, in {_length(first)}"
     )
     trend, theory = first.trend, first.theory_exponent
@@ -92,7 +95,7 @@ def _about(series: Sequence[Series]) -> Finding:
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
     cells = [cell for one in series for cell in one.cells]
     return finding(
-        f"{times(point.mean)} times",
+        f"{number(point.mean)} times",
         minus(f"{sentence}."),
         _known(first) + others,
         point.mean,
@@ -103,7 +106,7 @@ def _about(series: Sequence[Series]) -> Finding:
 
 def _elsewhere(series: Series) -> str:
     trend = series.trend
-    value = f"{_length(series)}, d = {series.d}: {times(series.points[-1].mean)}"
+    value = f"{_length(series)}, d = {series.d}: {number(series.points[-1].mean)}"
     return value if trend is None else f"{value}, {trend.behaviour}, {trend.text}"
 
 
@@ -122,13 +125,13 @@ def _known(series: Series) -> str:
     )
     known = f"On {text_title(series.text)}, d = {series.d}: attained, {draws}, {words}"
     if point.average is not None:
-        known += f"; random Deltas move it by {times(point.average)} on average"
+        known += f"; random Deltas move it by {number(point.average)} on average"
     if point.upper is not None:
         over = "" if series.all_words else " over these words"
         sure = "certified" if series.rigor == CERTIFIED else f"each {series.rigor}"
-        known += f"; the upper bounds{over} have the mean {times(point.upper)} ({sure})"
+        known += f"; the upper bounds{over} have the mean {number(point.upper)} ({sure})"
     if point.predicted is not None:
-        known += f"; predicted for {series.predicted_of}: {times(point.predicted)}"
+        known += f"; predicted for {series.predicted_of}: {number(point.predicted)}"
         known += "" if point.in_range else " (not compared with measurements at such sizes)"
     if law is not None:
         known += f"; from {series.points[0].n} to {point.n} words {law.text}, {law.how}"
@@ -163,14 +166,14 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         pairs += [(attention, other, *common[-1])] if common else []
     elsewhere = "".join(
         f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: "
-        f"{times(more.mean / less.mean)} times."
+        f"{number(more.mean / less.mean)} times."
         for attention, _, more, less in pairs[1:]
     )
     for attention, other, more, less in pairs[:1]:
         sentence = (
-            f"One word moves attention {times(more.mean / less.mean)} times as far as a fully "
+            f"One word moves attention {number(more.mean / less.mean)} times as far as a fully "
             "connected layer: by "
-            f"{times(more.mean)} against {times(less.mean)} times the size of the output, in "
+            f"{number(more.mean)} against {number(less.mean)} times the size of the output, in "
             f"{text_title(attention.text)} of {more.n} words."
         )
         known = f"Both attained, d = {attention.d}"
@@ -178,7 +181,7 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         if less.upper is not None and other.all_words and more.mean > less.upper:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += (
-                f"; at least {times(more.mean / less.upper)} times as far, whatever the "
+                f"; at least {number(more.mean / less.upper)} times as far, whatever the "
                 f"searches missed ({sure})"
             )
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
@@ -186,7 +189,7 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         cells = (*attention.cells, *other.cells)
         return [
             finding(
-                f"{times(factor)} times", sentence + elsewhere, f"{known}.", factor, cells, kinds
+                f"{number(factor)} times", sentence + elsewhere, f"{known}.", factor, cells, kinds
             )
         ]
     return []

@@ -1,18 +1,21 @@
-"""Results: equality by content, files, dictionaries, and how they show themselves."""
+"""Laws of every public result: it compares by content, goes to a file and back, and says the same
+as DataFrame, text, HTML, Markdown, JSON and figure."""
 
 import functools
 import json
 import pickle
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 
 import wordsens as ws
-from wordsens.display.content import Shade
-from wordsens.display.result_table import ResultTable
-from wordsens.results import Result
-from wordsens.saved import Saved
+from wordsens.display.html import html_page
+from wordsens.display.markdown import markdown
+from wordsens.display.view import Table, View
+from wordsens.evaluation.guard import lost_meaning
+from wordsens.results import Estimate, Result, split_estimates
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
@@ -129,40 +132,102 @@ def removals():
     )
 
 
+def letters(texts):
+    return [
+        [t.lower().count(letter) + 0.1 for letter in "abcdefghijklmnopqrstuvwxyz"] for t in texts
+    ]
+
+
+def sentiment(texts):
+    return [[0.9, 0.1] if "good" in text else [0.2, 0.8] for text in texts]
+
+
+PAIRS = [
+    (kind, f"{number} {first}", f"{number} {second}", kind == "typo")
+    for number in range(12)
+    for kind, first, second in (("role", "ab cd", "cd ab"), ("typo", "lift up", "liftt up"))
+]
+EVALUATIONS = {
+    "check": lambda: ws.check(letters, PAIRS, requirements=["role.false_hits <= .5"], guard=True),
+    "calibration": lambda: ws.calibrate(letters, PAIRS, 0.3),
+    "comparison": lambda: ws.compare(letters, letters, [f"a b {n}" for n in range(8)], PAIRS),
+    "explanation": lambda: ws.explain(letters, "the lift is up", "the lift is not up"),
+    "flips": lambda: ws.label_flips(sentiment, ["a good film", "a bad film"], radius_texts=0),
+    "judgement": lambda: ws.guard("turn it on", "turn it off"),
+    "guarded pairs": lambda: ws.guard_pairs([("mw-3", "MW 3"), ("<b>", "c")]),
+    "lost part": lambda: lost_meaning("Do not open it.", "Open it.")[0],
+}
 RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"removals": removals}
+RESULTS |= EVALUATIONS
+
+
+@functools.cache
+def result_of(name):
+    return RESULTS[name]()
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_a_result_shows_itself_everywhere_with_the_same_columns(name):
-    found = RESULTS[name]()
-    columns = list(found.result_table().columns)
-    assert list(found.to_pandas().columns) == columns
-    assert found.show().splitlines()[0] == found.result_table().heading
+def test_a_result_says_the_same_everywhere(name):
+    found = result_of(name)
+    columns = found.columns()
+    assert len({len(cells) for cells in columns.values()}) <= 1
+    frame = found.table()
+    assert list(frame.columns) == list(split_estimates(columns))
+    assert len(frame) == len(next(iter(columns.values()), ()))
+    view = found.view()
+    assert isinstance(view, View)
+    headline = view.headline
+    assert headline and "\n" not in headline
+    assert " ".join(found.show().split()).startswith(" ".join(headline.split()))
     assert found._repr_html_().startswith('<div class="wordsens">')
+    page = html_page(view, title="t", heading="h", version="0")
+    assert page.count("<h1>") == 1 and "<script" not in page
+    written = markdown(view, heading="h")
+    for table in [part for part in view.parts if isinstance(part, Table) and len(part)]:
+        assert len({len(cells) for cells in table.columns.values()}) == 1
+        assert written.count("\n|") >= len(table) + 2
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_goes_to_a_file_and_back(name, tmp_path):
-    found = RESULTS[name]()
+    found = result_of(name)
     found.save(tmp_path / "found")
-    assert type(found).load(tmp_path / "found") == found
+    loaded = type(found).load(tmp_path / "found")
+    assert loaded == found
+    assert loaded.show() == found.show()
 
 
-@dataclass(frozen=True)
-class Named(Saved):
-    """Numbers and tensors by names."""
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_drawn_or_says_why_not(name):
+    found = result_of(name)
+    if found.view().chart is None and name not in ("frontier", "attention"):
+        with pytest.raises(ws.InputError, match=r"without a number to draw; use show\(\)"):
+            found.plot()
+    else:
+        assert found.plot().axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Named(Result):
+    """Numbers, tensors and arrays by names."""
 
     numbers: dict[str, float]
-    tensors: dict[str, torch.Tensor]
+    tensors: dict[str, torch.Tensor | np.ndarray]
+    estimate: Estimate
 
 
 def test_every_name_keeps_its_value_and_its_place(tmp_path):
-    tensors = {name: torch.tensor([float(ord(name))]) for name in "bca"}
-    Named({"b": 1.0, "c": 3.0, "a": 2.0}, tensors).save(tmp_path / "named")
+    tensors = {name: torch.tensor([float(ord(name))]) for name in "bca"} | {"array": np.arange(3)}
+    named = Named({"b": 1.0, "c": float("nan"), "a": 2.0}, tensors, Estimate(0.5, 0.4, 0.6, n=9))
+    named.save(tmp_path / "named")
     found = Named.load(tmp_path / "named")
-    assert list(found.numbers.items()) == [("b", 1.0), ("c", 3.0), ("a", 2.0)]
-    assert list(found.tensors) == list("bca")
-    assert all(torch.equal(found.tensors[name], tensors[name]) for name in "bca")
+    assert found == named
+    assert list(found.numbers) == ["b", "c", "a"]
+    assert list(found.tensors) == ["b", "c", "a", "array"]
+    assert isinstance(found.tensors["array"], np.ndarray)
+    changed = Named(named.numbers, tensors | {"a": torch.tensor([0.0])}, named.estimate)
+    assert changed != named
 
 
 def test_words_of_users_are_shown_as_text_and_in_order():
@@ -180,31 +245,10 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     assert "&lt;script&gt;" in removals()._repr_html_()
 
 
-def test_the_shade_of_a_word_rises_evenly_from_0_to_a_sensitivity_of_4():
-    values = [4.0, 0.0, 1.0, 9.0, 2.0]
-    table = ResultTable("", {"word": list("abcde"), "S": values}, ranked="S", names="word")
-    (words, _) = table.display().parts
-    shades = {piece.text: piece.level for piece in words.pieces if isinstance(piece, Shade)}
-    assert shades == {"a": 8, "b": 0, "c": 2, "d": 8, "e": 4}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["sensitivity", "groups", "whole words", "frontier", "swaps", "certificate", "attention"],
-)
-def test_a_result_is_drawn(name):
-    assert made(name).plot().axes
-
-
 def test_the_bars_are_the_numbers():
     found = made("sensitivity")
     heights = [bar.get_height() for bar in found.plot().axes[0].patches]
     assert heights == pytest.approx(found.per_word.tolist())
-    with pytest.raises(
-        ws.InputError,
-        match=r"a OneWordGeneralization is a table without a number to draw; use show\(\)",
-    ):
-        made("one word").plot()
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path):
@@ -213,3 +257,14 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
         match=r"`path` \(='.*missing.x'\) must be a file in a folder that can be written",
     ):
         made("sensitivity").save(tmp_path / "missing" / "x")
+
+
+def test_an_estimate_is_split_into_its_numbers():
+    split = split_estimates({"S": [Estimate(0.5, 0.4, 0.6, n=9), None], "map": ["rf", "raf"]})
+    assert split == {
+        "S": [0.5, None],
+        "S low": [0.4, None],
+        "S high": [0.6, None],
+        "S n": [9, None],
+        "map": ["rf", "raf"],
+    }

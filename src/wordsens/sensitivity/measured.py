@@ -1,0 +1,340 @@
+"""Texts measured under several maps, with theory and real words beside them: what `wordsens measure`
+prints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from statistics import median
+from typing import Any
+
+from wordsens.certificates.base import CERTIFIED
+from wordsens.display.numbers import number
+from wordsens.display.view import Table, View
+from wordsens.maps.registry import MAPS, base_name, map_title
+from wordsens.results import Result
+from wordsens.sensitivity.result import Sensitivity, SensitivityProfile
+from wordsens.text.matrix import TextMatrix
+from wordsens.theory import Condition, Prediction
+
+SHOWN_WORDS = 40
+"""Longer texts show this many words, the most sensitive ones, unless all are wanted."""
+
+
+@dataclass(frozen=True)
+class MeasuredMap:
+    """A text's sensitivity under one map, with theory and real words to compare it with.
+
+    Attributes:
+        predicted: of S, where there is a prediction.
+        conditions: of the theorem about the map.
+        small_radius: the limit of S / radius as the radius shrinks, one number per searched word;
+            None unless requested.
+        swaps: the best real words in the place of each searched word, as (relative changes, words);
+            likewise.
+        profile: all measures; likewise.
+    """
+
+    text: TextMatrix
+    result: Sensitivity
+    seconds: float
+    predicted: Prediction | None
+    conditions: tuple[Condition, ...]
+    small_radius: tuple[float, ...] | None = None
+    swaps: tuple[tuple[float, ...], tuple[str, ...]] | None = None
+    profile: SensitivityProfile | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the map."""
+        return map_title(self.result.map_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: an entry of `results` in the JSON document."""
+        return {
+            **self.result.to_dict(),
+            "predicted": None if self.predicted is None else self.predicted.value,
+            "predicted_of": None if self.predicted is None else self.predicted.of,
+            "predicted_in_range": None if self.predicted is None else self.predicted.in_range,
+            "conditions": [str(condition) for condition in self.conditions],
+            "small_radius": None if self.small_radius is None else list(self.small_radius),
+            "swap": None if self.swaps is None else list(self.swaps[0]),
+            "swapped_for": None if self.swaps is None else list(self.swaps[1]),
+            "profile": None if self.profile is None else self.profile.to_dict(),
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredText(Result):
+    """One text under several maps.
+
+    Attributes:
+        maps: one entry per map; all have the same text.
+    """
+
+    maps: tuple[MeasuredMap, ...]
+
+    @property
+    def text(self) -> TextMatrix:
+        """The text."""
+        return self.maps[0].text
+
+    @property
+    def headline(self) -> str:
+        """How far one word can move each map, and attention beside a fully connected layer."""
+        values = [(each.result.map_name, each.result.value) for each in self.maps]
+        if (sentence := contrast([values])) is not None:
+            return sentence
+        token = self.maps[0].result.token
+        word = f"; the most sensitive word is {token!r}" if len(self.maps) == 1 else ""
+        return f"One word can move {_listed(values)} times its size{word}."
+
+    def columns(self) -> dict[str, Any]:
+        """One row per searched word, one column per map."""
+        return self._columns(self._searched())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values: an entry of `texts` in the JSON document."""
+        return {
+            "source": self.text.source,
+            "label": self.text.label,
+            "n": len(self.text),
+            "d": self.text.rows.shape[1],
+            "tokens": list(self.text.tokens or ()),
+            "results": [each.to_dict() for each in self.maps],
+        }
+
+    def view(
+        self, *, all_words: bool = False, verbose: bool = False, conditions: bool = False
+    ) -> View:
+        """The headline, one row per map, one row per word, and notes; all measures where they were
+        requested, and the theorems' conditions."""
+        parts: list[Any] = [self._map_table(verbose), self._word_table(all_words, verbose)]
+        parts += [each.profile.view() for each in self.maps if each.profile is not None]
+        for each in self.maps if conditions else ():
+            title = f"Conditions of the theorem about {each.title}"
+            parts.append(View(title, tuple(map(str, each.conditions))))
+        chart = self.maps[0].result.view().chart
+        return View(self.headline, tuple(parts), notes=_notes([self], verbose), chart=chart)
+
+    def _searched(self) -> list[int]:
+        results = [each.result for each in self.maps]
+        return sorted({word for result in results for word in result.words.tolist()})
+
+    def _columns(self, words: Sequence[int], *, verbose: bool = False) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {
+            "row": list(words),
+            "word": [self.text.word(word) for word in words],
+        }
+        for each in self.maps:
+            result = each.result
+            columns[each.title] = _at(words, result, result.per_word.tolist())
+            if verbose and result.upper_per_word is not None:
+                upper = result.upper_per_word.tolist()
+                columns[f"{each.title} at most"] = _at(words, result, upper)
+            if each.swaps is not None:
+                swaps = [
+                    f"{number(change)} {name}" for change, name in zip(*each.swaps, strict=True)
+                ]
+                columns[f"{each.title} real word"] = _at(words, result, swaps)
+        return columns
+
+    def _map_table(self, verbose: bool) -> Table:
+        """One row per map: S with its bound, prediction and cost."""
+        columns: dict[str, list[Any]] = {
+            "map": [each.title for each in self.maps],
+            "S": [each.result.value for each in self.maps],
+            "at most": [each.result.upper for each in self.maps],
+            "predicted": list(map(_predicted, self.maps)),
+            "word": [each.result.token for each in self.maps],
+            "S/radius at 0": [max(each.small_radius or (), default=None) for each in self.maps],
+        }
+        if verbose:
+            columns["evaluations"] = [each.result.evaluations for each in self.maps]
+            columns["seconds"] = [each.seconds for each in self.maps]
+        return Table("", _known(columns), note=_meaning(self.maps), most=len(self.maps))
+
+    def _word_table(self, all_words: bool, verbose: bool) -> Table:
+        """The searched words in reading order; of a long text the most sensitive ones."""
+        searched = words = self._searched()
+        if not all_words and len(searched) > SHOWN_WORDS:
+            # The first of each map's ranking, then the second of each, ...
+            rankings = [
+                each.result.words[each.result.per_word.argsort(descending=True)].tolist()
+                for each in self.maps
+            ]
+            by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
+            words = sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
+        left_out = len(searched) - len(words)
+        note = f"{left_out} less sensitive words are left out; --all-words shows them."
+        return Table(
+            "S of each word",
+            self._columns(words, verbose=verbose),
+            note=note if left_out else "",
+            most=len(words),
+            coloured=tuple(each.title for each in self.maps),
+        )
+
+
+def texts_view(texts: Sequence[MeasuredText], *, verbose: bool = False) -> View:
+    """Several texts: one row per text and map."""
+    measured = [each for text in texts for each in text.maps]
+    columns = {
+        "text": [each.text.source for each in measured],
+        "n": [len(each.text) for each in measured],
+        "map": [each.title for each in measured],
+        "S": [each.result.value for each in measured],
+        "word": [f"{each.result.word} {each.result.token}" for each in measured],
+        "at most": [each.result.upper for each in measured],
+    }
+    values = [[(each.result.map_name, each.result.value) for each in text.maps] for text in texts]
+    headline = contrast(values) or f"The sensitivity of {len(texts)} texts to one word."
+    table = Table("", _known(columns), note=_meaning(measured), most=len(measured), coloured=("S",))
+    return View(headline, (table,), notes=_notes(texts, verbose))
+
+
+def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> str | None:
+    """Attention beside a fully connected layer, from maps and their S on each text; None where a
+    text lacks one.
+
+    >>> contrast([[("rf", 0.3), ("raf", 3.6)]])[:84]
+    'With random weights, one word can move attention 12 times as far as a fully connecte'
+    """
+    ratios = []
+    for values in texts:
+        families = {
+            MAPS[base].family: value
+            for name, value in reversed(values)
+            if (base := base_name(name)) in MAPS
+        }
+        if "attention" not in families or not families.get("dense", 0.0) > 0:
+            return None
+        ratios.append(families["attention"] / families["dense"])
+    where = f": {_listed(texts[0])} times its size."
+    if len(texts) > 1:
+        where = (
+            f" in the median of {len(texts)} texts (from {_short(min(ratios))} to "
+            f"{_short(max(ratios))} times)."
+        )
+    return (
+        f"With random weights, one word can move attention {_short(median(ratios))} times as far "
+        f"as a fully connected layer{where}"
+    )
+
+
+def _listed(values: Sequence[tuple[str, float]]) -> str:
+    each = [f"{map_title(name)} {_short(value)}" for name, value in values]
+    return each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
+
+
+def _short(value: float) -> str:
+    """The number to two digits.
+
+    >>> _short(2.8076), _short(0.0812), _short(12.4)
+    ('2.8', '0.081', '12')
+    """
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _known(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The columns that hold something."""
+    return {
+        name: cells
+        for name, cells in columns.items()
+        if any(cell is not None and cell != "" for cell in cells)
+    }
+
+
+def _predicted(measured: MeasuredMap) -> str | None:
+    """The prediction, with ~ at sizes at which none was compared with measurements."""
+    if measured.predicted is None or measured.predicted.value is None:
+        return None
+    return "~" * (not measured.predicted.in_range) + number(measured.predicted.value)
+
+
+def _at(words: Sequence[int], result: Sensitivity, values: Sequence[Any]) -> list[Any]:
+    """The values of these words; None for one that the map did not search."""
+    places = {word: place for place, word in enumerate(result.words.tolist())}
+    return [values[places[word]] if word in places else None for word in words]
+
+
+def _meaning(measured: Sequence[MeasuredMap]) -> str:
+    """What S is, and how the numbers are known."""
+    results = [each.result for each in measured]
+    radii = [float(radius) for result in results for radius in result.radius]
+    low, high = min(radii), max(radii)
+    size = f"{high:.3g}" if high - low <= 1e-9 * high else f"{low:.3g} to {high:.3g}"
+    bounded = any(result.upper is not None for result in results)
+    certified = bounded and all(result.rigor in (None, CERTIFIED) for result in results)
+    predicted = any(each.predicted is not None for each in measured)
+    return (
+        "S: how far the output moves, divided by its size, when one word's vector moves by at most "
+        f"{size}; a lower bound with a witness."
+        f"{' At most: a certified upper bound.' * certified}"
+        f"{' Predicted: theory for large d, not a bound.' * predicted}"
+    )
+
+
+_DETAILS = {
+    "small_radius": "S/radius at 0: the limit as the radius shrinks; left out where matrices are "
+    "not built.",
+    "swaps": "Real word: the word of the vocabulary that moves the output most in its place; left "
+    "out where matrices are not built.",
+}
+
+
+def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
+    """What a reader of the numbers has to know, the most important first: two lines, or with
+    `verbose` all."""
+    measured = [each for text in texts for each in text.maps]
+    results = [each.result for each in measured]
+    notes = [
+        f"{each.title}: {len(each.result.words)} of {len(each.text)} words were searched."
+        for each in measured
+        if len(each.result.words) < len(each.text)
+    ]
+    weaker = dict.fromkeys(
+        f"{each.title}: the upper bound holds {each.result.rigor}."
+        for each in measured
+        if each.result.rigor not in (None, CERTIFIED)
+    )
+    notes += [*weaker, *dict.fromkeys(note for result in results for note in result.notes)]
+    outside = dict.fromkeys(
+        f"{each.title} at {', '.join(each.predicted.outside)}"
+        for each in measured
+        if each.predicted is not None and each.predicted.outside
+    )
+    if outside:
+        notes.append(
+            "Predictions marked ~ are at sizes that were not compared with measurements: "
+            f"{'; '.join(outside)}."
+        )
+    if running := sum(int((~result.converged).sum()) for result in results):
+        total = sum(len(result.words) for result in results)
+        notes.append(f"{searches_running(running, total)}{_remedy(results[0].search)}.")
+    if not verbose:
+        more = f" (--verbose: {len(notes) - 2} more)" if len(notes) > 2 else ""
+        return (*notes[:1], *(f"{note}{more}" for note in notes[1:2]))
+    predicted = {each.title: each.predicted.of for each in measured if each.predicted is not None}
+    if predicted and len(texts) == 1:
+        listed = ", ".join(f"{of} for {name}" for name, of in predicted.items())
+        notes.append(f"Predicted is {listed}.")
+    notes += [
+        line
+        for name, line in _DETAILS.items()
+        if any(getattr(each, name) is not None for each in measured)
+    ]
+    return tuple(notes)
+
+
+def searches_running(count: int, total: int) -> str:
+    """How many searches had not converged."""
+    return f"{count} of the {total} searches (one per word and map) had not converged"
+
+
+def _remedy(search: str) -> str:
+    """What finds larger values where a search has not converged; nothing is known to after a
+    thorough one."""
+    if "steps=" in search:
+        return "; more --steps may find larger values"
+    return "" if search.startswith("thorough") else "; a wider --search may find larger values"
