@@ -12,10 +12,10 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.evaluation.similarities import PairSimilarities, Progress, unit_vectors
+from wordsens.intervals import auc
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.black_box import Model, require_cosines
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import auc
 from wordsens.text.pairs import LENGTHS, Pair
 
 MOST_OF_A_KIND = 24

@@ -27,12 +27,14 @@ from wordsens.evaluation.audit.result import Audit
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction, summarise_audit
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
+from wordsens.intervals import least_values
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
-from wordsens.statistics.mean import least_values
-from wordsens.statistics.power_law import LEAST_TEXTS
 from wordsens.sweeps.store import Record
 from wordsens.text.english import KINDS, PLACES, kind_of, place_of
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
+
+LEAST_TEXTS = 5
+"""Fewer texts give no bootstrap interval: four have 35 different samples."""
 
 RESAMPLES = 2000
 """The ends of a 95 % interval are then the 50th and the 1950th of them."""
@@ -324,10 +326,10 @@ def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
 def _lengths(summary: AuditSummary) -> Iterator[Finding]:
     for kind, measures in summary.exponents.items():
         fit = measures["removal"].fit
-        if fit is None or fit.interval[0] <= 0 <= fit.interval[1]:
+        if fit is None or fit.low is None or fit.high is None or fit.low <= 0 <= fit.high:
             continue
-        low, high = fit.interval
-        less = fit.exponent < 0
+        value, low, high = fit.value, fit.low, fit.high
+        less = value < 0
         advice = (
             "Shorter passages tell texts apart by single words."
             if less
@@ -335,17 +337,15 @@ def _lengths(summary: AuditSummary) -> Iterator[Finding]:
         )
         sentence = (
             f"In a text twice as long a {kind} counts for {'less' if less else 'more'}: "
-            f"{times(2**fit.exponent)} times as much ({times(2**low)} to {times(2**high)}). "
+            f"{times(2**value)} times as much ({times(2**low)} to {times(2**high)}). "
             f"{advice}"
         )
         known = (
-            f"Exponent {fit.exponent:.2f}; 95 % interval, jackknife over "
+            f"Exponent {value:.2f}; 95 % interval, Student's t over "
             f"{measures['removal'].texts} texts."
         )
         interval = 2**low, 2**high
-        yield Finding(
-            f"{times(2**fit.exponent)} times", sentence, known, INTERVAL, 2**fit.exponent, interval
-        )
+        yield Finding(f"{times(2**value)} times", sentence, known, INTERVAL, 2**value, interval)
 
 
 def _cut(texts: Sequence[AuditedText]) -> Iterator[Finding]:

@@ -5,9 +5,8 @@ import math
 from typing import Any
 
 from wordsens.display.content import Display, Table, as_sentences, percent, plural
-from wordsens.evaluation.calibrate import Calibration
+from wordsens.evaluation.calibrate import Calibration, OperatingPoint
 from wordsens.results import ResultTable
-from wordsens.statistics.operating_point import OperatingPoint
 
 
 def answer(calibration: Calibration) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from wordsens.display.content import Display, Marked, Strong, Table, as_sentences, percent, plural
+from wordsens.evaluation.calibrate import shortest_between
 from wordsens.evaluation.check import Check, Guarded, KindRow, not_dropped
 from wordsens.evaluation.layers import LayerRow
 from wordsens.findings.calibrate import decimals
 from wordsens.findings.guard import CHANGES
 from wordsens.results import ResultTable
-from wordsens.statistics.operating_point import shortest_between
 
 COIN = 0.5
 """The AUC of chance."""
@@ -186,7 +186,7 @@ def display(
             "Since the baseline",
             ("kind", "before", "now", "p of the drop"),
             tuple(
-                (kind, f"{drop.before:.4f}", f"{drop.after:.4f}", f"{drop.p:.2g}")
+                (kind, f"{drop['before']:.4f}", f"{drop['after']:.4f}", f"{drop['p']:.2g}")
                 for kind, drop in check.drops.items()
             ),
             most=len(check.drops),

@@ -2,7 +2,6 @@
 side."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,27 +10,18 @@ from typing import Any
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.content import Finding, times
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError
 from wordsens.findings.audit import findings_of_records
 from wordsens.findings.sensitivity import contrast, searches_running
+from wordsens.intervals import behaviour, difference, ends, power_law, unfit_for_power_law
 from wordsens.maps.registry import map_title, plain_name
 from wordsens.report.load import Part, Run
-from wordsens.statistics.mean import student
-from wordsens.statistics.power_law import (
-    LEAST_RANGE,
-    LEAST_TEXTS,
-    Trend,
-    exponent_interval,
-    fit_power_law,
-)
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
-from wordsens.studies.sensitivity.summary import text_and_keys
+from wordsens.studies.sensitivity.summary import FITTED, text_and_keys
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.measurement import GIVEN
 from wordsens.sweeps.store import Record
-
-FEWEST_DRAWS = 3
-"""Fewer draws say too little of their spread."""
 
 ATTAINED, SURE, PREDICTED, INTERVAL = "attained", "certified", "predicted", "95 % interval"
 
@@ -166,24 +156,22 @@ def _of_map(records: Sequence[Record]) -> Finding:
     running = round(sum((record.words or 0) * (1 - record.converged) for record in records))
     if running:
         known += f"; {searches_running(running, sum(record.words or 0 for record in records))}"
-    law = _trend(records)
-    if law is not None:
+    exponent = _exponent(records)
+    if exponent is not None:
         sizes = [record.n for record in records]
-        sentence += f" From {min(sizes)} to {max(sizes)} words it {law.behaviour}: {law.text}."
-        known += f"; exponent: {law.how}"
+        sentence += f" From {min(sizes)} to {max(sizes)} words it {behaviour(exponent)}: "
+        sentence += f"exponent {exponent}."
+        known += f"; exponent: {FITTED}"
         surety += [INTERVAL]
     return Finding(number, sentence, f"{known}.", tuple(surety))
 
 
-def _trend(records: Sequence[Record]) -> Trend | None:
-    """None for few texts, or texts of nearly one length: their slope would be all noise."""
+def _exponent(records: Sequence[Record]) -> Estimate | None:
+    """None for texts of few lengths, or of nearly one: their slope would be all noise."""
     sizes, values = [record.n for record in records], [record.value or 0.0 for record in records]
-    if len(records) < LEAST_TEXTS or max(sizes) < LEAST_RANGE * min(sizes) or min(values) <= 0:
-        return None
-    interval = exponent_interval(
-        sizes, values, [record.source or record.cell for record in records]
-    )
-    return Trend.of(fit_power_law(sizes, values), interval)
+    texts = [record.source or record.cell for record in records]
+    fit = None if unfit_for_power_law(sizes) else power_law(sizes, values, texts)
+    return fit and fit[0]
 
 
 def comparison(runs: Sequence[Run], most: int = 8) -> list[Finding]:
@@ -214,31 +202,25 @@ def _series(run: Run) -> dict[tuple[Any, ...], Series]:
 def _difference(first: str, one: Series, second: str, other: Series) -> Finding | None:
     points = {point.n: point for point in other.points}
     common = [(point, points[point.n]) for point in one.points if point.n in points]
-    common = [pair for pair in common if min(point.draws for point in pair) >= FEWEST_DRAWS]
+    common = [pair for pair in common if all(point.value.low is not None for point in pair)]
     if not common:
         return None
     a, b = common[-1]
-    gap = b.mean - a.mean
-    squares = [point.standard_deviation**2 / point.draws for point in (a, b)]
-    # Welch and Satterthwaite's degrees of freedom.
-    parts = sum(
-        square**2 / (point.draws - 1) for square, point in zip(squares, (a, b), strict=True)
-    )
-    error = student(sum(squares) ** 2 / parts) * math.sqrt(sum(squares)) if parts else 0.0
-    if gap == 0:
+    gap = difference(b.value, a.value)
+    number = str(gap)
+    if gap.value == 0:
         verdict = number = "equal"
-    elif abs(gap) <= error:
-        number = f"{gap:+.2g} ± {error:.2g}"
+    elif ends(gap)[0] <= 0 <= ends(gap)[1]:
         verdict = f"no difference can be told ({number})"
     else:
-        number = f"{abs(gap):.2g} ± {error:.2g}"
-        verdict = f"{second} is {'higher' if gap > 0 else 'lower'} by {number}"
+        if gap.value < 0:
+            number = str(difference(a.value, b.value))
+        verdict = f"{second} is {'higher' if gap.value > 0 else 'lower'} by {number}"
     sentence = (
-        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is {times(a.mean)} in "
-        f"{first}, {times(b.mean)} "
-        f"in {second}; {verdict}."
+        f"{map_title(one.map)} on {text_and_keys(one)}, {a.n} words: S is "
+        f"{times(a.value.value)} in {first}, {times(b.value.value)} in {second}; {verdict}."
     )
     known = (
-        f"Means of {a.draws} and {b.draws} draws; ±: 95 % interval of the difference, Student's t."
+        f"Means of {a.value.n} and {b.value.n} draws; [95 % confidence interval] of the difference."
     )
     return Finding(number, sentence, known, (ATTAINED, INTERVAL))

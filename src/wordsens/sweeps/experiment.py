@@ -2,14 +2,15 @@
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wordsens.display.content import Display, Finding, Table
+from wordsens.display.numbers import Estimate
 from wordsens.display.page import html_fragment
 from wordsens.errors import InputError
-from wordsens.statistics.mean import LEAST, Estimate
+from wordsens.intervals import Bounds, mean_estimate
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.store import Record, spec_columns
 
@@ -76,7 +77,7 @@ class Summary:
     leading: int = 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, for `--json`: an estimate is its mean, its standard error and its
+        """Plain Python values, for `--json`: an estimate is its value, its interval and its
         draws."""
 
         def row(table: Table, values: tuple[Any, ...]) -> dict[str, Any]:
@@ -257,11 +258,26 @@ def grouped(records: Iterable[Any], *columns: Column) -> dict[tuple[Any, ...], l
     return groups
 
 
-def estimate(records: Iterable[Any], column: Column = "value") -> Estimate | None:
-    """The mean of a column over the records that have it; None where none has, or one is
-    infinite."""
+LEAST_DRAWS = 5
+"""Fewer draws have no bootstrap: four have 35 different samples."""
+
+SHARE = (0.0, 1.0)
+"""The bounds of an accuracy, an AUC and any other share."""
+
+
+def estimate(
+    records: Iterable[Any], column: Column = "value", bounds: Bounds | None = None
+) -> Estimate | None:
+    """The mean of a column over the records that have it, its interval within the bounds;
+    None where none has, or one is infinite."""
     known = [value for record in records if (value := value_of(record, column)) is not None]
-    return Estimate.of(known) if known and all(map(math.isfinite, known)) else None
+    return over_draws(known, bounds) if known and all(map(math.isfinite, known)) else None
+
+
+def over_draws(values: Sequence[float], bounds: Bounds | None = None) -> Estimate:
+    """`mean_estimate` over draws; equal ones, such as networks without an error, have an interval
+    of no width."""
+    return mean_estimate(values, bounds if len(set(values)) > 1 else None)
 
 
 def paired(
@@ -277,7 +293,7 @@ def paired(
         for part in (records, beside)
     )
     both = [change(first[draw], second[draw]) for draw in first if draw in second]
-    return Estimate.of(both) if both else None
+    return over_draws(both) if both else None
 
 
 def ratio(
@@ -290,12 +306,23 @@ def ratio(
 
 
 def table(
-    title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]
+    title: str,
+    records: Iterable[Any],
+    keys: Mapping[str, Column],
+    columns: Mapping[str, Column],
+    shares: Container[str] = (),
 ) -> Table:
-    """A row for each value of the keys: the means of the columns, and how many draws they are
-    over."""
+    """A row for each value of the keys: the means of the columns, of which `shares` lie between 0
+    and 1, and how many draws they are over."""
     rows = (
-        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        (
+            *key,
+            *(
+                estimate(group, columns[name], SHARE if name in shares else None)
+                for name in columns
+            ),
+            len(group),
+        )
         for key, group in grouped(records, *keys.values()).items()
     )
     return Table(title, (*keys, *columns, "draws"), tuple(rows))
@@ -311,12 +338,17 @@ def finding(
 ) -> Finding:
     """A sentence about records (or their keys), with its number: an estimate brings its 95 %
     interval."""
-    interval = value.interval if isinstance(value, Estimate) and value.draws >= LEAST else None
-    mean = value.mean if isinstance(value, Estimate) else float(value)
     rows = tuple(record if isinstance(record, str) else record.cell for record in records)
-    return Finding(number, sentence, known, surety, mean, interval, rows)
+    if not isinstance(value, Estimate):
+        return Finding(number, sentence, known, surety, float(value), None, rows)
+    ends = None if value.low is None or value.high is None else (value.low, value.high)
+    return Finding(number, sentence, known, surety, value.value, ends, rows)
+
+
+INTERVALS = "[95 % confidence interval]"
+"""What stands behind a mean."""
 
 
 def mean_over_draws(estimate: Estimate) -> str:
     """How an estimate is known."""
-    return f"Attained; mean over {estimate.draws} draws, ± one standard error."
+    return f"Attained; mean over {estimate.n} draws, {INTERVALS}."
