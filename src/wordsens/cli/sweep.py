@@ -221,21 +221,15 @@ def plot(options: PlotOptions) -> None:
     rows = [
         (
             line.label or "all results",
-            f"{line.points[0].x}-{line.points[-1].x}",
+            f"{line.points[0][0]}-{line.points[-1][0]}",
             line.texts,
-            "" if line.fit is None else f"{line.fit.exponent:.3f} ± {line.fit.standard_error:.3f}",
-            ""
-            if line.fit is None
-            else "{:.3f} to {:.3f}".format(*(line.interval or line.fit.interval)),
+            "" if line.exponent is None else str(line.exponent),
         )
         for line in series
     ]
     title = f"{column_title(records, options.y)} ~ {options.x}^exponent"
-    note = (
-        "± is the standard error of least squares; the CI is a bootstrap over texts, of fewer "
-        "than five Student's t."
-    )
-    headings = ("series", options.x, "texts", "exponent", "95 % CI")
+    note = "Exponents by least squares on logarithms, [95 % confidence interval]."
+    headings = ("series", options.x, "texts", "exponent")
     table = Table.of_rows("", headings, rows, note=note, most=len(rows))
     print_view(View(title, (table,)), stdout())
     stdout().print(f"figure   {path}", soft_wrap=True)

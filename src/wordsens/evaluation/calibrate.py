@@ -1,11 +1,14 @@
 """A threshold for a budget of false hits: the smallest that surely keeps it, and what it costs in
 near-duplicates."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from wordsens.display.numbers import plural
 from wordsens.display.view import View
@@ -21,18 +24,35 @@ from wordsens.evaluation.similarities import (
     require_near,
     similarities,
 )
+from wordsens.intervals import LEVEL, least_count, share_at_most, share_estimate
 from wordsens.models.load import load
 from wordsens.results import Result
-from wordsens.statistics.operating_point import (
-    OperatingPoint,
-    least_count,
-    operating_point,
-    share_at_most,
-)
 from wordsens.text.pairs import DRAFT, ORIGIN, Pair, Pairs
 
 BUDGETS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Of the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatingPoint:
+    """The smallest threshold under a budget; all but the budget are None where there is none.
+
+    Attributes:
+        budget: the share of unwanted ones that may pass.
+        threshold: the score at or above which a member passes, in as few decimals as let the same
+            members pass.
+        hits: the unwanted members of the sample that pass.
+        limit: the upper limit of their share, of at most the budget.
+        recall, recall_low, recall_high: the share of wanted ones that pass, with its 95 % interval.
+    """
+
+    budget: float
+    threshold: float | None = None
+    hits: int | None = None
+    limit: float | None = None
+    recall: float | None = None
+    recall_low: float | None = None
+    recall_high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +271,7 @@ def calibrate(
         guard=guard,
         budget=float(budget),
         confidence=float(confidence),
-        measured=PairSimilarities(read, values, cosines=gives_cosines(sides)),
+        measured=PairSimilarities(tuple(read), values, cosines=gives_cosines(sides)),
         different=different,
         changes=(*changes, *drafted, *unread),
         notes=tuple(notes),
@@ -276,3 +296,61 @@ def _without_drafts(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
             "different questions, on the same topic and on others, that must not share an answer"
         )
     return kept, [f"{plural(drafted, 'drafted opposite')} left out"] if drafted else []
+
+
+def operating_point(
+    unwanted: Float[np.ndarray, " m"],
+    wanted: Float[np.ndarray, " n"],
+    budget: float,
+    *,
+    confidence: float = LEVEL,
+) -> OperatingPoint:
+    """The smallest score from which upwards every threshold has an upper limit of the share of
+    unwanted ones that pass of at most the budget, and that keeps some wanted ones. A score of
+    -infinity never passes.
+
+    The limit is Clopper and Pearson's, one-sided. Fewer pass as the threshold rises, so that the
+    share in truth is above the budget in at most 1 - confidence of all samples, though the
+    threshold is chosen on the same sample (Bates et al. 2021, Distribution-free, risk-controlling
+    prediction sets, Theorem 1).
+
+    >>> unwanted, wanted = np.linspace(0, 0.9, 400), np.linspace(0.5, 1, 100)
+    >>> point = operating_point(unwanted, wanted, 0.02)
+    >>> point.threshold, point.hits, round(point.limit, 4), point.recall
+    (0.8939, 3, 0.0193, 0.22)
+    """
+    count = len(unwanted)
+    allowed = (
+        bisect_right(range(count), budget, key=lambda hits: share_at_most(hits, count, confidence))
+        - 1
+    )
+    # The largest score that is too low: at it one more than allowed would pass.
+    excluded = np.sort(unwanted)[count - 1 - allowed] if allowed >= 0 else math.inf
+    if not (wanted > excluded).any():
+        return OperatingPoint(budget=budget)
+    scores = np.concatenate([unwanted, wanted])
+    threshold = shortest_between(float(excluded), float(scores[scores > excluded].min()))
+    hits, passing = int((unwanted >= threshold).sum()), int((wanted >= threshold).sum())
+    recall = share_estimate(passing, len(wanted))
+    return OperatingPoint(
+        budget=budget,
+        threshold=threshold,
+        hits=hits,
+        limit=share_at_most(hits, count, confidence),
+        recall=recall.value,
+        recall_low=recall.low,
+        recall_high=recall.high,
+    )
+
+
+def shortest_between(above: float, most: float) -> float:
+    """The number of fewest decimals, two at least, that is above the one and at most the other.
+
+    >>> shortest_between(0.8291, 0.82996), shortest_between(0.5, 0.9)
+    (0.8299, 0.9)
+    """
+    for decimals in range(2, 16):
+        number = math.floor(most * 10**decimals) / 10**decimals
+        if above < number <= most:
+            return number
+    return most

@@ -34,22 +34,25 @@ from wordsens.evaluation.similarities import (
     Progress,
     choose_pairs,
     gives_cosines,
-    kept_threshold,
     prompted,
     readable,
     require_near,
     require_threshold,
-    share_over,
     similarities,
     similarity_name,
-    threshold_draws,
+)
+from wordsens.intervals import (
+    TOGETHER,
+    auc,
+    auc_estimate,
+    ends,
+    kept_threshold,
+    share_over,
 )
 from wordsens.models.black_box import Model
 from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, auc, auc_interval
-from wordsens.statistics.paired import TOGETHER, Drop
 from wordsens.text.pairs import LENGTHS, Pair, Pairs
 
 KEEP = 0.9
@@ -181,17 +184,17 @@ def evaluate(
     """The check of a model from the similarities that it gave the pairs. See `check`."""
     named = model[0] if isinstance(model, tuple) else model
     require_near(pairs, changes)
-    measured = PairSimilarities(pairs, values, cosines=gives_cosines(model))
+    measured = PairSimilarities(tuple(pairs), values, cosines=gives_cosines(model))
     near = values[measured.near]
-    used = kept_threshold(near, keep) if threshold is None else float(threshold)
-    draws = threshold_draws(near, keep, seed=seed) if threshold is None else np.full(DRAWS, used)
-    recall = share_over(near, used, np.full(DRAWS, used), seed=seed)
-    kind_rows = [_kind_row(measured, kind, used, draws, seed) for kind in measured.opposites]
+    used = float(kept_threshold(near, keep) if threshold is None else threshold)
+    kept = (near, keep) if threshold is None else None
+    recall = share_over(near, used)
+    kind_rows = [_kind_row(measured, kind, used, kept, seed) for kind in measured.opposites]
     kinds = {row.kind: row for row in sorted(kind_rows, key=lambda row: -row.false_hits)}
-    near_rows = {kind: _near_row(measured, kind, used, seed) for kind in measured.near_kinds}
+    near_rows = {kind: _near_row(measured, kind, used) for kind in measured.near_kinds}
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)
-    hits = share_over(values[measured.opposite], used, draws, seed=seed)
+    hits = share_over(values[measured.opposite], used, kept, seed=seed)
     whole = {
         "threshold": used,
         "recall": recall.value,
@@ -270,39 +273,41 @@ def _interval(row: dict[str, Any], field: str) -> str:
 
 
 def _kind_row(
-    measured: PairSimilarities, kind: str, threshold: float, draws: np.ndarray, seed: Seed
+    measured: PairSimilarities,
+    kind: str,
+    threshold: float,
+    kept: tuple[np.ndarray, float] | None,
+    seed: Seed,
 ) -> KindRow:
-    values, stream = measured.values, derive_seed(seed, kind)
+    values = measured.values
     opposite = values[measured.opposites[kind]]
-    near = auc_interval(opposite, values[measured.near], seed=stream)
-    far = auc_interval(opposite, values[measured.far], seed=stream) if measured.far.any() else None
-    hits = share_over(opposite, threshold, draws, seed=stream)
+    near = auc_estimate(opposite, values[measured.near])
+    far = auc_estimate(opposite, values[measured.far]) if measured.far.any() else None
+    hits = share_over(opposite, threshold, kept, seed=derive_seed(seed, kind))
     return KindRow(
         kind=kind,
         pairs=len(opposite),
         auc=near.value,
-        auc_low=near.low,
-        auc_high=near.high,
+        auc_low=ends(near)[0],
+        auc_high=ends(near)[1],
         auc_far=far and far.value,
         auc_far_low=far and far.low,
         auc_far_high=far and far.high,
         false_hits=hits.value,
-        false_hits_low=hits.low,
-        false_hits_high=hits.high,
+        false_hits_low=ends(hits)[0],
+        false_hits_high=ends(hits)[1],
     )
 
 
-def _near_row(measured: PairSimilarities, kind: str, threshold: float, seed: Seed) -> NearRow:
+def _near_row(measured: PairSimilarities, kind: str, threshold: float) -> NearRow:
     values = measured.values[measured.near_kinds[kind]]
-    share = share_over(
-        values, threshold, np.full(DRAWS, threshold), seed=derive_seed(seed, "near-duplicate", kind)
-    )
+    share = share_over(values, threshold)
     return NearRow(
         kind=kind,
         pairs=len(values),
         recall=share.value,
-        recall_low=share.low,
-        recall_high=share.high,
+        recall_low=ends(share)[0],
+        recall_high=ends(share)[1],
     )
 
 
@@ -322,12 +327,13 @@ def _length_rows(measured: PairSimilarities, threshold: float) -> Iterator[Lengt
                 )
 
 
-def _fallen(drops: dict[str, Drop]) -> Iterator[Unmet]:
-    fallen = {kind: drop for kind, drop in drops.items() if drop.p <= LEVEL}
+def _fallen(drops: dict[str, dict[str, float]]) -> Iterator[Unmet]:
+    fallen = {kind: drop for kind, drop in drops.items() if drop["p"] <= LEVEL}
     for kind, drop in fallen.items():
         # Where a kind is named, that all of them together fell too says no more.
         if kind != TOGETHER or len(fallen) == 1:
             change = (
-                f"from {drop.before:.4f} to {drop.after:.4f} since the baseline (p = {drop.p:.2g})"
+                f"from {drop['before']:.4f} to {drop['after']:.4f} since the baseline "
+                f"(p = {drop['p']:.2g})"
             )
             yield Unmet(kind, not_dropped(kind), f"{kind}.auc has dropped {change}")

@@ -10,6 +10,7 @@ import numpy as np
 from wordsens.display.numbers import Estimate, as_sentences, decimals, percent, plural
 from wordsens.display.view import Chart, Marked, Table, View
 from wordsens.errors import InputError
+from wordsens.evaluation.calibrate import shortest_between
 from wordsens.evaluation.guard import guard as judge
 from wordsens.evaluation.guard.judge import CHANGES
 from wordsens.evaluation.layers import LayerRow, layer_table
@@ -23,8 +24,6 @@ from wordsens.evaluation.requirement import (
 )
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.seeds import Seed
-from wordsens.statistics.operating_point import shortest_between
-from wordsens.statistics.paired import Drop
 from wordsens.text.pairs import Pair
 
 CHANCE = 0.5
@@ -156,7 +155,7 @@ class Check(Gated):
     kinds: dict[str, KindRow]
     near_duplicates: dict[str, NearRow]
     lengths: tuple[LengthRow, ...]
-    drops: dict[str, Drop]
+    drops: dict[str, dict[str, float]]
     requirements: tuple[Requirement, ...]
     unmet: tuple[Unmet, ...]
     changes: tuple[str, ...]
@@ -383,7 +382,7 @@ class Check(Gated):
 
     def _drop_table(self) -> Table:
         names = ("before", "after", "p")
-        columns = {name: [getattr(drop, name) for drop in self.drops.values()] for name in names}
+        columns = {name: [drop[name] for drop in self.drops.values()] for name in names}
         return Table("AUC since the baseline", {"kind": list(self.drops)} | columns)
 
     def _pairs_table(
@@ -448,7 +447,7 @@ class Check(Gated):
             "kinds": [asdict(row) for row in self.kinds.values()],
             "near_duplicates": [asdict(row) for row in self.near_duplicates.values()],
             "lengths": [asdict(row) for row in self.lengths],
-            "drops": {kind: asdict(drop) for kind, drop in self.drops.items()},
+            "drops": self.drops,
             "failing_pairs": self.failing_pairs(),
             "notes": [*self.changes, *self.notes],
             **({"pairs": self.all_pairs()} if all_pairs else {}),
@@ -463,7 +462,7 @@ class Check(Gated):
         """
         measured = self.measured
         values = {kind: measured.values[members] for kind, members in measured.opposites.items()}
-        if len(on_the_floor(values, measured.values[measured.near], seed=self.seed)) == len(values):
+        if len(on_the_floor(values, measured.values[measured.near])) == len(values):
             raise InputError(vacuous(values))
         Baseline.of(measured, model=self.model, identity=self.identity).write(path)
 

@@ -31,14 +31,12 @@ from wordsens.evaluation.similarities import (
 )
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, common_span
 from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
+from wordsens.intervals import DRAWS, TOGETHER, auc, auc_changes
 from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.load import load
 from wordsens.models.pairs import PairModel
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS
-from wordsens.statistics.mean import LEAST
-from wordsens.statistics.paired import TOGETHER, paired_areas
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pair, Pairs
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
@@ -393,9 +391,9 @@ def _texts(texts: Sequence[str | Document]) -> tuple[dict[str, str], list[str]]:
     left_out = len(texts) - len(sources)
     empty = "left out, empty or equal to another"
     changes = [f"{plural(left_out, 'text')} {empty}"] if left_out else []
-    if len(sources) < LEAST + 1:
+    if len(sources) < LEAST_TEXTS:
         raise InputError(
-            f"`texts` holds {len(sources)} different texts; give {LEAST + 1} or more, for "
+            f"`texts` holds {len(sources)} different texts; give {LEAST_TEXTS} or more, for "
             "intervals over texts"
         )
     return sources, changes
@@ -413,10 +411,10 @@ def _readable(
     if not reasons:
         return sources
     readable_texts = {text: source for text, source in sources.items() if text not in reasons}
-    if len(readable_texts) < LEAST + 1:
+    if len(readable_texts) < LEAST_TEXTS:
         raise InputError(
-            f"`texts` holds {len(readable_texts)} texts that both models read; give {LEAST + 1} or "
-            "more"
+            f"`texts` holds {len(readable_texts)} texts that both models read; give "
+            f"{LEAST_TEXTS} or more"
         )
     text, reason = next(iter(reasons.items()))
     changes.append(
@@ -475,26 +473,27 @@ def _checked(
     before, after = (
         similarities(model, pairs, progress=lambda done, total: count(CHUNK)) for model in models
     )
-    measured = PairSimilarities(pairs, before, cosines=all(map(gives_cosines, models)))
+    measured = PairSimilarities(tuple(pairs), before, cosines=all(map(gives_cosines, models)))
     sides = {
         kind: (before[members], after[members]) for kind, members in measured.opposites.items()
     }
-    areas = paired_areas(sides, (before[measured.near], after[measured.near]), seed=seed)
+    near = before[measured.near], after[measured.near]
     rows = []
-    for kind, area in areas.items():
-        opposites = int(measured.opposites.get(kind, measured.opposite).sum())
+    for kind, change in auc_changes(sides, near, seed=seed).items():
+        members = measured.opposites.get(kind, measured.opposite)
+        opposites = int(members.sum())
         enough = min(opposites, int(measured.near.sum())) >= LEAST_TEXTS
         row = Difference(
             part=CHECK,
             name=ALL_KINDS if kind == TOGETHER else kind,
             count=opposites,
-            first=area.before,
-            second=area.after,
-            difference=area.change.value,
-            low=area.change.low if enough else None,
-            high=area.change.high if enough else None,
+            first=auc(before[members], near[0]),
+            second=auc(after[members], near[1]),
+            difference=change.value,
+            low=change.low if enough else None,
+            high=change.high if enough else None,
             margin=tolerance,
-            p=min(1.0, FAMILIES * area.p),
+            p=min(1.0, FAMILIES * (change.p or 0.0)),
         )
         rows.append(row)
     if few := [row.name for row in rows if row.low is None]:

@@ -18,11 +18,11 @@ from wordsens.evaluation.requirement import Gated, Requirement, Unmet
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.evaluation.text_scores import gradient
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
+from wordsens.intervals import ends, share_at_most, share_estimate
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
 from wordsens.seeds import Seed
-from wordsens.statistics.operating_point import share_at_most, share_interval
 from wordsens.text.whole_words import Span, with_word, words_at
 
 FIELDS = ("removal", "swap", "radius", "median_radius", "texts")
@@ -86,7 +86,7 @@ class Share:
     @classmethod
     def of(cls, hits: int, count: int) -> "Share":
         """The share of hits."""
-        low, high = share_interval(hits, count)
+        low, high = ends(share_estimate(hits, count))
         return cls(value=hits / count, low=low, high=high, count=count)
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from wordsens.display.view import Table
 from wordsens.errors import InputError
 from wordsens.evaluation.similarities import PairSimilarities, Progress, unit_vectors
+from wordsens.intervals import auc
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.black_box import Model, require_cosines
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import auc
 from wordsens.text.pairs import LENGTHS, Pair
 
 MOST_OF_A_KIND = 24
@@ -106,7 +106,7 @@ def layer_rows(
         apart = np.array(
             [1 - float(torch.minimum(table.amax(0).min(), table.amax(1).min())) for table in tables]
         )
-        layers += _rows_of(layer, PairSimilarities(short, cosines), apart)
+        layers += _rows_of(layer, PairSimilarities(tuple(short), cosines), apart)
         progress(layer - first + 1, count)
     return layers
 

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
+from wordsens.intervals import least_values, median_estimate
 from wordsens.models.black_box import Model, require_cosines
 from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.sensitivity.removals import cosine_distance
-from wordsens.statistics.mean import least_values, median_intervals
 from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.pairs import Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import minimal_pairs
@@ -435,6 +435,12 @@ def _curves(distances: dict[int, Float[np.ndarray, "places changes"]]) -> dict[s
     return {ANY: table.mean(axis=0), **dict(zip(PLACES, table, strict=True))}
 
 
+def _medians(distances: ByChange) -> Float[np.ndarray, "3 lengths"]:
+    """By length the median over the changes, and the ends of its interval."""
+    medians = map(median_estimate, distances.T)
+    return np.array([(each.value, each.low, each.high) for each in medians]).T
+
+
 def _lost(
     distances: dict[int, Float[np.ndarray, "places changes"]], length: int, threshold: float
 ) -> bool:
@@ -446,7 +452,7 @@ def _lost(
     if at_length.shape[1] < least_values():
         return True
     return all(
-        (median_intervals(row[:, None])[2] < threshold).all()
+        (median_estimate(row).high or 0.0) < threshold
         for row in [at_length.mean(axis=0), *at_length]
     )
 
@@ -460,7 +466,7 @@ def _open_gaps(
     if distances[lengths[0]].shape[1] < least_values():
         return
     under = np.array(
-        [curve < threshold for by in _curves(distances).values() for curve in median_intervals(by)]
+        [curve < threshold for by in _curves(distances).values() for curve in _medians(by)]
     )
     for index in np.flatnonzero((under[:, 1:] != under[:, :-1]).any(axis=0)):
         yield lengths[index], lengths[index + 1]
@@ -485,7 +491,7 @@ def _place_advice(
             f"{least_values()}"
         )
         return advice(None, None, None, few)
-    median, below, above = median_intervals(distances)
+    median, below, above = _medians(distances)
     length, low = _first_fall(lengths, median, threshold), _first_fall(lengths, below, threshold)
     high = _last_fall(lengths, above, threshold)
     if median[0] < threshold:
@@ -548,6 +554,6 @@ def _points(place: str, lengths: Sequence[int], distances: ByChange) -> Iterator
         for length, median in zip(lengths, np.median(distances, axis=0).tolist(), strict=True):
             yield DecayPoint(place, length, median, None, None)
         return
-    curves = (curve.tolist() for curve in median_intervals(distances))
+    curves = (curve.tolist() for curve in _medians(distances))
     for length, median, low, high in zip(lengths, *curves, strict=True):
         yield DecayPoint(place, length, median, low, high)

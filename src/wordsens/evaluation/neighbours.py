@@ -13,9 +13,9 @@ from torch.nn.functional import normalize
 from wordsens.evaluation.difference import FAMILIES, NEAREST, NEIGHBOURS, RECALL, Difference
 from wordsens.evaluation.texts import choose_words, common_span, encoded
 from wordsens.evaluation.word_differences import ModelAnswers
+from wordsens.intervals import Bounds, mean_changes
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.paired import Bounds, paired_means
 
 LEAST_TEXTS = 8
 """Fewer texts have hardly any neighbours to choose from."""
@@ -140,7 +140,7 @@ def neighbour_differences(
     ]
     if torch.equal(first.units, second.units):
         bounds = [None, None]
-    tests = paired_means(spread, np.full(2, tolerance), bounds, seed=seed)
+    tests = mean_changes(spread, np.full(2, tolerance), bounds, seed=seed)
     numbers = ((NEAREST, within_changed, between.changed), (RECALL, within_recall, between.recall))
     rows = [
         Difference(
@@ -153,7 +153,7 @@ def neighbour_differences(
             low=test.low,
             high=test.high,
             margin=tolerance,
-            p=min(1.0, FAMILIES * test.p),
+            p=min(1.0, FAMILIES * (test.p or 0.0)),
         )
         for (name, within, across), test in zip(numbers, tests, strict=True)
     ]

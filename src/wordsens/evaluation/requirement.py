@@ -16,10 +16,9 @@ import numpy as np
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
 from wordsens.files import named_path, small_text, writing
+from wordsens.intervals import TOGETHER, auc, auc_changes, auc_estimate
 from wordsens.results import Result
 from wordsens.seeds import Seed
-from wordsens.statistics.auc import auc_interval
-from wordsens.statistics.paired import Drop, paired_drops
 from wordsens.text.pairs import Pair
 
 EVERY = "all"
@@ -223,9 +222,11 @@ class Baseline:
                 json.dumps({"format": _FORMAT, **named}, indent=1) + "\n", encoding="utf-8"
             )
 
-    def drops(self, measured: PairSimilarities, *, seed: Seed) -> tuple[dict[str, Drop], list[str]]:
-        """The change of every kind's AUC against near-duplicates over the pairs that both checks
-        have, and notes on what is left out.
+    def drops(
+        self, measured: PairSimilarities, *, seed: Seed
+    ) -> tuple[dict[str, dict[str, float]], list[str]]:
+        """Every kind's AUC against near-duplicates before and after, over the pairs that both
+        checks have, with the joint p-value of a fall; and notes on what is left out.
 
         Raises:
             InputError: the two have no opposites or no near-duplicates in common, or the baseline
@@ -244,7 +245,7 @@ class Baseline:
                 "pairs with --save-baseline"
             )
         earlier = {kind: before[members] for kind, members in compared.items()}
-        floor = on_the_floor(earlier, before[near], seed=seed)
+        floor = on_the_floor(earlier, before[near])
         if len(floor) == len(compared):
             raise InputError(vacuous(floor))
         notes = [
@@ -268,16 +269,22 @@ class Baseline:
                 "comparison"
             )
         sides = {kind: (earlier[kind], now[members]) for kind, members in compared.items()}
-        return paired_drops(sides, (before[near], now[near]), seed=seed), notes
+        second = before[near], now[near]
+        drops = {}
+        for kind, change in auc_changes(sides, second, falls=True, seed=seed).items():
+            members = np.any([*compared.values()], axis=0) if kind == TOGETHER else compared[kind]
+            was = auc(before[members], second[0])
+            drops[kind] = {"before": was, "after": was + change.value, "p": change.p or 0.0}
+        return drops, notes
 
 
-def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray, *, seed: Seed) -> list[str]:
+def on_the_floor(opposites: Mapping[str, np.ndarray], near: np.ndarray) -> list[str]:
     """The kinds whose AUC has an interval that reaches down to the floor, so that a fall could not
     be seen."""
     return [
         kind
         for kind, values in opposites.items()
-        if auc_interval(values, near, seed=seed).low < _FLOOR
+        if (auc_estimate(values, near).low or 0.0) < _FLOOR
     ]
 
 

@@ -16,8 +16,6 @@ from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice
 from wordsens.models.black_box import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
-from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, IntervalEstimate
 from wordsens.text.pairs import ASSUMED, ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import near_duplicates
 
@@ -34,7 +32,6 @@ _NAMED = 5
 """Pairs that are left out and named."""
 
 Progress = Callable[[int, int], None]
-Numbers = Float[np.ndarray, " m"]
 
 
 def prompted(
@@ -381,43 +378,3 @@ class PairSimilarities:
             return {}
         equal = self.values >= 1 - SAME_VECTOR
         return {kind: int((members & equal).sum()) for kind, members in self.opposites.items()}
-
-
-def kept_threshold(values: Numbers, keep: float) -> float:
-    """The largest threshold that at least the share `keep` of the values reaches: of m values the
-    (k + 1)-th smallest, k = floor((1 - keep) m).
-
-    >>> kept_threshold(np.array([0.5, 0.6, 0.7, 0.8, 0.9]), 0.8)
-    0.6
-    """
-    return float(np.sort(values)[allowed_below(len(values), keep)])
-
-
-def allowed_below(count: int, keep: float) -> int:
-    """How many of so many values may lie below a threshold that keeps the share."""
-    return min(count - 1, math.floor((1 - keep) * count + 1e-9))
-
-
-def threshold_draws(
-    values: Numbers, keep: float, *, seed: Seed, draws: int = DRAWS
-) -> Float[np.ndarray, " draws"]:
-    """`kept_threshold` of bootstrap samples of the values."""
-    random = np.random.default_rng(derive_seed(seed, "threshold"))
-    place = allowed_below(len(values), keep)
-    return np.partition(random.choice(values, size=(draws, len(values))), place, axis=1)[:, place]
-
-
-def share_over(
-    values: Numbers, threshold: float, thresholds: Float[np.ndarray, " draws"], *, seed: Seed
-) -> IntervalEstimate:
-    """The share of the values at or above the threshold, with a 95 % interval over values and
-    thresholds.
-
-    A draw takes one of the thresholds and then a share of the law Beta(h + 1/2, m - h + 1/2), h of
-    m values being at or above it (Jeffreys' interval, where all thresholds are one).
-    """
-    value = float((values >= threshold).mean())
-    hits = len(values) - np.searchsorted(np.sort(values), thresholds, "left")
-    random = np.random.default_rng(derive_seed(seed, "share"))
-    low, high = np.quantile(random.beta(hits + 0.5, len(values) - hits + 0.5), [0.025, 0.975])
-    return IntervalEstimate(value, min(float(low), value), max(float(high), value))

@@ -13,10 +13,9 @@ from torch.nn.functional import normalize
 
 from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
+from wordsens.intervals import Bounds, mean_changes, mean_estimate
 from wordsens.models.black_box import Model
 from wordsens.seeds import Seed
-from wordsens.statistics.mean import mean_interval
-from wordsens.statistics.paired import Bounds, paired_means
 from wordsens.text.english import kind_of, place_of
 
 EVERY = "every word"
@@ -105,7 +104,7 @@ class _PairedRow:
     def crosses(self) -> bool:
         """True where the interval of one model lies below 1/2, and that of the other above."""
         means = [
-            mean_interval(values[~np.isnan(values)].tolist())
+            mean_estimate(values[~np.isnan(values)], (0.0, 1.0))
             for values in (self.first, self.second)
         ]
         below = [mean.high is not None and mean.high < 0.5 for mean in means]
@@ -141,17 +140,16 @@ def word_differences(
     bounds: list[Bounds | None] = [
         (-1.0, 1.0) if row.part == RANK and not same else None for row in rows
     ]
-    steps = np.array([row.step for row in rows])
     moved = [float(np.nanmean(row.first) + np.nanmean(row.second)) / 2 for row in rows]
     margins = [
         tolerance if row.part == RANK else tolerance * mean + row.noise
         for row, mean in zip(rows, moved, strict=True)
     ]
-    tests = paired_means(
+    tests = mean_changes(
         np.stack([row.second - row.first for row in rows]),
         np.array(margins),
         bounds,
-        steps,
+        [row.step for row in rows],
         seed=seed,
     )
     return [
@@ -165,7 +163,7 @@ def word_differences(
             low=test.low,
             high=test.high,
             margin=margin,
-            p=min(1.0, FAMILIES * test.p),
+            p=min(1.0, FAMILIES * (test.p or 0.0)),
             crosses=row.part == RANK and row.crosses,
         )
         for row, margin, test in zip(rows, margins, tests, strict=True)

@@ -17,12 +17,14 @@ from wordsens.evaluation.audit.result import Audit
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
 from wordsens.evaluation.length import LengthAdvice
+from wordsens.intervals import least_values
 from wordsens.sensitivity.substitution import SubstitutionSensitivity
-from wordsens.statistics.mean import least_values
-from wordsens.statistics.power_law import LEAST_TEXTS
 from wordsens.sweeps.store import Record
 from wordsens.text.english import PLACES, kind_of, place_of
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
+
+LEAST_TEXTS = 5
+"""Fewer texts give no bootstrap interval: four have 35 different samples."""
 
 RESAMPLES = 2000
 """The ends of a 95 % interval are then the 50th and the 1950th of them."""

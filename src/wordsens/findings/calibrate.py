@@ -5,8 +5,7 @@ import math
 
 from wordsens.display.numbers import Estimate, as_sentences, decimals, percent, plural
 from wordsens.display.view import Chart, Table, View
-from wordsens.evaluation.calibrate import Calibration
-from wordsens.statistics.operating_point import OperatingPoint
+from wordsens.evaluation.calibrate import Calibration, OperatingPoint
 
 
 def answer(calibration: Calibration) -> tuple[str, ...]:

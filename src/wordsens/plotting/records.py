@@ -1,7 +1,6 @@
 """Records as figures: what their experiment draws; any column against any other; panels of means
 with bars."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError, MissingExtraError
+from wordsens.intervals import Bounds
 from wordsens.maps.registry import map_title
 from wordsens.plotting.results import audit_figures
 from wordsens.plotting.style import (
@@ -29,8 +30,6 @@ from wordsens.plotting.style import (
     series_styles,
     styled,
 )
-from wordsens.statistics.mean import Estimate
-from wordsens.statistics.power_law import PowerLaw
 from wordsens.sweeps.experiment import Column, estimate, grouped, value_of, varying_columns
 from wordsens.sweeps.series import AxisSeries, column_title, series_along
 from wordsens.sweeps.store import Record, as_records
@@ -133,7 +132,9 @@ def grid(
     names = dict.fromkeys(name for one in drawn for name in (*one.curves, *one.guides))
     figure, axes = panels([one.title for one in drawn], entries=len(names), share_y=share_y)
     for panel, one in zip(axes, drawn, strict=True):
-        with_bars = any(value.error for points in one.curves.values() for _, value in points)
+        with_bars = any(
+            value.low is not None for points in one.curves.values() for _, value in points
+        )
         apart = with_bars * min(2.5, _ASIDE_POINTS / len(one.curves))
         for place, (name, points) in enumerate(one.curves.items()):
             joined = name not in one.scattered
@@ -186,10 +187,12 @@ def _log_limits(drawn: Sequence[Panel]) -> tuple[float, float]:
     return min(positive) / 1.1, max(positive) * 1.1
 
 
-def points_of(records: Sequence[Record], x: Column, y: Column = "value") -> Points:
+def points_of(
+    records: Sequence[Record], x: Column, y: Column = "value", bounds: Bounds | None = None
+) -> Points:
     """The mean of y over the draws at each x, sorted; places where no record has y are left out."""
     groups = {
-        at: estimate(group, y)
+        at: estimate(group, y, bounds)
         for (at,), group in grouped(records, lambda one: value_of(one, x)).items()
     }
     return sorted(
@@ -199,29 +202,21 @@ def points_of(records: Sequence[Record], x: Column, y: Column = "value") -> Poin
 
 
 def curves_of(
-    records: Sequence[Record], name: Column, x: Column, y: Column = "value"
+    records: Sequence[Record],
+    name: Column,
+    x: Column,
+    y: Column = "value",
+    bounds: Bounds | None = None,
 ) -> dict[str, Points]:
     """`points_of` by the name of their series."""
     curves = {
-        key: points_of(group, x, y)
+        key: points_of(group, x, y, bounds)
         for (key,), group in grouped(records, lambda one: value_of(one, name)).items()
     }
     return {key: points for key, points in curves.items() if points}
 
 
 LEGEND_SIGN_INCHES, LETTER_INCHES = 0.75, 0.049
-
-
-def exponent_text(
-    fit: PowerLaw | None, interval: tuple[float, float] | None, digits: int = 2
-) -> str:
-    """The exponent with its 95 % interval: the one that is given, or Student's of the fit."""
-    if fit is None:
-        return ""
-    exponent, low, high = (
-        f"{value:.{digits}f}" for value in (fit.exponent, *(interval or fit.interval))
-    )
-    return f"{exponent} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 @styled
@@ -234,7 +229,7 @@ def along(
     logarithmic: bool = True,
     style: StyleFile = None,
 ) -> Figure:
-    """The mean of y against x, a curve for each series; bars are two standard errors over the
+    """The mean of y against x, a curve for each series; bars are 95 % intervals over the
     records.
 
     Args:
@@ -257,13 +252,13 @@ def along(
             "choose some with "
             "KEY=VALUE, and draw several figures"
         )
-    places = list(dict.fromkeys(point.x for one in series for point in one.points))
+    places = list(dict.fromkeys(x for one in series for x, _ in one.points))
     numbers = all(isinstance(place, int | float) for place in places)
     logarithmic = (
         logarithmic
         and numbers
         and min(places) > 0
-        and all(one.points[0].mean > 0 for one in series)
+        and all(one.points[0][1].value > 0 for one in series)
     )
     labels = [_axis_label(one, fitted=logarithmic) for one in series]
     width = max(COLUMN_INCHES, LEGEND_SIGN_INCHES + LETTER_INCHES * max(map(len, labels)))
@@ -272,20 +267,12 @@ def along(
     styles = series_styles([(one.keys, dict(one.keys).get("map")) for one in series])
     ends: list[float] = []
     for one, label, style_of_series in zip(series, labels, styles, strict=True):
-        estimates = [
-            (
-                point.x if numbers else places.index(point.x),
-                Estimate(
-                    point.mean, point.standard_deviation / math.sqrt(point.count), point.count
-                ),
-            )
-            for point in one.points
-        ]
-        fitted = logarithmic and one.fit is not None
+        estimates = [(x if numbers else places.index(x), mean) for x, mean in one.points]
+        fitted = logarithmic and one.exponent is not None
         marks(panel, estimates, style_of_series, label, joined=not fitted, positive=logarithmic)
-        if logarithmic and one.fit is not None:
-            reach = np.geomspace(one.points[0].x, one.points[-1].x, 25).tolist()
-            panel.plot(reach, [one.fit.at(place) for place in reach], color=style_of_series[0])
+        if logarithmic and one.exponent is not None and one.constant is not None:
+            reach = np.geomspace(one.points[0][0], one.points[-1][0], 25)
+            panel.plot(reach, one.constant * reach**one.exponent.value, color=style_of_series[0])
         ends += [end for _, value in estimates for end in bar_ends(value, positive=logarithmic)]
     if logarithmic:
         log_axes(panel, places, (min(ends) / 1.05, max(ends) * 1.05))
@@ -306,7 +293,5 @@ def _axis_label(series: AxisSeries, *, fitted: bool) -> str:
     ]
     label = ", ".join(shown) or "all records"
     return (
-        f"{label}: exponent {exponent_text(series.fit, series.interval, 3)}"
-        if fitted and series.fit
-        else label
+        f"{label}: exponent {series.exponent}" if fitted and series.exponent is not None else label
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Picture, View
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.maps.registry import MAP_NAMES, base_name
-from wordsens.statistics.mean import Estimate
 
 try:
     from matplotlib import style as styles
@@ -56,7 +56,7 @@ MOST_SERIES = 2 * len(STYLES)
 """So many series a figure can tell apart: each colour with a filled and with a hollow marker."""
 
 GUIDE = "#777777"
-BARS = "Marks are means over draws; bars are two standard errors."
+BARS = "Marks are means over draws; bars are 95 % confidence intervals."
 
 Style = tuple[str, str, bool]
 """Colour, marker, whether the marker is hollow."""
@@ -155,10 +155,11 @@ def styles_of(names: Iterable[str] | Mapping[str, str | None]) -> dict[str, Styl
 
 
 def bar_ends(value: Estimate, *, positive: bool = False) -> tuple[float, float]:
-    """Both ends of a bar of two standard errors; on a logarithmic axis the lower one stays above
-    0."""
-    low, high = value.mean - 2 * value.error, value.mean + 2 * value.error
-    return (max(low, value.mean / 3) if positive else low), high
+    """Both ends of an interval's bar, the value itself without one; on a logarithmic axis the lower
+    one stays above 0."""
+    if value.low is None or value.high is None:
+        return value.value, value.value
+    return (max(value.low, value.value / 3) if positive else value.low), value.high
 
 
 def draws_text(count: int) -> str:
@@ -180,11 +181,11 @@ def marks(
     notes: Sequence[str] = (),
     aside: float = 0.0,
 ) -> Any:
-    """Draw means with bars of two standard errors, none where no mean has an error; `notes`, one a
+    """Draw means with bars of their intervals, none where no mean has one; `notes`, one a
     point, are told of the marks in a page; `aside` points to the right, so that series hide no bars
     of each other."""
     colour, marker, hollow = style
-    places, means = [x for x, _ in points], [value.mean for _, value in points]
+    places, means = [x for x, _ in points], [value.value for _, value in points]
     ends = [bar_ends(value, positive=positive) for _, value in points]
     low, high = (
         [abs(mean - end[side]) for mean, end in zip(means, ends, strict=True)] for side in (0, 1)
@@ -205,10 +206,10 @@ def marks(
         artist.set_transform(
             axes.transData + ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
         )
-    said = notes or [draws_text(value.draws) for _, value in points]
+    said = notes or [draws_text(value.n or 1) for _, value in points]
     name = label.partition(": exponent")[0]
     titles = [
-        f"{name}: {value.mean:.3g}"
+        f"{name}: {value.value:.3g}"
         + (f" at {x:.4g} ({note})" if isinstance(x, int | float) else "")
         for (x, value), note in zip(points, said, strict=True)
     ]

@@ -1,5 +1,5 @@
-"""Texts measured under several maps, with theory and real words beside them: what `wordsens measure`
-prints."""
+"""Texts measured under several maps, with theory and real words beside them: the answer of
+`wordsens measure`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

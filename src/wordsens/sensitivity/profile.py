@@ -1,7 +1,9 @@
 """All measures of one text under one map in one table: sup, mean, limit and substitution, and
 bounds of the sup."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, stdev
 from typing import SupportsIndex
 
 import numpy as np
@@ -25,7 +27,6 @@ from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.result import Measure, Sensitivity, SensitivityProfile
 from wordsens.sensitivity.several_texts import on_demand
 from wordsens.sensitivity.substitution import TextSubstitution, substitution_sensitivity
-from wordsens.statistics.mean import Estimate
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
 
@@ -112,11 +113,11 @@ def profile_of(
         *ball,
         Measure(
             "average case",
-            average.mean,
+            average[0],
             ESTIMATE,
             radius,
             "evenly spaced words, random Deltas",
-            average.error,
+            average[1],
         ),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
         *_lipschitz(phi, rows, words, reach, local=True),
@@ -167,9 +168,10 @@ def average_change(
     radius: float | Tensor | None,
     *,
     seed: int,
-) -> Estimate:
-    """The average case beside the sup: the mean of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ over a few
-    searched words i, evenly spaced, and Deltas uniform on the sphere of the word's radius.
+) -> tuple[float, float]:
+    """The average case beside the sup, with its standard error: the mean of ‖phi(X^i(Delta)) -
+    phi(X)‖ / ‖phi(X)‖ over a few searched words i, evenly spaced, and Deltas uniform on the sphere
+    of the word's radius.
 
     The standard error is that over Deltas, for these words.
     """
@@ -188,7 +190,7 @@ def average_change(
         phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
     )
     error = changes.view(-1, _AVERAGE_DELTAS).var(dim=1).mean() / len(places)
-    return Estimate(float(changes.mean()), float(error.sqrt()), len(places))
+    return float(changes.mean()), float(error.sqrt())
 
 
 def _substitution(
@@ -241,8 +243,8 @@ def _substitution(
     of_blocks = LOWER if kind == EXACT and not repeats[0].every_block else kind
 
     def measure(name: str, values: list[float], kind: str, source: str) -> Measure:
-        estimate = Estimate.of(values)
-        return Measure(name, estimate.mean, kind, None, source, estimate.error if drawn else None)
+        error = stdev(values) / math.sqrt(len(values)) if drawn else None
+        return Measure(name, fmean(values), kind, None, source, error)
 
     return [
         measure("average sensitivity", [x.average for x in repeats], kind, "Hahn et al. 2021"),

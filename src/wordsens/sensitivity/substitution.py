@@ -24,21 +24,25 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError, require_count
+from wordsens.intervals import mean_estimate
 from wordsens.models.black_box import Model, require_texts
 from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.mean import Mean, mean_interval
 from wordsens.text.english import Alternatives, SameKind
 from wordsens.text.whole_words import with_word, word_spans
+
+_over_texts = partial(mean_estimate, over="texts")
 
 FIFTHS = 5
 """Parts of a text that a profile tells apart."""
@@ -90,12 +94,12 @@ class SubstitutionSensitivity(Result):
         seed: of the draws.
     """
 
-    average: Mean
-    block: Mean
+    average: Estimate
+    block: Estimate
     every_block: bool
-    random: Mean
-    flips: Mean | None
-    profile: tuple[Mean | None, ...]
+    random: Estimate
+    flips: Estimate | None
+    profile: tuple[Estimate | None, ...]
     texts: tuple[TextSubstitution, ...]
     seed: int
 
@@ -177,25 +181,27 @@ def substitution_sensitivity(
         measured.append(substituted.measured(black_box, label))
         progress(done, len(listed))
     return SubstitutionSensitivity(
-        average=mean_interval([text.average for text in measured]),
-        block=mean_interval([text.block for text in measured]),
+        average=_over_texts([text.average for text in measured]),
+        block=_over_texts([text.block for text in measured]),
         every_block=all(text.every_block for text in measured),
-        random=mean_interval([text.random for text in measured]),
-        flips=None if label is None else mean_interval([text.flips or 0.0 for text in measured]),
+        random=_over_texts([text.random for text in measured]),
+        flips=None
+        if label is None
+        else _over_texts([text.flips or 0.0 for text in measured], (0.0, 1.0)),
         profile=_profile(measured),
         texts=tuple(measured),
         seed=int(seed),
     )
 
 
-def _profile(texts: Sequence[TextSubstitution]) -> tuple[Mean | None, ...]:
+def _profile(texts: Sequence[TextSubstitution]) -> tuple[Estimate | None, ...]:
     parts: list[list[float]] = [[] for _ in range(FIFTHS)]
     for text in texts:
         fifths = np.arange(len(text.words)) * FIFTHS // len(text.words)
         for part, values in enumerate(parts):
             if (fifths == part).any():
                 values.append(float(np.array(text.per_word)[fifths == part].mean()))
-    return tuple(mean_interval(values) if values else None for values in parts)
+    return tuple(_over_texts(values) if values else None for values in parts)
 
 
 _MOST_ENUMERATED = 10

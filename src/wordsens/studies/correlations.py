@@ -7,9 +7,10 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from wordsens.display.view import Finding
+from wordsens.intervals import ends
 from wordsens.maps.registry import map_title
-from wordsens.statistics.mean import Estimate
 from wordsens.sweeps.experiment import (
+    INTERVALS,
     Column,
     Experiment,
     Grids,
@@ -18,6 +19,7 @@ from wordsens.sweeps.experiment import (
     finding,
     grouped,
     mean_over_draws,
+    over_draws,
     ratio,
     table,
     text_title,
@@ -157,7 +159,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     }
     return Summary(
         (table("Correlated words", ordered, {**keys, "mean cosine": "cosine"}, {"S": "value"}),),
-        "S: attained, means over draws with standard errors. Mean cosine: of two different rows, "
+        f"S: attained, means over draws, {INTERVALS}. Mean cosine: of two different rows, "
         "measured.",
         (*along, *beside),
         leading=max(1, len(along)),
@@ -169,7 +171,7 @@ def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
     change = ratio(last, first)
     if change is None:
         return []
-    low, high = change.interval
+    low, high = ends(change)
     if low > 1 - NEAR and high < 1 + NEAR:
         does = f"S hardly changes, by the factor {change}"
     elif low > 1 or high < 1:
@@ -188,22 +190,22 @@ def _along(first: Sequence[Record], last: Sequence[Record]) -> list[Finding]:
 
 def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Finding]:
     """Texts of another kind beside correlated ones of the same mean cosine, interpolated."""
-    value, place = Estimate.of([one.value for one in records]), records[0]
+    value, place = over_draws([one.value for one in records]), records[0]
     for few, many in pairwise(curve):
         if few[0].cosine <= place.cosine <= many[0].cosine:
-            a, b = (Estimate.of([one.value for one in group]) for group in (few, many))
+            a, b = (over_draws([one.value for one in group]) for group in (few, many))
             share = (place.cosine - few[0].cosine) / (many[0].cosine - few[0].cosine)
-            expected, error = a.mean + share * (b.mean - a.mean), max(a.error, b.error)
-            low, high = value.interval
-            reach = max(one.interval[1] - one.mean for one in (a, b))
+            expected = a.value + share * (b.value - a.value)
+            low, high = ends(value)
+            reach = max(ends(one)[1] - one.value for one in (a, b))
             if low - reach <= expected <= high + reach:
                 return []
             sentence = (
                 f"{map_title(place.map)}: {texts_title(place)} (mean cosine {place.cosine:.2g}) "
                 f"has S = {value}, "
-                f"{'more' if value.mean > expected else 'less'} than equally correlated texts of "
+                f"{'more' if value.value > expected else 'less'} than equally correlated texts of "
                 "that mean cosine "
-                f"({expected:.3g} ± {error:.2g}): the rest of the Gram matrix counts."
+                f"({expected:.3g}): the rest of the Gram matrix counts."
             )
             known = f"{mean_over_draws(value)} The other is interpolated."
             return [finding(f"S = {value}", sentence, known, value, [*records, *few, *many])]
@@ -213,7 +215,7 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Fi
 def _correlations(records: Sequence[Record]) -> dict[str, Any]:
     """S against the words' measured mean cosine, a panel a map."""
     from wordsens.plotting.records import Panel, curves_of, grid
-    from wordsens.plotting.style import BARS, styles_of
+    from wordsens.plotting.style import BARS, bar_ends, styles_of
 
     joined = (CORRELATED, "repeated")
 
@@ -227,7 +229,7 @@ def _correlations(records: Sequence[Record]) -> dict[str, Any]:
     for (recorded,), group in grouped(ordered, "map").items():
         curves = curves_of(group, name, "cosine")
         single_places = frozenset(name(one) for one in group if one.text not in joined)
-        top = max(value.mean + 2 * value.error for points in curves.values() for _, value in points)
+        top = max(bar_ends(value)[1] for points in curves.values() for _, value in points)
         title = f"{map_title(recorded)}, {group[0].n} words"
         drawn.append(Panel(title, curves, limits=(0.0, 1.15 * top), scattered=single_places))
     figure = grid(

@@ -11,10 +11,12 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding, Table
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
+from wordsens.intervals import difference, ends, power_law
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
@@ -23,15 +25,15 @@ from wordsens.search.maximize import maximize
 from wordsens.search.objective import Ball, Objective, unit
 from wordsens.seeds import gaussian_on, generator
 from wordsens.sensitivity.one_word import attained
-from wordsens.statistics.mean import Estimate, student, with_error
-from wordsens.statistics.power_law import PowerLaw, fit_power_law
 from wordsens.sweeps.experiment import (
+    INTERVALS,
     Experiment,
     Grids,
     Summary,
     estimate,
     finding,
     grouped,
+    over_draws,
     paired,
     ratio,
 )
@@ -476,11 +478,6 @@ def _protocols_of(measures: str) -> list[str]:
     return [name for name, one in PROTOCOLS.items() if measures in one.of]
 
 
-SURE = 0.99
-"""The level of the Student's interval outside which a difference is called one: there are
-several."""
-
-
 @dataclass(frozen=True)
 class ProtocolRecords:
     """The records of one map under one protocol: of S by n, and of the error on the changed
@@ -492,14 +489,11 @@ class ProtocolRecords:
     errors: list[Record]
 
     @property
-    def law(self) -> PowerLaw | None:
-        """S against n; None for fewer than two sizes."""
+    def exponent(self) -> Estimate | None:
+        """Of S against n; None where there is no fit."""
         points = [(n, record.value) for n, group in self.by_size.items() for record in group]
-        return (
-            fit_power_law(*zip(*points, strict=True))
-            if len(self.by_size) > 1 and len(points) > 2
-            else None
-        )
+        fit = power_law(*zip(*points, strict=True)) if points else None
+        return fit and fit[0]
 
     @property
     def titles(self) -> tuple[str, str]:
@@ -550,7 +544,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     claims = [_claims(name, groups) for name in dict.fromkeys(name for name, _ in groups)]
     return Summary(
         tuple(table for table in sections if len(table)),
-        "Means over draws, ± one standard error; beside: the row that differs in one switch.",
+        f"Means over draws, {INTERVALS}; beside: the row that differs in one switch.",
         (
             *(claim for part in claims for claim in part[:1]),
             *(claim for part in claims for claim in part[1:]),
@@ -566,11 +560,11 @@ def summarize(records: Sequence[Record]) -> Summary:
 
 def _row(one: ProtocolRecords, beside: ProtocolRecords | None) -> tuple[str | Estimate | None, ...]:
     last = max(one.by_size)
-    law, other = one.law, None if beside is None else beside.law
+    exponent, other = one.exponent, None if beside is None else beside.exponent
     return (
         *(*one.titles, estimate(one.by_size[last])),
         None if beside is None else ratio(one.by_size[last], beside.by_size.get(last, ())),
-        *(_exponent(law), None if law is None or other is None else with_error(*_gap(law, other))),
+        *(exponent, exponent and other and difference(exponent, other)),
     )
 
 
@@ -581,14 +575,6 @@ def _errors(
     return (*one.titles, estimate(one.errors), estimate(one.errors, "gamma"), gap)
 
 
-def _exponent(law: PowerLaw | None) -> str | None:
-    return None if law is None else with_error(law.exponent, law.standard_error)
-
-
-def _gap(law: PowerLaw, other: PowerLaw) -> tuple[float, float]:
-    return law.exponent - other.exponent, (law.standard_error**2 + other.standard_error**2) ** 0.5
-
-
 def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[Finding]:
     """Of one map: the published exponent, the departure that moves S most, and the published
     error."""
@@ -597,28 +583,25 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
     if defined is None or published is None:
         return []
     title = map_title(name)
-    if (law := published.law) is not None and (other := defined.law) is not None:
-        gap, error = _gap(law, other)
+    if (exponent := published.exponent) is not None and (other := defined.exponent) is not None:
+        gap = difference(exponent, other)
         last = max(defined.by_size)
         whole = ratio(published.by_size.get(last, ()), defined.by_size[last])
-        differ = (
-            f"differs by {with_error(gap, error)}"
-            if abs(gap) > student(min(law.freedom, other.freedom), SURE) * error
-            else f"cannot be told apart ({with_error(gap, error)})"
-        )
+        low, high = ends(gap)
+        differ = f"cannot be told apart ({gap})" if low <= 0 <= high else f"differs by {gap}"
         sentence = (
-            f"{title}: the exponent of S is {_exponent(law)} as published and {_exponent(other)} "
+            f"{title}: the exponent of S is {exponent} as published and {other} "
             "as defined, which "
             f"{differ}; at n = {last} the published protocol attains {whole} of S."
         )
-        known = _draws(Estimate.of([one.value for one in defined.by_size[last]]))
+        known = _draws(over_draws([one.value for one in defined.by_size[last]]))
         records = [
             record
             for one in (defined, published)
             for group in one.by_size.values()
             for record in group
         ]
-        claims.append(finding(str(_exponent(law)), sentence, known, law.exponent, records))
+        claims.append(finding(str(exponent), sentence, known, exponent, records))
     if (strongest := _strongest(name, groups)) is not None:
         protocol, change, last = strongest
         beside = PROTOCOLS[PROTOCOLS[protocol].beside].title
@@ -633,10 +616,8 @@ def _claims(name: str, groups: dict[tuple[str, str], ProtocolRecords]) -> list[F
         least := estimate(defined.errors)
     ) is not None:
         gamma = estimate(published.errors, "gamma")
-        reach = student(
-            min(err.draws, least.draws) - 1, SURE
-        )  # not a number, and nothing told, for one draw
-        if abs(err.mean - least.mean) > reach * (err.error**2 + least.error**2) ** 0.5:
+        gap = paired(published.errors, defined.errors)
+        if gap is not None and not ends(gap)[0] <= 0 <= ends(gap)[1]:
             sentence = (
                 f"{title}: Err is {err} as published (gamma {gamma}), where the definition's "
                 f"search attains {least} "
@@ -659,22 +640,22 @@ def _strongest(
             continue
         last = max(one.by_size)
         change = ratio(one.by_size[last], beside.by_size.get(last, ()))
-        if change is None or change.interval[0] <= 1 <= change.interval[1]:
+        if change is None or ends(change)[0] <= 1 <= ends(change)[1]:
             continue
-        if best is None or abs(change.mean - 1) > abs(best[1].mean - 1):
+        if best is None or abs(change.value - 1) > abs(best[1].value - 1):
             best = protocol, change, last
     return best
 
 
 def _draws(estimate: Estimate) -> str:
-    return f"Attained; {estimate.draws} draws a size, ± one standard error."
+    return f"Attained; {estimate.n} draws a size, {INTERVALS}."
 
 
 def _departures(records: Sequence[Record]) -> dict[str, Any]:
     """S of each protocol over that of the definition, against n; Err of each against its gamma,
     with (2 - gamma)²."""
     from wordsens.plotting.records import Panel, Points, grid
-    from wordsens.plotting.style import BARS, styles_of
+    from wordsens.plotting.style import BARS, bar_ends, styles_of
 
     groups = measured(records)
     styles = styles_of(one.title for one in PROTOCOLS.values())
@@ -701,10 +682,10 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
         for protocol, one in protocols.items():
             gamma, error = estimate(one.errors, "gamma"), estimate(one.errors)
             if gamma is not None and error is not None:
-                places[PROTOCOLS[protocol].title] = [(gamma.mean, error)]
+                places[PROTOCOLS[protocol].title] = [(gamma.value, error)]
         theorem = [(2 * at / 40, (2 - 2 * at / 40) ** 2) for at in range(41)]
         top = max(
-            (1.05 * (v.mean + 2 * v.error) for points in places.values() for _, v in points),
+            (1.05 * bar_ends(value)[1] for points in places.values() for _, value in points),
             default=0.0,
         )
         guides = {"(2 − γ)², below which random features do not come": theorem}
@@ -725,8 +706,7 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
             logarithmic=(True, False),
             share_y=False,
             caption="Marks are means over draws of the ratio to S as defined of the same draw; "
-            "bars are two standard "
-            "errors.",
+            "bars are 95 % confidence intervals.",
         ),
         "departures-error": grid(
             "What the published protocol does to the error",

@@ -16,13 +16,13 @@ from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
 from wordsens.display.view import Finding
 from wordsens.errors import InputError
+from wordsens.intervals import ends, power_law
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
-from wordsens.statistics.mean import Estimate, with_error
-from wordsens.statistics.power_law import fit_power_law
 from wordsens.sweeps.experiment import (
+    INTERVALS,
     Column,
     Experiment,
     Grids,
@@ -31,6 +31,7 @@ from wordsens.sweeps.experiment import (
     finding,
     grouped,
     mean_over_draws,
+    over_draws,
     table,
     text_title,
 )
@@ -178,7 +179,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         if not claims[-1]:
             fewest = min(counts)
             untold.append(
-                f"{subject}, S of {fewest}: {Estimate.of([one.value for one in counts[fewest]])}"
+                f"{subject}, S of {fewest}: {over_draws([one.value for one in counts[fewest]])}"
             )
     first, others = (
         [claim for part in claims for claim in part[:1]],
@@ -186,13 +187,13 @@ def summarize(records: Sequence[Record]) -> Summary:
     )
     if first and untold:
         sentence = f"Without an interval that tells when the others notice: {'; '.join(untold)}."
-        known = "Means over draws, ± one standard error."
+        known = f"Means over draws, {INTERVALS}."
         first.append(
             finding(str(len(untold)), sentence, known, len(untold), ordered, ("attained",))
         )
     return Summary(
         (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
-        "S: attained, mean over draws, ± one standard error; every word moves in a ball of its "
+        f"S: attained, mean over draws, {INTERVALS}; every word moves in a ball of its "
         "own, or stays.",
         (*first, *others),
         "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over "
@@ -210,18 +211,18 @@ def _series(records: Sequence[Record]) -> list[list[Record]]:
 
 def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Finding]:
     claims, records = [], [record for part in counts.values() for record in part]
-    first = Estimate.of([record.value for record in counts[min(counts)]])
+    first = over_draws([record.value for record in counts[min(counts)]])
     crossings = [crossing for crossing in _crossings(counts) if crossing is not None]
-    if min(counts) == 1 and first.interval[0] >= NOTICED:
+    if min(counts) == 1 and ends(first)[0] >= NOTICED:
         sentence = (
             f"{subject} notices a single word: it moves the features by {first} times their norm."
         )
         claims.append(finding(f"{first} times", sentence, mean_over_draws(first), first, counts[1]))
-    elif crossings and len(crossings) == first.draws:
-        at = Estimate.of(crossings)
+    elif crossings and len(crossings) == first.n:
+        at = over_draws(crossings)
         sentence = (
             f"{subject} notices (S reaches {NOTICED:g}) when {at} words change at once, "
-            f"{at.mean / n:.0%} of the text; "
+            f"{at.value / n:.0%} of the text; "
             f"a single one moves it by {first}."
         )
         known = mean_over_draws(at) + " Interpolated between the numbers tried."
@@ -241,15 +242,15 @@ def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Findi
         known = "Upper bounds, each with probability 1 - 1e-9 over the weights."
         claims.append(finding(number, sentence, known, max(unseen), counts[max(unseen)]))
     few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
-    if len({k for k, _ in few}) > 2 and first.interval[1] < NOTICED:
-        law = fit_power_law([k for k, _ in few], [value for _, value in few])
-        exponent = with_error(law.exponent, law.standard_error)
+    fit = power_law(*zip(*few, strict=True)) if len({k for k, _ in few}) > 2 else None
+    if fit is not None and ends(first)[1] < NOTICED:
+        exponent = fit[0]
         sentence = (
             f"{subject}: up to half of the words, S grows with their number k as k^b, b = "
             f"{exponent}."
         )
-        known = f"Least squares over {len(few)} values."
-        claims.append(finding(f"b = {exponent}", sentence, known, law.exponent, records))
+        known = f"Least squares over {len(few)} values, {INTERVALS}."
+        claims.append(finding(f"b = {exponent}", sentence, known, exponent, records))
     return claims
 
 
@@ -291,7 +292,7 @@ def _several_words(records: Sequence[Record]) -> dict[str, Any]:
                 for (k,), one in grouped(group, "count").items()
             ]
             band = [
-                (k, value.mean, upper.mean)
+                (k, value.value, upper.value)
                 for k, value, upper in uppers
                 if value is not None and upper is not None
             ]

@@ -6,7 +6,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,18 +16,21 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
 from wordsens.errors import InputError, require_choice
 from wordsens.evaluation.similarities import PairSimilarities
+from wordsens.intervals import auc, auc_estimate, correlation_estimate, ends
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.registry import map_title
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
-from wordsens.statistics.auc import auc, auc_interval
-from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
 from wordsens.studies.passages import shipped_pairs, some_pairs, swapped_passages
 from wordsens.sweeps.experiment import (
+    INTERVALS,
+    LEAST_DRAWS,
+    SHARE,
     Column,
     Experiment,
     Grids,
@@ -166,7 +168,7 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     encoder = load_encoder(cell.encoder)
     counted = [encoder.tokenize(text).words for text in texts]
     return {
-        **aucs(pairs, cosines, moved, seed=cell.pairs_seed),
+        **aucs(pairs, cosines, moved),
         "rows": sum(counted) / len(counted),
         **_searched(cell, phi, first, group),
         "arrays": {"cosines": torch.from_numpy(cosines), "moved": torch.from_numpy(moved)},
@@ -203,17 +205,15 @@ def aucs(
     pairs: Sequence[Pair],
     cosines: Float[np.ndarray, " pairs"],
     moved: Float[np.ndarray, " pairs"],
-    *,
-    seed: int,
 ) -> dict[str, Any]:
     """The columns that the pairs' cosines and relative changes give; auc_low and auc_high: a 95 %
     interval over pairs.
     """
-    measured = PairSimilarities(pairs, cosines)
+    measured = PairSimilarities(tuple(pairs), cosines)
     opposites = np.logical_or.reduce(list(measured.opposites.values()))
     same, synonyms = cosines[measured.paraphrases], measured.synonyms
     one_word = np.array([pair.kind == SYNONYM for pair in pairs])
-    estimate = auc_interval(cosines[opposites], same, seed=seed)
+    estimate = auc_estimate(cosines[opposites], same)
     beside = cosines[synonyms] if synonyms.any() else None
     return {
         "value": estimate.value,
@@ -478,8 +478,15 @@ def summarize(records: Sequence[Record]) -> Summary:
             swaps,
             {**of_swaps, "passages": "opposites"},
             {"AUC": "value", **_NUMBERS},
+            ("AUC",),
         ),
-        table("Pairs of check", check, of_check, {"AUC": "value", **interval, **_NUMBERS}),
+        table(
+            "Pairs of check",
+            check,
+            of_check,
+            {"AUC": "value", **interval, **_NUMBERS},
+            ("AUC", *interval),
+        ),
     )
     along = [
         claim
@@ -497,7 +504,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         (*along, *beside, *checked),
         "Ties count half. The same is a one-word synonym in swaps, a paraphrase in check. n counts "
         "tokens. Means over "
-        "draws of weights and passages with standard errors; in check the pairs are the same in "
+        f"draws of weights and passages, {INTERVALS}; in check the pairs are the same in "
         "each draw, and from "
         "... to is a 95 % interval over the pairs. S: attained by a short search of a few words of "
         "one text.",
@@ -521,8 +528,9 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
     """AUC of one map at the shortest and the longest passages, and their difference draw by
     draw."""
     few, many = sizes[0], sizes[-1]
-    start, end, change = estimate(few), estimate(many), paired(many, few)
-    if start is None or end is None or change is None or min(start.draws, end.draws) < LEAST:
+    start, end = estimate(few, bounds=SHARE), estimate(many, bounds=SHARE)
+    change = paired(many, few)
+    if start is None or end is None or change is None or (start.low is None or end.low is None):
         return
     first, last = few[0], many[0]
     sentence = (
@@ -531,22 +539,21 @@ def _along(sizes: Sequence[list[Record]]) -> Iterator[Finding]:
         f"{_beside_a_coin(start)}"
     )
     if first.n != last.n:
-        low, high = change.interval
-        size = Estimate(abs(change.mean), change.error, change.draws)
+        low, high = ends(change)
         how = (
-            f"more by {size}"
+            f"more by {change}"
             if low > 0
-            else f"less by {size}"
+            else f"less by {paired(few, many)}"
             if high < 0
             else "no change beyond its scatter"
         )
         sentence += f"; {end} in passages of {last.n}, {_beside_a_coin(end)}, {how}"
-    known = f"Mean over {end.draws} draws of weights and passages, ± one standard error."
+    known = f"Mean over {end.n} draws of weights and passages, {INTERVALS}."
     yield finding(str(end), f"{sentence}.", known, end, [*few, *many])
 
 
 def _beside_a_coin(value: Estimate) -> str:
-    low, high = value.interval
+    low, high = ends(value)
     return (
         "better than a coin"
         if low > COIN
@@ -563,15 +570,16 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
     random, layers = ([one for one in with_s if learned(one) == wanted] for wanted in (False, True))
     groups = {"all features": with_s if random and layers else [], "the random maps": random}
     for name, group in {**groups, "the pooled layers": layers}.items():
-        draws = {
-            draw: [(one.sensitivity, one.value) for one in part]
-            for (draw,), part in grouped(group, "draw").items()
-        }
-        if len(draws) < LEAST or min(map(len, draws.values())) < LEAST:
+        draws = [
+            [(one.sensitivity, one.value) for one in part]
+            for part in grouped(group, "draw").values()
+        ]
+        if len(draws) < LEAST_DRAWS or min(map(len, draws)) < LEAST_DRAWS:
             continue
-        value, low, high = correlation_interval(draws)
-        if not math.isfinite(value):
+        correlation = correlation_estimate(draws)
+        if not math.isfinite(correlation.value):
             continue
+        low, high = ends(correlation)
         how = (
             "AUC rises with S"
             if low > 0
@@ -582,14 +590,15 @@ def _beside_s(swaps: Sequence[Record]) -> Iterator[Finding]:
         sentence = (
             f"{_pairs_title(group[0]).capitalize()}: over {name} and the lengths measured {how}; "
             "their rank "
-            f"correlation is {value:.2f} (95 % interval over draws {low:.2f} to {high:.2f}). S "
+            f"correlation is {correlation}. S "
             "says how far a word can "
             "move the features, not that another meaning does."
         )
         known = (
-            f"{len(group)} pairs of values, {len(draws)} draws; bootstrap over draws. S attained."
+            f"{len(group)} pairs of values, {len(draws)} draws; [95 % bootstrap interval] over "
+            "draws. S attained."
         )
-        yield replace(finding(f"{value:.2f}", sentence, known, value, group), interval=(low, high))
+        yield finding(f"{correlation.value:.2f}", sentence, known, correlation, group)
 
 
 def _check(check: Sequence[Record]) -> Iterator[Finding]:
@@ -605,7 +614,7 @@ def _check(check: Sequence[Record]) -> Iterator[Finding]:
     elif min(record.auc_low for record in check) > COIN:
         side = "; every feature finds the flipped pairs less alike than paraphrases"
     synonyms = {
-        title: value.mean
+        title: value.value
         for title, group in groups.items()
         if (value := estimate(group, "auc_synonym"))
     }
@@ -656,23 +665,29 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
         title = f"{maps(layers).capitalize()}, {text_title(text)}"
         guides = coin(one.n for one in group)
         along_n.append(
-            Panel(title, curves_of(group, features_title, "n"), guides, limits=whole, label="AUC")
+            Panel(
+                title,
+                curves_of(group, features_title, "n", bounds=SHARE),
+                guides,
+                limits=whole,
+                label="AUC",
+            )
         )
         s_of_n = curves_of(group, features_title, "n", "sensitivity")
         along_n.append(Panel(title, s_of_n, label="word sensitivity S"))
     for (text, layers), group in grouped(searched, "text", learned).items():
         curves: dict[str, Points] = defaultdict(list)
         for (name, _), part in grouped(group, features_title, "n").items():
-            s, value = estimate(part, "sensitivity"), estimate(part)
+            s, value = estimate(part, "sensitivity"), estimate(part, bounds=SHARE)
             if s is not None and value is not None:
-                curves[name].append((float(f"{s.mean:.3g}"), value))
+                curves[name].append((float(f"{s.value:.3g}"), value))
         guides = coin(x for points in curves.values() for x, _ in points)
         title = f"{maps(layers).capitalize()}, {text_title(text)}"
         against_s.append(Panel(title, dict(curves), guides, scattered=frozenset(curves)))
     for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
         for (layers,), group in grouped(check, learned).items():
             title = f"{maps(layers).capitalize()}, against {name}"
-            curves = curves_of(group, features_title, "n", column)
+            curves = curves_of(group, features_title, "n", column, SHARE)
             of_check.append(Panel(title, curves, coin(one.n for one in group), limits=whole))
     return {
         "similarity": grid(
@@ -694,8 +709,8 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
             "Pairs of check: are opposites less alike than pairs that mean the same?",
             *(of_check, styles, ("rows of the longest text", "AUC")),
             logarithmic=(True, False),
-            caption="Marks are means over draws of weights on the same pairs; bars are two "
-            "standard errors.",
+            caption="Marks are means over draws of weights on the same pairs; bars are 95 % "
+            "confidence intervals.",
         ),
     }
 

@@ -2,15 +2,15 @@
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wordsens.display.numbers import column
+from wordsens.display.numbers import Estimate, column
 from wordsens.display.view import Finding, Table, View
 from wordsens.errors import InputError
+from wordsens.intervals import Bounds, mean_estimate
 from wordsens.results import Result, split_estimates
-from wordsens.statistics.mean import Estimate
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.store import Record, spec_columns
 
@@ -227,11 +227,26 @@ def grouped(records: Iterable[Any], *columns: Column) -> dict[tuple[Any, ...], l
     return groups
 
 
-def estimate(records: Iterable[Any], column: Column = "value") -> Estimate | None:
-    """The mean of a column over the records that have it; None where none has, or one is
-    infinite."""
+LEAST_DRAWS = 5
+"""Fewer draws have no bootstrap: four have 35 different samples."""
+
+SHARE = (0.0, 1.0)
+"""The bounds of an accuracy, an AUC and any other share."""
+
+
+def estimate(
+    records: Iterable[Any], column: Column = "value", bounds: Bounds | None = None
+) -> Estimate | None:
+    """The mean of a column over the records that have it, its interval within the bounds;
+    None where none has, or one is infinite."""
     known = [value for record in records if (value := value_of(record, column)) is not None]
-    return Estimate.of(known) if known and all(map(math.isfinite, known)) else None
+    return over_draws(known, bounds) if known and all(map(math.isfinite, known)) else None
+
+
+def over_draws(values: Sequence[float], bounds: Bounds | None = None) -> Estimate:
+    """`mean_estimate` over draws; equal ones, such as networks without an error, have an interval
+    of no width."""
+    return mean_estimate(values, bounds if len(set(values)) > 1 else None)
 
 
 def paired(
@@ -247,7 +262,7 @@ def paired(
         for part in (records, beside)
     )
     both = [change(first[draw], second[draw]) for draw in first if draw in second]
-    return Estimate.of(both) if both else None
+    return over_draws(both) if both else None
 
 
 def ratio(
@@ -260,12 +275,23 @@ def ratio(
 
 
 def table(
-    title: str, records: Iterable[Any], keys: Mapping[str, Column], columns: Mapping[str, Column]
+    title: str,
+    records: Iterable[Any],
+    keys: Mapping[str, Column],
+    columns: Mapping[str, Column],
+    shares: Container[str] = (),
 ) -> Table:
-    """A row for each value of the keys: the means of the columns, and how many draws they are
-    over."""
+    """A row for each value of the keys: the means of the columns, of which `shares` lie between 0
+    and 1, and how many draws they are over."""
     rows = (
-        (*key, *(estimate(group, column) for column in columns.values()), len(group))
+        (
+            *key,
+            *(
+                estimate(group, columns[name], SHARE if name in shares else None)
+                for name in columns
+            ),
+            len(group),
+        )
         for key, group in grouped(records, *keys.values()).items()
     )
     return Table.of_rows(title, (*keys, *columns, "draws"), rows)
@@ -285,6 +311,10 @@ def finding(
     return Finding(sentence, known, rows)
 
 
+INTERVALS = "[95 % confidence interval]"
+"""What stands behind a mean."""
+
+
 def mean_over_draws(estimate: Estimate) -> str:
     """How an estimate is known."""
-    return f"Attained; mean over {estimate.draws} draws, ± one standard error."
+    return f"Attained; mean over {estimate.n} draws, {INTERVALS}."

@@ -119,7 +119,7 @@ def measure_sensitivities(
         # Before the search: a matrix that is sampled on demand may forget a word's columns after
         # it, to save memory.
         average = average_change(phi, text, words, cell.radius, seed=cell.seed_of("average"))
-        averages.append(average.mean)
+        averages.append(average[0])
         problems.append(TextUnderMap(phi, text, words, cell.radius, cell.seed_of("search")))
     results = sensitivities(problems, cells[0].search_plan, certificate=certificate)
     return [

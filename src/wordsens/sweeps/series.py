@@ -4,26 +4,15 @@ series, and power laws.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from statistics import fmean, stdev
+from dataclasses import dataclass
 from typing import Any
 
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError, require_choice
-from wordsens.statistics.power_law import PowerLaw, power_law_and_interval
+from wordsens.intervals import mean_estimate, power_law
 from wordsens.sweeps.experiment import key_text, rank, varying_columns
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.sweep import experiment_named
-
-
-@dataclass(frozen=True)
-class AxisPoint:
-    """The records at one place of the axis: the mean of y, its standard deviation (0 for one), how
-    many."""
-
-    x: Any
-    mean: float
-    standard_deviation: float
-    count: int
 
 
 @dataclass(frozen=True)
@@ -32,20 +21,19 @@ class AxisSeries:
 
     Attributes:
         keys: the columns that tell it from the others, with their values.
-        points: sorted by x.
+        points: each x, in order, with the mean of y over its records.
         along: columns that change with x: n and d that move together, for one.
         texts: how many different texts.
-        fit: y = constant x^exponent over all records, or None where there is none: x is no number,
-            say.
-        interval: a 95 % interval of the exponent, bootstrap over texts; None for fewer than five.
+        exponent, constant: of y = constant x^exponent over all records; None where there is no fit:
+            x is no number, say.
     """
 
     keys: tuple[tuple[str, Any], ...]
-    points: tuple[AxisPoint, ...]
+    points: tuple[tuple[Any, Estimate], ...]
     along: tuple[str, ...]
     texts: int
-    fit: PowerLaw | None
-    interval: tuple[float, float] | None
+    exponent: Estimate | None
+    constant: float | None
 
     @property
     def label(self) -> str:
@@ -58,8 +46,16 @@ class AxisSeries:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`."""
-        interval = self.interval or (self.fit and self.fit.interval)
-        return {**asdict(self), "interval": interval, "keys": dict(self.keys), "label": self.label}
+        points = [
+            {"x": x, "mean": mean.value, "low": mean.low, "high": mean.high, "count": mean.n}
+            for x, mean in self.points
+        ]
+        plain = {"keys": dict(self.keys), "label": self.label, "points": points}
+        plain |= {"along": list(self.along), "texts": self.texts, "fit": None, "interval": None}
+        if (fit := self.exponent) is not None:
+            plain["fit"] = {"exponent": fit.value, "constant": self.constant}
+            plain["interval"] = [fit.low, fit.high]
+        return plain
 
 
 def series_along(
@@ -148,13 +144,13 @@ def _series(
     values = {
         place: [float(record.columns[y]) for record in group] for place, group in places.items()
     }
-    fit, interval = power_law_and_interval(
+    fit = power_law(
         [record.columns[x] for record in records],
         [float(record.columns[y]) for record in records],
         texts,
     )
     points = (
-        AxisPoint(place, fmean(numbers), stdev(numbers) if len(numbers) > 1 else 0.0, len(numbers))
+        (place, mean_estimate(numbers, over="records"))
         for place, numbers in sorted(values.items(), key=lambda item: rank(item[0]))
     )
     return AxisSeries(
@@ -162,6 +158,5 @@ def _series(
         tuple(points),
         tuple(varying_columns(records, besides=besides)),
         len(set(texts)),
-        fit,
-        interval,
+        *(fit or (None, None)),
     )

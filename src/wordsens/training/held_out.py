@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError
 from wordsens.evaluation.check import Check, evaluate
-from wordsens.evaluation.similarities import readable, share_over, similarities, unit_vectors
+from wordsens.evaluation.similarities import readable, similarities, unit_vectors
+from wordsens.intervals import share_estimate
 from wordsens.models.black_box import Model
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
-from wordsens.statistics.auc import DRAWS, IntervalEstimate
 from wordsens.text.pairs import Pair
 from wordsens.training.triples import Triple
 
@@ -68,7 +68,7 @@ class HeldOutScores:
 
     check: Check
     new: Check | None
-    recall: IntervalEstimate
+    recall: Estimate
 
 
 class HeldOutJudge:
@@ -117,7 +117,7 @@ class HeldOutJudge:
         recall = self._recall(model, lambda done, total: progress(name, 0.5 + 0.5 * done / total))
         return HeldOutScores(whole, new, recall)
 
-    def _recall(self, model: Model, progress: Callable[[int, int], None]) -> IntervalEstimate:
+    def _recall(self, model: Model, progress: Callable[[int, int], None]) -> Estimate:
         """The share of paraphrases, each side in turn, whose nearest text is their own."""
         first, second = (
             [pair.first for pair in self._queries],
@@ -132,7 +132,7 @@ class HeldOutJudge:
             partner = cosines.diagonal().clone()
             cosines.fill_diagonal_(-2)
             hits += (partner > cosines.amax(dim=1)).tolist()
-        return share_over(np.array(hits, float), 0.5, np.full(DRAWS, 0.5), seed=self._seed)
+        return share_estimate(sum(hits), len(hits))
 
 
 def _changed_words(first: str, second: str) -> set[str]:

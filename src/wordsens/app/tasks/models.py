@@ -19,13 +19,13 @@ from wordsens.evaluation.guard import guard
 from wordsens.evaluation.similarities import (
     choose_pairs,
     gives_cosines,
-    kept_threshold,
     readable,
     similarities,
     similarity_name,
     stands_in,
 )
 from wordsens.findings.explain import differ_alone, dividing_words
+from wordsens.intervals import kept_threshold
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.black_box import Model
@@ -124,7 +124,7 @@ def check(context: TaskContext, model: str, length: str, own: str) -> dict[str, 
     return {
         "score": similarity_name(loaded),
         "cosines": gives_cosines(loaded),
-        "threshold": kept_threshold(near, KEEP),
+        "threshold": float(kept_threshold(near, KEEP)),
         "rows": rows,
         "stand_ins": any(map(stands_in, pairs)),
         "changes": [*changes, *unread],

@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-import numpy as np
-
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.text import AuditedText, AuditedWord
-from wordsens.statistics.mean import Mean, least_values, mean_interval, median_intervals
-from wordsens.statistics.power_law import PowerLaw, fit_power_law, unfit_for_power_law
+from wordsens.intervals import (
+    least_values,
+    mean_estimate,
+    median_estimate,
+    power_law,
+    unfit_for_power_law,
+)
 from wordsens.text.english import KINDS, kind_of, place_of
 
 
@@ -82,10 +86,10 @@ def reactions(texts: Iterable[AuditedText]) -> tuple[dict[str, Reaction], int]:
     for word in sorted(measured):
         by_text = measured[word]
         if len(by_text) >= least_values():
-            ratios = np.array([[_ratio(word, removals)] for removals in by_text])
-            middle, low, high = (float(end[0]) for end in median_intervals(ratios))
+            ratio = median_estimate([_ratio(word, removals) for removals in by_text])
             count = sum(len(removals[word]) for removals in by_text)
-            listed[word] = Reaction(word, middle, low, high, len(by_text), count)
+            ends = ratio.low or 0.0, ratio.high or 0.0
+            listed[word] = Reaction(word, ratio.value, *ends, len(by_text), count)
     return listed, max(map(len, measured.values()), default=0)
 
 
@@ -120,20 +124,19 @@ class Exponent:
     reason for none.
 
     Attributes:
-        fit: over the words, with a standard error by text; None where `reason` says why.
+        fit: with its interval over texts; None where `reason` says why.
         reason: why there is no fit.
         texts: of how many texts the words are.
     """
 
-    fit: PowerLaw | None
+    fit: Estimate | None
     reason: str | None
     texts: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values."""
-        numbers = {
-            name: self.fit and getattr(self.fit, name) for name in ("exponent", "standard_error")
-        }
+        fit = self.fit or Estimate(math.nan)
+        numbers = {"exponent": self.fit and fit.value, "low": fit.low, "high": fit.high}
         return {**numbers, "texts": self.texts, "reason": self.reason}
 
 
@@ -267,11 +270,11 @@ def _exponents(words: Sequence[_SortedWord]) -> dict[str, Exponent]:
         if known:
             sizes, texts = [word.tokens for word, _ in known], [word.text for word, _ in known]
             values = [value for _, value in known]
-            reason, zeros = unfit_for_power_law(sizes, texts), values.count(0)
+            reason, zeros = unfit_for_power_law(sizes), values.count(0)
             if reason is None and zeros:
                 reason = f"{zeros} of its {len(values)} values are 0, and a power law has none"
-            fit = None if reason else fit_power_law(sizes, values, texts=texts)
-            exponents[name] = Exponent(fit, reason, len(set(texts)))
+            fit = None if reason else power_law(sizes, values, texts)
+            exponents[name] = Exponent(fit and fit[0], reason, len(set(texts)))
     return exponents
 
 
@@ -297,7 +300,7 @@ class AuditChange:
     measure: str
     before: float
     after: float
-    difference: Mean
+    difference: Estimate
     texts: int
 
     @property
@@ -318,7 +321,7 @@ def audit_changes(pairs: Sequence[tuple[AuditedText, AuditedText]]) -> list[Audi
             ]
             if means:
                 before, after = (math.fsum(side) / len(means) for side in zip(*means, strict=True))
-                difference = mean_interval([late - early for early, late in means])
+                difference = mean_estimate([late - early for early, late in means], over="texts")
                 changes.append(AuditChange(kind, measure, before, after, difference, len(means)))
     return changes
 

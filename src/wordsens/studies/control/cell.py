@@ -12,11 +12,11 @@ from torch import Tensor
 
 from wordsens.certificates.certify import certify
 from wordsens.errors import InputError, ZeroFeaturesError, require_choice
+from wordsens.intervals import auc
 from wordsens.search.plan import EFFORTS
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.statistics.auc import auc
 from wordsens.studies.control.controls import (
     AdversarialWords,
     Control,

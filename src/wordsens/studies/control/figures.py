@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wordsens.plotting.records import Figures, Panel, Points, curves_of, grid
-from wordsens.plotting.style import BARS, Style, styles_of
-from wordsens.statistics.mean import Estimate
+from wordsens.plotting.style import BARS, Style, bar_ends, styles_of
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.studies.control.summary import (
     along_training,
@@ -18,7 +17,7 @@ from wordsens.studies.control.summary import (
     stacked,
     uncontrolled,
 )
-from wordsens.sweeps.experiment import estimate, grouped
+from wordsens.sweeps.experiment import SHARE, estimate, grouped, over_draws
 from wordsens.sweeps.store import Record
 
 
@@ -37,10 +36,10 @@ def control_figures(records: Sequence[Record]) -> Figures:
     accuracy, s_of_n = [], []
     for (task,), group in grouped(plain, "task").items():
         chance = {"chance": [(float(min(sizes)), 0.5), (float(max(sizes)), 0.5)]}
-        curves = curves_of(group, network_title, "n")
+        curves = curves_of(group, network_title, "n", bounds=SHARE)
         accuracy.append(Panel(_task_title(task), curves, chance, limits=(0.4, 1.03)))
         if task == "majority":
-            robust = curves_of(group, network_title, "n", "robust")
+            robust = curves_of(group, network_title, "n", "robust", SHARE)
             title = f"{_task_title(task)}: right while a word moves"
             accuracy.append(
                 Panel(title, robust, limits=(-0.03, 1.03), label="share that stays right")
@@ -132,8 +131,7 @@ def _layer_curves(records: Sequence[Record]) -> dict[str, Points]:
     for (name,), group in grouped(records, network_title).items():
         values = [one.by_layer for one in group if one.by_layer is not None]
         curves[name] = [
-            (at, Estimate.of([one[at - 1] for one in values]))
-            for at in range(1, len(values[0]) + 1)
+            (at, over_draws([one[at - 1] for one in values])) for at in range(1, len(values[0]) + 1)
         ]
     return curves
 
@@ -151,16 +149,14 @@ def _tradeoff(records: Sequence[Record]) -> tuple[list[Panel], dict[str, Style]]
     for (task, _), part in grouped(group, "task", "layer").items():
         curves: dict[str, Points] = defaultdict(list)
         for draws in grouped(part, "control", "target").values():
-            s, value = estimate(draws, "sensitivity"), estimate(draws)
+            s, value = estimate(draws, "sensitivity"), estimate(draws, bounds=SHARE)
             if s is not None and value is not None:
-                curves[name(draws[0])].append((float(f"{s.mean:.3g}"), value))
+                curves[name(draws[0])].append((float(f"{s.value:.3g}"), value))
         curves = {
             control: sorted(points, key=lambda point: point[0])
             for control, points in curves.items()
         }
-        least = min(
-            value.mean - 2 * value.error for points in curves.values() for _, value in points
-        )
+        least = min(bar_ends(value)[0] for points in curves.values() for _, value in points)
         limits = (min(least, 0.9) - 0.02, 1.02)
         title = f"{_task_title(task)}: {network_title(part[0])}"
         drawn.append(Panel(title, curves, limits=limits, scattered=frozenset(curves) - {at_target}))
@@ -206,4 +202,5 @@ def _steps(records: Sequence[Record], column: str) -> Points:
     for one in records:
         for step, value in zip(one.along_steps or (), getattr(one, column) or (), strict=False):
             results[step].append(value)
-    return [(step + 1, Estimate.of(values)) for step, values in sorted(results.items())]
+    bounds = None if column == "along_sensitivity" else SHARE
+    return [(step + 1, over_draws(values, bounds)) for step, values in sorted(results.items())]

@@ -3,19 +3,23 @@ change."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding
-from wordsens.statistics.mean import LEAST, Estimate, correlation_interval
+from wordsens.intervals import correlation_estimate, ends
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.sweeps.experiment import (
+    INTERVALS,
+    LEAST_DRAWS,
+    SHARE,
     Column,
     Summary,
     estimate,
     finding,
     grouped,
+    over_draws,
     paired,
     ratio,
     table,
@@ -104,6 +108,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     sentences about them."""
     network: dict[str, Column] = {"map": network_title, "task": task_title, "n": "n"}
     accuracy: dict[str, Column] = {"S": "sensitivity", "accuracy": "value", "robust": "robust"}
+    shares = ("accuracy", "robust")
     held_at = {"median word": "median_word", **accuracy}
     layers = {
         "first": lambda one: one.by_layer[0],
@@ -113,15 +118,24 @@ def summarize(records: Sequence[Record]) -> Summary:
     weights = {"map": network_title, "weights": _weights, "n": "n", "layers": "layers"}
     other = {**network, "control": "control", "strength": "strength"}
     sections = (
-        table("Accuracy against length", uncontrolled(records), {**network, "d": "d"}, accuracy),
-        table("S held at a target", held(records), {**network, "target": "target"}, held_at),
-        table("Other controls", controlled(records), other, accuracy),
+        table(
+            "Accuracy against length",
+            uncontrolled(records),
+            {**network, "d": "d"},
+            accuracy,
+            shares,
+        ),
+        table(
+            "S held at a target", held(records), {**network, "target": "target"}, held_at, shares
+        ),
+        table("Other controls", controlled(records), other, accuracy, shares),
         table("S behind the layers", stacked(records), weights, {**layers, "a layer": growth}),
         table(
             "Along the training",
             _looks(records),
             {**network, "control": control_title, "step": "step"},
             ALONG,
+            set(ALONG) - {"S"},
         ),
     )
     along = [
@@ -131,7 +145,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     ]
     return Summary(
         tuple(table for table in sections if len(table)),
-        "Means over draws, ± one standard error. S: attained by the full search. Robust: right "
+        f"Means over draws, {INTERVALS}. S: attained by the full search. Robust: right "
         "while a word of a few "
         "moves by sqrt(d).",
         (*along, *_claims(records)),
@@ -211,17 +225,19 @@ Groups = dict[tuple[Any, ...], list[Record]]
 
 
 def _mean(records: Sequence[Record], column: Column) -> Estimate:
-    return Estimate.of([value_of(one, column) for one in records])
+    """Of S, or of a share."""
+    bounds = None if column in ("sensitivity", "along_sensitivity") else SHARE
+    return over_draws([value_of(one, column) for one in records], bounds)
 
 
 def _sign(change: Estimate | None, none: float = 0.0) -> int:
     """1 or -1 where the interval lies above or below what no change is; else 0."""
-    low, high = (none, none) if change is None else change.interval
+    low, high = (none, none) if change is None else ends(change)
     return (low > none) - (high < none)
 
 
 def _paired(estimate: Estimate) -> str:
-    return f"Paired over {estimate.draws} draws, ± one standard error; its 95 % interval decides."
+    return f"Paired over {estimate.n} draws, {INTERVALS}, which decides."
 
 
 def _along_length(subject: str, sizes: Groups) -> Iterator[Finding]:
@@ -231,9 +247,9 @@ def _along_length(subject: str, sizes: Groups) -> Iterator[Finding]:
     if first == last or change is None:
         return
     before, after = _mean(few, "value"), _mean(many, "value")
-    low, high = change.interval
+    low, high = ends(change)
     if high < 0:
-        chance = after.interval[0] <= CHANCE <= after.interval[1]
+        chance = ends(after)[0] <= CHANCE <= ends(after)[1]
         also = ", which is not told from chance" if chance else ""
         sentence = f"falls from {before} at {first} words to {after} at {last}{also}"
     elif low > -NEAR and high < NEAR:
@@ -254,25 +270,21 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
     if first == last:
         return
     draws = grouped((one for group in targets.values() for one in group), "draw")
-    pairs = {
-        draw: [(one.target, one.sensitivity) for one in group] for (draw,), group in draws.items()
-    }
-    value, low, high = correlation_interval(pairs) if len(pairs) >= LEAST else (0.0, 0.0, 0.0)
+    pairs = [[(one.target, one.sensitivity) for one in group] for group in draws.values()]
+    correlation = correlation_estimate(pairs) if len(pairs) >= LEAST_DRAWS else Estimate(0.0)
+    low, _ = ends(correlation)
     if low > 0:
         sentence = (
             f"{subject}: {'S follows' if low > FOLLOWS else 'S rises with'} its target over a "
             "factor of "
             f"{last / first:g}, from {_mean(targets[first,], 'sensitivity')} at {first:g} to "
-            f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {value:.2f} "
-            "over targets and "
-            f"draws ({low:.2f} to {high:.2f})."
+            f"{_mean(targets[last,], 'sensitivity')} at {last:g}; rank correlation {correlation} "
+            "over targets and draws."
         )
-        known = "Spearman's; 95 % bootstrap interval over draws. S by full search."
+        known = "Spearman's; [95 % bootstrap interval] over draws. S by full search."
         records = [record for group in targets.values() for record in group]
-        yield replace(
-            finding(f"rank correlation {value:.2f}", sentence, known, value, records),
-            interval=(low, high),
-        )
+        number = f"rank correlation {correlation.value:.2f}"
+        yield finding(number, sentence, known, correlation, records)
     for (target,), group in targets.items():
         yield from _cost(f"{subject}: S held at {target:g}", group, plain)
 
@@ -280,11 +292,11 @@ def _held(subject: str, targets: Groups, plain: Sequence[Record]) -> Iterator[Fi
 def _cost(subject: str, records: Sequence[Record], plain: Sequence[Record]) -> Iterator[Finding]:
     """The accuracy that a control costs or gains, and what it does to the accuracy under attack."""
     for column, word in (("value", "accuracy"), ("robust", "accuracy while a word moves")):
-        gain = paired(records, plain, column)
+        gain, cost = paired(records, plain, column), paired(plain, records, column)
         if gain is not None and (sign := _sign(gain)):
             draws = {one.draw for one in records}
             was = fmean(getattr(one, column) for one in plain if one.draw in draws)
-            size = Estimate(abs(gain.mean), gain.error, gain.draws)
+            size = gain if sign > 0 else cost
             sentence = (
                 f"{subject} {'gains' if sign > 0 else 'costs'} {size} of {word} ({was:.3g} "
                 "without)."
@@ -315,7 +327,7 @@ def _controls(place: str, controls: Groups) -> Iterator[Finding]:
 def _layers(subject: str, records: Sequence[Record]) -> Iterator[Finding]:
     factor = estimate(records, growth)
     if factor is not None and (sign := _sign(factor, 1.0)):
-        first, last = (Estimate.of([one.by_layer[at] for one in records]) for at in (0, -1))
+        first, last = (over_draws([one.by_layer[at] for one in records]) for at in (0, -1))
         sentence = (
             f"{subject}: S {'grows' if sign > 0 else 'falls'} from layer to layer by the factor "
             f"{factor}, from {first} "
@@ -340,20 +352,21 @@ def _along(place: str, controls: Groups) -> Iterator[Finding]:
     plain = controls.get(("none",), [])
     for (control,), group in controls.items():
         for column, title in _ALONG_TITLES.items():
-            ends = [
+            last = [
                 one.replace(end=values[-1]) for one in group if (values := getattr(one, column))
             ]
             at = 0 if control == "none" else -1
             others = [
                 one.replace(end=values[at]) for one in plain if (values := getattr(one, column))
             ]
-            change = paired(ends, others, "end")
+            change = paired(last, others, "end")
             if change is None or not (sign := _sign(change)):
                 continue
-            now, before = _mean(ends, "end"), _mean(others, "end")
+            bounds = None if title == "S" else SHARE
+            now, before = (over_draws([one.end for one in part], bounds) for part in (last, others))
             if control == "none":
                 start, end = (
-                    Estimate.of([one.along_accuracy[at] for one in group]) for at in (0, -1)
+                    over_draws([one.along_accuracy[at] for one in group], SHARE) for at in (0, -1)
                 )
                 sentence = (
                     f"along the training {title} {'rises' if sign > 0 else 'falls'} from "

@@ -97,9 +97,7 @@ def measure_depth(cell: DepthCell) -> dict[str, Any]:
         "moved": word,
         "token": text.word(word),
         "value": measured.value,
-        "average": average_change(
-            phi, text, [word], cell.radius, seed=cell.seed_of("average")
-        ).mean,
+        "average": average_change(phi, text, [word], cell.radius, seed=cell.seed_of("average"))[0],
         "predicted": predicted,
         "small_radius": radius
         * jacobian_sensitivity(phi, text, [word], cell.seed_of("jacobian")).value,

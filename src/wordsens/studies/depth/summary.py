@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding, Table
-from wordsens.statistics.mean import LEAST, Estimate
-from wordsens.statistics.power_law import centred, least_squares_slope
+from wordsens.intervals import ends
 from wordsens.sweeps.experiment import (
+    INTERVALS,
     Column,
     Summary,
     estimate,
     finding,
     grouped,
+    over_draws,
     ratio,
     table,
     text_title,
@@ -66,9 +68,8 @@ def summarize(records: Sequence[Record]) -> Summary:
     ]
     return Summary(
         tuple(table for table in tables if len(table)),
-        "S of one word, a lower bound. Means over draws, ± one standard error; exponents b of S ~ "
-        "layer^b with 95 % "
-        "intervals over draws.",
+        "S of one word, a lower bound. Means over draws and exponents b of S ~ layer^b, "
+        f"{INTERVALS} over draws.",
         (*_over_layers(random), *_training(trained), *_predictions(random), *_contexts(records)),
         "Average: random Deltas; predicted: its law as d grows. Small radius: the Jacobian's norm "
         "times the radius, "
@@ -100,12 +101,9 @@ def exponent(curve: Sequence[Record], column: str = "value") -> Estimate | None:
             (record.at_layer, getattr(record, column)) for record in draw if getattr(record, column)
         ]
         if len({layer for layer, _ in points}) > 1:
-            x, y = (
-                centred(np.log(np.array(values, dtype=np.float64)))
-                for values in zip(*points, strict=True)
-            )
-            slopes.append(float(least_squares_slope(x, y)))
-    return Estimate.of(slopes) if slopes else None
+            layers, values = np.log(np.array(points, dtype=np.float64)).T
+            slopes.append(float(np.polyfit(layers, values, 1)[0]))
+    return over_draws(slopes) if slopes else None
 
 
 def _growth(title: str, records: Sequence[Record], column: str) -> Table:
@@ -117,12 +115,8 @@ def _growth(title: str, records: Sequence[Record], column: str) -> Table:
             continue
         keys = [value_of(curve[0], key) for key in _CURVE.values()]
         layers = f"{first[0].at_layer}-{last[0].at_layer}"
-        rows.append(
-            (*keys, layers, estimate(first, column), estimate(last, column), _with_interval(slope))
-        )
-    return Table.of_rows(
-        title, (*_CURVE, "layers", "first", "last", "exponent (95 % CI)"), tuple(rows)
-    )
+        rows.append((*keys, layers, estimate(first, column), estimate(last, column), slope))
+    return Table.of_rows(title, (*_CURVE, "layers", "first", "last", "exponent"), rows)
 
 
 def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
@@ -135,13 +129,6 @@ def _ends(curve: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     return first, last
 
 
-def _with_interval(slope: Estimate) -> str | None:
-    if slope.draws < LEAST:
-        return None
-    low, high = slope.interval
-    return f"{slope.mean:.2f} ({low:.2f}, {high:.2f})"
-
-
 def _over_layers(records: Sequence[Record]) -> list[Finding]:
     """The architectures by what S does over the layers on the kinds and lengths of text; then the
     average case's."""
@@ -151,16 +138,16 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
         ("average", "the average case, a random move,", ("95 % interval",)),
     ):
         everywhere, elsewhere = list[str](), dict[str, list[str]]()
-        ends, most = ("", ""), 0
+        layers, most = ("", ""), 0
         for (series,), of_series in grouped(records, "series").items():
             slopes, factors = [], []
             for curve in settings(of_series).values():
                 first, last = _ends(curve)
                 slope, change = exponent(curve, column), ratio(last, first, column)
-                if slope is not None and change is not None and slope.draws >= LEAST:
-                    slopes.append(slope.interval)
-                    factors.append(change.mean)
-                    ends = first[0].at_layer, last[0].at_layer
+                if slope is not None and change is not None and slope.low is not None:
+                    slopes.append(ends(slope))
+                    factors.append(change.value)
+                    layers = first[0].at_layer, last[0].at_layer
             if not slopes:
                 continue
             count, most = len(slopes), max(most, len(slopes))
@@ -182,7 +169,7 @@ def _over_layers(records: Sequence[Record]) -> list[Finding]:
             else "the one kind and length of text"
         )
         sentence = (
-            f"From layer {ends[0]} to {ends[1]} {name} grows in {len(everywhere)} of {total} "
+            f"From layer {layers[0]} to {layers[1]} {name} grows in {len(everywhere)} of {total} "
             f"architectures on {where}" + (f": {', '.join(everywhere)}" if everywhere else "")
         )
         others = [f"in {', '.join(members)} it {does}" for does, members in elsewhere.items()]
@@ -217,7 +204,7 @@ def _training(records: Sequence[Record]) -> list[Finding]:
                 [estimate(group) for group in (trained, untrained)],
             )
             if change is not None:
-                ratios.append(change.mean)
+                ratios.append(change.value)
                 parts.append(f"{texts} of {n} rows {values[0]} against {values[1]}")
         if parts:
             factors = " to ".join(
@@ -229,7 +216,7 @@ def _training(records: Sequence[Record]) -> list[Finding]:
                 f"random weights: {'; '.join(parts)}."
             )
             known = (
-                "Attained; means over draws, ± one standard error. The ball's radius is the "
+                f"Attained; means over draws, {INTERVALS}. The ball's radius is the "
                 "word's own length."
             )
             claims.append(
@@ -246,7 +233,7 @@ def _predictions(records: Sequence[Record]) -> list[Finding]:
     for curve in grouped(records, "series", texts_of, "n", "d", "at_layer").values():
         measured, predicted = estimate(curve, "average"), estimate(curve, "predicted")
         if measured is not None and predicted is not None:
-            errors.append((abs(predicted.mean / measured.mean - 1), curve[0]))
+            errors.append((abs(predicted.value / measured.value - 1), curve[0]))
     if not errors:
         return []
     typical = sorted(error for error, _ in errors)[len(errors) // 2]
@@ -275,7 +262,7 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
                 else None
             )
             if change is not None:
-                factors.append(change.mean)
+                factors.append(change.value)
                 parts.append(f"{series}, {most} {name} {without[0].n}: ×{change} ({texts})")
                 used += of_series
     if not parts:
@@ -285,7 +272,7 @@ def _contexts(records: Sequence[Record]) -> list[Finding]:
         f"{'; '.join(parts)}."
     )
     known = (
-        "Attained; paired draws, ± one standard error. The last row's S is of that row alone, "
+        f"Attained; paired draws, {INTERVALS}. The last row's S is of that row alone, "
         "the others' of all rows."
     )
     largest = max(factors, key=lambda factor: abs(math.log(factor)))

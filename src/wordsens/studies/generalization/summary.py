@@ -7,8 +7,8 @@ from typing import Any
 
 from wordsens.display.numbers import number as decimal
 from wordsens.display.view import Finding, Table
+from wordsens.intervals import ends, share_estimate
 from wordsens.maps.registry import map_title, plain_name
-from wordsens.statistics.operating_point import share_interval
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.sensitivity.summary import SYNTHETIC
 from wordsens.sweeps.experiment import (
@@ -218,7 +218,7 @@ def _from_to(values: Sequence[Any], shown: Callable[[Any], str]) -> str:
 
 
 def _interval(one: GeneralizationSeries) -> str:
-    low, high = share_interval(one.hits(NOTICED), len(one.errors))
+    low, high = ends(share_estimate(one.hits(NOTICED), len(one.errors)))
     return f"{low:.0%} to {high:.0%}"
 
 
@@ -228,7 +228,7 @@ def _theory(groups: Sequence[Sequence[GeneralizationSeries]]) -> Finding:
     """
     obeyed, broken, rows = [], [], [one for group in groups for one in group]
     for one in rows:
-        low, high = share_interval(one.hits(THEOREM), len(one.errors))
+        low, high = ends(share_estimate(one.hits(THEOREM), len(one.errors)))
         name = (
             f"{map_title(one.map)} (n = {one.n}, N = {one.texts:,}, {text_title(one.text)}, "
             f"{one.training})"

@@ -10,7 +10,7 @@ import numpy as np
 from wordsens.certificates.base import CERTIFIED
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.maps.registry import MAPS, base_name, map_title
-from wordsens.plotting.records import LEGEND_SIGN_INCHES, LETTER_INCHES, Figures, exponent_text
+from wordsens.plotting.records import LEGEND_SIGN_INCHES, LETTER_INCHES, Figures
 from wordsens.plotting.style import (
     BARS,
     COLUMN_INCHES,
@@ -27,7 +27,6 @@ from wordsens.plotting.style import (
     series_styles,
     styled,
 )
-from wordsens.statistics.mean import Estimate
 from wordsens.studies.sensitivity.series import Series, SizePoint, sensitivity_series
 from wordsens.sweeps.experiment import text_title
 from wordsens.sweeps.measurement import GIVEN
@@ -69,7 +68,7 @@ def sensitivity_figure(
 
     Draws that differ in their seeds alone are a series: each map, d and value of any other key of
     the specs that varies has its own, and the legend says which. Where a panel has one d it stands
-    in the panel's title. Markers are means over the draws and bars two standard errors; lines are
+    in the panel's title. Markers are means over the draws and bars 95 % intervals; lines are
     the fitted power laws, whose exponents stand in the legend with 95 % intervals. A band reaches
     from the mean attained value to the mean upper bound: the sup lies in it; a series whose bounds
     go beyond twice the largest value otherwise drawn has none, and the legend says so. Dashed lines
@@ -156,9 +155,9 @@ def _label(series: Series, *, with_d: bool) -> str:
     name = ", ".join(
         [map_title(series.map), *([f"d = {series.d}"] if with_d else []), *series.varied]
     )
-    if series.fit is None:
+    if series.exponent is None:
         return name
-    label = f"{name}: exponent {exponent_text(series.fit, series.interval)}"
+    label = f"{name}: exponent {series.exponent}"
     slope = series.theory_exponent
     return (
         label if slope is None else label + f", theory {slope:.2f}".replace("-", "\N{MINUS SIGN}")
@@ -192,17 +191,13 @@ def _theory(series: Series) -> Sequence[tuple[float, float]]:
     return list(law.items()) if same else known
 
 
-def _estimate(point: SizePoint) -> Estimate:
-    return Estimate(point.mean, point.standard_deviation / math.sqrt(point.draws), point.draws)
-
-
 def _limits(
     series: Sequence[Series], theory: Iterable[float], *, detail: bool
 ) -> tuple[float, float]:
     """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to
     spare."""
     points = [point for one in series for point in one.points]
-    values = [end for point in points for end in bar_ends(_estimate(point), positive=True)] + list(
+    values = [end for point in points for end in bar_ends(point.value, positive=True)] + list(
         theory
     )
     highest = _TALLEST_BAND * max(values)
@@ -240,7 +235,7 @@ def _draw(
     detail: bool,
 ) -> None:
     colour, points = style[0], series.points
-    estimates = [(point.n, _estimate(point)) for point in points]
+    estimates = [(point.n, point.value) for point in points]
     marks(
         panel,
         estimates,
@@ -250,9 +245,9 @@ def _draw(
         positive=True,
         notes=[_note(one, series) for one in points],
     )
-    if series.fit is not None:
-        reach = np.geomspace(points[0].n, points[-1].n, 25).tolist()
-        panel.plot(reach, [series.fit.at(n) for n in reach], color=colour)
+    if series.exponent is not None and series.constant is not None:
+        reach = np.geomspace(points[0].n, points[-1].n, 25)
+        panel.plot(reach, series.constant * reach**series.exponent.value, color=colour)
     known = [(point.n, *point.words) for point in points if point.words is not None]
     if known and series.all_words and detail:
         sizes, least, low, high, most = (list(column) for column in zip(*known, strict=True))
@@ -264,7 +259,7 @@ def _draw(
         )
     if _uppers(series) and max(_uppers(series)) <= top:
         bounded = [
-            (point.n, point.mean, point.upper) for point in points if point.upper is not None
+            (point.n, point.value.value, point.upper) for point in points if point.upper is not None
         ]
         sizes, means, uppers = (list(column) for column in zip(*bounded, strict=True))
         panel.fill_between(
@@ -284,7 +279,7 @@ def _draw(
 
 
 def _note(point: SizePoint, series: Series) -> str:
-    parts = [draws_text(point.draws)]
+    parts = [draws_text(point.value.n or 1)]
     if point.upper is not None:
         parts.append(f"at most {point.upper:.3g}")
     if point.predicted is not None:

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
+from wordsens.display.numbers import Estimate
+from wordsens.intervals import mean_estimate, power_law
 from wordsens.maps.registry import base_name
-from wordsens.statistics.power_law import PowerLaw, Trend, power_law_and_interval
 from wordsens.sweeps.experiment import (
     grouped,
     key_text,
@@ -27,8 +28,7 @@ _OF_A_TEXT = ("text_content", "word_choice")
 
 @dataclass(frozen=True)
 class SizePoint:
-    """The draws at one size: their mean, their standard deviation (of the sample; 0 for one draw),
-    how many.
+    """The draws at one size: their mean.
 
     `words` are the least, the quartiles and the largest over the searched words of what each
     attains, means over the draws; `upper`, `predicted` and `average` are the means over the draws
@@ -37,9 +37,7 @@ class SizePoint:
     """
 
     n: int
-    mean: float
-    standard_deviation: float
-    draws: int
+    value: Estimate
     upper: float | None = None
     predicted: float | None = None
     in_range: bool = False
@@ -56,7 +54,7 @@ class Series:
         text: the kind of the texts.
         d: coordinates of a word.
         points: by size.
-        fit: the power law, or None when there are too few points.
+        exponent, constant: of the power law; None when there are too few points.
         texts: how many distinct texts the draws used.
         searched: the most words searched in a text; `all_words` says whether that was every word.
         rigor: of the upper bounds: "certified", or "with probability 1 - x over the weights, ..."
@@ -65,7 +63,6 @@ class Series:
             varies.
         predicted_of: what the predictions are of: "a typical word" or "the largest searched word";
             None without any.
-        interval: a 95 % interval of the exponent, bootstrap over texts; None for fewer than five.
         cells: the keys of its records.
     """
 
@@ -73,20 +70,15 @@ class Series:
     text: str
     d: int
     points: tuple[SizePoint, ...]
-    fit: PowerLaw | None
+    exponent: Estimate | None
+    constant: float | None
     texts: int
     searched: int
     all_words: bool
     rigor: str | None = None
     varied: tuple[str, ...] = ()
     predicted_of: str | None = None
-    interval: tuple[float, float] | None = None
     cells: tuple[str, ...] = ()
-
-    @property
-    def trend(self) -> Trend | None:
-        """The exponent with its interval, and what that allows to say."""
-        return Trend.of(self.fit, self.interval)
 
     @property
     def theory_exponent(self) -> float | None:
@@ -102,7 +94,9 @@ class Series:
     def bracket_ratio(self) -> float | None:
         """The median over the sizes of mean upper bound / mean attained value; None without
         bounds."""
-        ratios = [point.upper / point.mean for point in self.points if point.upper is not None]
+        ratios = [
+            point.upper / point.value.value for point in self.points if point.upper is not None
+        ]
         return median(ratios) if ratios else None
 
     @property
@@ -144,15 +138,14 @@ def _series_of_map(records: Sequence[Record]) -> list[Series]:
 
 def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence[Record]) -> Series:
     text, d, varied = key
-    fit, interval = power_law_and_interval(
-        *zip(*((one.n, one.value, text_of(one)) for one in records), strict=True)
-    )
+    fit = power_law(*zip(*((one.n, one.value, text_of(one)) for one in records), strict=True))
     rigors = [record.rigor for record in records if record.rigor is not None]
     of = [one.predicted_of for one in records if one.predicted is not None]
     return Series(
         *(records[0].map, text, d),
         points=tuple(_point(n, group) for (n,), group in sorted(grouped(records, "n").items())),
-        fit=fit,
+        exponent=fit and fit[0],
+        constant=fit and fit[1],
         texts=len({record.source for record in records}),
         searched=max(record.words or 0 for record in records),
         all_words=all(record.words == record.n for record in records),
@@ -163,20 +156,19 @@ def _series(key: tuple[str, int, tuple[tuple[str, Any], ...]], records: Sequence
         else TYPICAL
         if of[0] == TYPICAL
         else "the largest searched word",
-        interval=interval,
         cells=tuple(record.cell for record in records),
     )
 
 
 def text_of(record: Any) -> str:
-    """What tells the record's text from others, for a bootstrap over texts."""
+    """What tells the record's text from others, for a fit over texts."""
     return record.columns.get("source") or record.cell
 
 
 def _point(n: int, records: Sequence[Record]) -> SizePoint:
-    values = [record.value for record in records]
     return SizePoint(
-        *(n, fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values)),
+        n,
+        mean_estimate([record.value for record in records]),
         upper=_mean([record.upper for record in records]),
         predicted=_mean([record.predicted for record in records]),
         in_range=all(record.predicted_in_range is True for record in records),

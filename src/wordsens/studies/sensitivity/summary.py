@@ -6,8 +6,8 @@ from typing import Any
 from wordsens.certificates.base import CERTIFIED
 from wordsens.display.numbers import minus, number
 from wordsens.display.view import Finding, Table
+from wordsens.intervals import behaviour, difference, ends
 from wordsens.maps.registry import map_title, plain_name
-from wordsens.statistics.mean import student
 from wordsens.studies.sensitivity.series import Series, sensitivity_series
 from wordsens.sweeps.experiment import (
     Summary,
@@ -39,16 +39,14 @@ def summarize(records: Sequence[Record]) -> Summary:
 
 def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     first, last = one.points[0], one.points[-1]
-    trend = one.trend
-    exponent = (
-        None if trend is None else f"{trend.exponent:.2f} ({trend.low:.2f}, {trend.high:.2f})"
-    )
     return (
         *(map_title(one.map), one.text, *((", ".join(one.varied),) if keyed else ()), one.d),
         f"{first.n}-{last.n}" if last.n > first.n else str(last.n),
-        *(exponent, last.mean, last.average, one.bracket_ratio),
+        *(one.exponent, last.value.value, last.average, one.bracket_ratio),
     )
 
+
+FITTED = "[95 % confidence interval] of the fit"
 
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
@@ -67,7 +65,7 @@ def claims(series: Iterable[Series]) -> list[Finding]:
         groups.setdefault((one.map, one.d, one.varied), []).append(one)
     for group in groups.values():
         group.sort(key=lambda one: SYNTHETIC.index(one.text) if one.text in SYNTHETIC else -1)
-    ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].mean)
+    ordered = sorted(groups.values(), key=lambda group: -group[0].points[-1].value.value)
     flat = [one for group in ordered for one in group]
     main = [group for group in ordered if group[0].map in ("raf", "rf")]
     others = [group for group in ordered if group not in main]
@@ -84,30 +82,30 @@ def _about(series: Sequence[Series]) -> Finding:
     first = series[0]
     point, keys = first.points[-1], f" at {', '.join(first.varied)}" if first.varied else ""
     sentence = (
-        f"One word moves {plain_name(first.map)}{keys} by {number(point.mean)} times its "
+        f"One word moves {plain_name(first.map)}{keys} by {number(point.value.value)} times its "
         f"size, in {_length(first)}"
     )
-    trend, theory = first.trend, first.theory_exponent
-    if trend is not None:
-        sentence += f"; with length it {trend.behaviour}, exponent {trend.exponent:.2f}"
+    exponent, theory = first.exponent, first.theory_exponent
+    if exponent is not None:
+        sentence += f"; with length it {behaviour(exponent)}, exponent {exponent.value:.2f}"
         doubt = "" if first.in_range else ", not compared with measurements at all of these sizes"
         sentence += "" if theory is None else f" (theory at these lengths: {theory:.2f}{doubt})"
     others = "".join(f" On {_elsewhere(one)}." for one in series[1:])
     cells = [cell for one in series for cell in one.cells]
     return finding(
-        f"{number(point.mean)} times",
+        f"{number(point.value.value)} times",
         minus(f"{sentence}."),
         _known(first) + others,
-        point.mean,
+        point.value.value,
         cells,
         _kinds(first),
     )
 
 
 def _elsewhere(series: Series) -> str:
-    trend = series.trend
-    value = f"{_length(series)}, d = {series.d}: {number(series.points[-1].mean)}"
-    return value if trend is None else f"{value}, {trend.behaviour}, {trend.text}"
+    exponent = series.exponent
+    value = f"{_length(series)}, d = {series.d}: {number(series.points[-1].value.value)}"
+    return value if exponent is None else f"{value}, {behaviour(exponent)}, exponent {exponent}"
 
 
 def _length(series: Series) -> str:
@@ -116,8 +114,9 @@ def _length(series: Series) -> str:
 
 def _known(series: Series) -> str:
     """About the first kind of text; the others are in the tables."""
-    point, law = series.points[-1], series.trend
-    draws = f"mean of {point.draws} draws" if point.draws > 1 else "one draw"
+    point, exponent = series.points[-1], series.exponent
+    count = point.value.n or 1
+    draws = f"mean of {count} draws" if count > 1 else "one draw"
     words = (
         "every word searched"
         if series.all_words
@@ -133,18 +132,18 @@ def _known(series: Series) -> str:
     if point.predicted is not None:
         known += f"; predicted for {series.predicted_of}: {number(point.predicted)}"
         known += "" if point.in_range else " (not compared with measurements at such sizes)"
-    if law is not None:
-        known += f"; from {series.points[0].n} to {point.n} words {law.text}, {law.how}"
+    if exponent is not None:
+        known += f"; from {series.points[0].n} to {point.n} words exponent {exponent}, {FITTED}"
     return f"{known}."
 
 
 def _kinds(series: Series) -> tuple[str, ...]:
-    point, law = series.points[-1], series.trend
+    point, exponent = series.points[-1], series.exponent
     there = {
         "attained": True,
         "certified": point.upper is not None and series.rigor == CERTIFIED,
         "predicted": point.predicted is not None,
-        "95 % interval": law is not None,
+        "95 % interval": exponent is not None,
     }
     return tuple(name for name, known in there.items() if known)
 
@@ -166,26 +165,26 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
         pairs += [(attention, other, *common[-1])] if common else []
     elsewhere = "".join(
         f" On {text_title(attention.text)} of {more.n} words, d = {attention.d}: "
-        f"{number(more.mean / less.mean)} times."
+        f"{number(more.value.value / less.value.value)} times."
         for attention, _, more, less in pairs[1:]
     )
     for attention, other, more, less in pairs[:1]:
+        far, near = more.value.value, less.value.value
         sentence = (
-            f"One word moves attention {number(more.mean / less.mean)} times as far as a fully "
-            "connected layer: by "
-            f"{number(more.mean)} against {number(less.mean)} times the size of the output, in "
+            f"One word moves attention {number(far / near)} times as far as a fully connected "
+            f"layer: by {number(far)} against {number(near)} times the size of the output, in "
             f"{text_title(attention.text)} of {more.n} words."
         )
         known = f"Both attained, d = {attention.d}"
         kinds = ("attained",)
-        if less.upper is not None and other.all_words and more.mean > less.upper:
+        if less.upper is not None and other.all_words and far > less.upper:
             sure = "certified" if other.rigor == CERTIFIED else f"each bound holds {other.rigor}"
             known += (
-                f"; at least {number(more.mean / less.upper)} times as far, whatever the "
+                f"; at least {number(far / less.upper)} times as far, whatever the "
                 f"searches missed ({sure})"
             )
             kinds += ("certified",) if other.rigor == CERTIFIED else ()
-        factor = more.mean / less.mean
+        factor = far / near
         cells = (*attention.cells, *other.cells)
         return [
             finding(
@@ -198,24 +197,23 @@ def _contrast(series: Sequence[Series]) -> list[Finding]:
 def _relu_against_softmax(series: Sequence[Series]) -> list[Finding]:
     """The difference of the exponents on like texts."""
     softmax = {
-        (one.text, one.d, one.varied): one.fit
+        (one.text, one.d, one.varied): one.exponent
         for one in series
-        if one.map == "raf" and one.fit is not None
+        if one.map == "raf" and one.exponent is not None
     }
     gaps, largest, number, cells = [], 0.0, "no faster", []
     for one in series:
         other = softmax.get((one.text, one.d, one.varied))
-        if one.map != "relu-raf" or one.fit is None or other is None:
+        if one.map != "relu-raf" or one.exponent is None or other is None:
             continue
-        gap = other.exponent - one.fit.exponent
-        error = (other.standard_error**2 + one.fit.standard_error**2) ** 0.5
-        reach = student(min(other.freedom, one.fit.freedom)) * error
-        how = "no faster" if gap <= reach else f"faster by {gap:.2f} ± {error:.2f} in the exponent"
+        gap = difference(other, one.exponent)
+        faster = ends(gap)[0] > 0
+        how = f"faster by {gap} in the exponent" if faster else "no faster"
         gaps.append(f"{how} on {text_and_keys(one)} (d = {one.d})")
-        if gap > max(reach, largest):
-            number = f"{gap:.2f} ± {error:.2f}"
-        largest = max(largest, gap)
+        if faster and gap.value > largest:
+            number = str(gap)
+        largest = max(largest, gap.value)
         cells += one.cells
     sentence = f"Against softmax attention, ReLU attention falls {'; '.join(gaps)}."
-    known = "± one standard error of least squares."
+    known = "Exponents by least squares on logarithms, [95 % confidence interval]."
     return [finding(number, sentence, known, largest, cells)] if gaps else []

@@ -1,1 +1,0 @@
-"""Fits and intervals that several rooms use."""
