@@ -30,7 +30,7 @@ CALLS = {
     "ws.read_documents('hub:some/texts')": "hub",
     "ws.read_documents('t.parquet')": "records",
     "found.plot()": "figures",
-    "found.to_pandas()": "tables",
+    "found.table()": "tables",
 }
 COMMANDS = {
     "measure 'a b' --map rf": "minilm",

@@ -40,10 +40,10 @@ def test_the_family():
     assert issubclass(InputError, WordsensError) and issubclass(InputError, ValueError)
     assert issubclass(ZeroFeaturesError, InputError)
     assert issubclass(BudgetError, WordsensError) and issubclass(BudgetError, MemoryError)
-    error = MissingExtraError("pandas", "tables", "to_pandas")
+    error = MissingExtraError("pandas", "tables", "table()")
     assert isinstance(error, WordsensError) and isinstance(error, ImportError)
     assert str(error) == (
-        "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
+        "table() needs the package 'pandas', which is not installed; install it with: pip "
         "install 'wordsens[tables]'"
     )
 

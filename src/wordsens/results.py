@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wordsens.display.numbers import Estimate as Estimate
 from wordsens.display.view import Chart, Table, View, Word, Words
-from wordsens.errors import require_count
+from wordsens.errors import MissingExtraError, require_count
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,8 +72,15 @@ class Result:
         return View(self.headline, (*parts, table), notes=notes, chart=chart)
 
     def table(self) -> "DataFrame":
-        """The table as a DataFrame; an estimate is split: S, S low, S high, S n."""
-        import pandas as pd
+        """The table as a DataFrame; an estimate is split: S, S low, S high, S n.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "tables", "table()") from error
 
         return pd.DataFrame(split_estimates(self.columns()))
 

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from wordsens.report.findings import run_findings
+from wordsens.report.tables import part_view
 from wordsens.report.load import load_runs
 from wordsens.studies import correlations, departures, several_words, similarity
 from wordsens.studies.control import study as control

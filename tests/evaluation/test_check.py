@@ -9,7 +9,7 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
-from wordsens.display.content import Table
+from wordsens.display.view import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
 from wordsens.models.pairs import FunctionPairModel
@@ -164,7 +164,7 @@ def test_a_model_that_sees_meaning_passes():
     row = result.kinds["antonym"]
     assert (result.passed, result.failures, row.auc, row.false_hits) == (True, (), 1, 0)
     assert result.threshold == pytest.approx(1)
-    assert "0 % of 24 opposites pass as the same." in result.answer[0]
+    assert "wrongly, 0 % of 24 opposites." in result.headline
 
 
 def test_own_pairs_without_near_duplicates_use_the_shipped_ones_and_say_so():
@@ -246,7 +246,7 @@ def test_requirements_on_all_opposites_and_with_the_guard():
     hits = measured.values >= result.threshold
     judged = [ws.guard(pair.first, pair.second).verdict != "different" for pair in measured.pairs]
     assert result.false_hits == hits[measured.opposite].mean() > 0.1
-    assert result.guarded().all_false_hits == (hits & judged)[measured.opposite].mean()
+    assert result.guarded()["all_false_hits"] == (hits & judged)[measured.opposite].mean()
     failing = [each.requirement for each in result.unmet]
     assert failing == ["false_hits <= .1", "negation.guarded_false_hits > .1"]
     assert not any(row["same"] for row in result.failing_pairs())
@@ -321,13 +321,13 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
     shares = [row.false_hits for row in result.kinds.values()]
     assert shares == sorted(shares, reverse=True)
     assert (
-        "Worst: role (100 % of 1), such as 'Vienna' and 'Prague' exchanged in" in result.answer[0]
+        "Worst kind: role, 100 % of 1, such as 'Vienna' and 'Prague' exchanged in"
+        in result.headline
     )
-    kinds, *_, opposites = [part for part in result.display().parts if isinstance(part, Table)]
-    assert (
-        [row[0] for row in kinds.rows] == [row[2] for row in opposites.rows] == list(result.kinds)
-    )
-    assert [part for text in opposites.rows[0][3:] for part in text.parts] == [
+    kinds, *_, opposites = [part for part in result.view().parts if isinstance(part, Table)]
+    assert list(kinds.columns["kind"]) == list(opposites.columns["kind"]) == list(result.kinds)
+    texts = [opposites.columns[name][0] for name in ("first", "second")]
+    assert [part for text in texts for part in text.parts] == [
         "Vienna",
         "Prague",
         "Prague",

@@ -122,7 +122,7 @@ def test_a_transformer_has_radii_and_comes_back_from_a_file(phi, tmp_path):
     assert {*found.labels} <= {"LABEL_0", "LABEL_1"}
     found.save(tmp_path / "flips")
     assert LabelFlips.load(tmp_path / "flips") == found
-    assert len(found.to_pandas()) == len(found.classes)
+    assert len(found.table()) == len(found.classes)
     assert found.classes[0].label in found.show()
     json.dumps(found.to_dict(), allow_nan=False)
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
-from wordsens.findings.guard import MEASURED
+from wordsens.evaluation.guard.judge import MEASURED
 
 _FILE = files("wordsens.text").joinpath("shipped/near_duplicates.csv").read_text(encoding="utf-8")
 

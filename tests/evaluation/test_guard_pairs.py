@@ -43,7 +43,7 @@ def test_rows_keep_their_columns():
         {k: row[k] for k in row if k not in ("verdict", "reason")} for row in guarded.rows()
     ] == rows
     assert [row["verdict"] for row in guarded.rows()] == ["different", "same"]
-    assert list(guarded.to_pandas()["verdict"]) == ["different", "same"]
+    assert list(guarded.table()["verdict"]) == ["different", "same"]
 
 
 def test_pairs_of_the_check_are_taken():

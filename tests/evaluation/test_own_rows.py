@@ -8,8 +8,8 @@ import pytest
 
 import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
+from wordsens.evaluation.check_result import cases
 from wordsens.evaluation.near_misses import near_misses
-from wordsens.findings.check import cases
 from wordsens.text.pairs import PACKAGE, Pair
 
 OWN = [
@@ -195,7 +195,7 @@ def test_lost_near_duplicates_are_named_for_what_they_are():
 def test_the_threshold_that_is_printed_keeps_what_it_says(seed):
     noise = np.random.default_rng(seed).normal(size=(4096, 8))
     result = ws.check(lambda texts: bag_of_words(texts) @ noise, OWN)
-    printed = float(result.answer[0].split(", which keeps")[0].removeprefix("At the threshold "))
+    printed = float(result.headline.removeprefix("At threshold ").split(",")[0])
     assert printed <= result.threshold
     at_it = ws.check(lambda texts: bag_of_words(texts) @ noise, OWN, threshold=printed)
     assert (at_it.recall, at_it.false_hits) == (result.recall, result.false_hits)

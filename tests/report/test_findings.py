@@ -1,7 +1,6 @@
 """Sentences: each number with how it is known, and no claim that an interval contradicts."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,16 +8,13 @@ import torch
 
 from tests.report.conftest import write_records
 from wordsens import RandomFeatures, SearchPlan, gaussian_text, word_sensitivity
-from wordsens.display.content import Finding, minus
+from wordsens.display.view import Finding, Table
 from wordsens.evaluation.audit.cell import audited
-from wordsens.evaluation.audit.summary import summarise_audit
 from wordsens.findings.audit import audit_findings, mean_intervals, save_findings
-from wordsens.findings.sensitivity import text_display
-from wordsens.report.findings import comparison, given_findings, run_findings
+from wordsens.report.comparison import comparison
 from wordsens.report.load import load_runs
-from wordsens.sensitivity.result import MeasuredMap
-from wordsens.statistics.operating_point import share_interval
-from wordsens.statistics.power_law import BOOTSTRAP, STUDENT, PowerLaw, Trend
+from wordsens.report.tables import part_view
+from wordsens.sensitivity.measured import MeasuredMap, MeasuredText, texts_view
 from wordsens.studies.generalization import summary as generalization
 from wordsens.studies.sensitivity import summary as sensitivity
 
@@ -29,7 +25,6 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
         "One word moves attention 25.3 times as far as a fully connected layer: by 2.02"
     )
     assert "at least 21.3 times as far, whatever the searches missed" in contrast.known
-    assert contrast.surety == ("attained", "certified")
     assert "with length it hardly changes, exponent 0.00" in attention.sentence.replace(
         "\N{MINUS SIGN}", ""
     )
@@ -37,43 +32,11 @@ def test_attention_beside_a_layer_and_a_sentence_for_each_map(series_records):
         "with length it falls as 1/√n, exponent −0.50 (theory at these lengths: −0.50)"
         in layer.sentence
     )
-    assert "exponent −0.50 (95 % CI −0.51 to −0.49)" in layer.known
-    assert layer.surety == ("attained", "certified", "predicted", "95 % interval")
-    assert layer.number == "0.08 times"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "claim"),
-    [
-        (-0.1, 0.1, "shows no trend"),
-        (0.001, 0.01, "hardly changes"),
-        (-0.505, -0.495, "falls as 1/√n"),
-        (0.05, 0.1, "grows"),
-        (-0.3, -0.1, "falls, but slower than 1/√n"),
-        (-0.7, -0.6, "falls faster than 1/√n"),
-        (-0.55, -0.45, "falls about as 1/√n"),
-        (-0.9, -0.1, "falls"),
-    ],
-)
-def test_a_trend_claims_no_more_than_its_interval(low, high, claim):
-    law = Trend.of(PowerLaw((low + high) / 2, 0.1, 1.0), (low, high))
-    assert (law.behaviour, law.how) == (claim, BOOTSTRAP)
-
-
-def test_without_a_bootstrap_students_interval_speaks():
-    law = Trend.of(PowerLaw(-0.5, 0.1, 1.0, freedom=2), None)  # t(2) is 4.303
-    assert (law.low, law.high, law.how) == (
-        pytest.approx(-0.93027, rel=1e-4),
-        pytest.approx(-0.06973, rel=1e-3),
-        STUDENT,
-    )
-    assert Trend.of(None, None) is None
+    assert "exponent −0.500 [−0.506, −0.494]" in layer.known
+    assert "by 0.0798 times its size" in layer.sentence
 
 
 def test_shares_have_exact_intervals(generalization_record):
-    low, high = share_interval(19, 20)
-    # Clopper and Pearson's interval, as scipy.stats.binomtest(19, 20).proportion_ci() gives it.
-    assert (low, high) == (pytest.approx(0.7513, abs=1e-4), pytest.approx(0.9987, abs=1e-4))
     made = {
         "objective": "frontier",
         "limits": (0.5,),
@@ -85,9 +48,8 @@ def test_shares_have_exact_intervals(generalization_record):
         for at in range(4)
     ]
     (found, theory) = generalization.summarize(records).findings
-    assert found.number == "3 of 4 texts"
     assert "in 3 of 4 texts fine-tuned (19% to 99%)" in found.sentence
-    assert "predicted" in theory.surety
+    assert "2.25, (2 − 0.5)²" in theory.sentence
 
 
 def test_a_maps_finding_speaks_of_every_row(generalization_record):
@@ -110,7 +72,6 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
     summary = generalization.summarize(records)
     assert summary.leading == 2
     attention, layer = sorted(summary.findings[:2], key=lambda claim: "connected" in claim.sentence)
-    assert attention.number == layer.number == "0 of 3 texts"
     assert (
         "in 3 of 3 texts fine-tuned (29% to 100%; 0% with N = 100): Gaussian texts of 40 words"
         in attention.sentence
@@ -119,7 +80,9 @@ def test_a_maps_finding_speaks_of_every_row(generalization_record):
         "in 0 of 3 texts fine-tuned (0% to 71%): Gaussian texts of 120 words, N = 300"
         in attention.sentence
     )
-    assert all(claim.sentence in str(summary) for claim in (attention, layer))
+    assert "in 0 of 3 texts fine-tuned" in layer.sentence
+    view = summary.view()
+    assert {view.headline, view.parts[0].sentence} == {attention.sentence, layer.sentence}
 
 
 def test_the_theory_is_kept_above_its_error_and_broken_below_it(generalization_record):
@@ -159,8 +122,7 @@ def test_the_contrast_names_texts_that_speak_against_it(make_record):
 
 
 def findings_of(records):
-    texts = [audited(record) for record in records]
-    return audit_findings(texts, summarise_audit(texts, Counter()))
+    return audit_findings([audited(record) for record in records])
 
 
 def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
@@ -168,15 +130,15 @@ def test_negations_are_compared_only_as_far_as_the_interval_goes(audit_record):
         audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at)
         for at in range(6)
     ]
-    assert "do not tell which counts for more" in findings_of(alike)[0].sentence
+    assert "No difference is claimed" in findings_of(alike)[0].sentence
     apart = [
         audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)
     ]
     (first, *_) = findings_of(apart)
-    assert "moves the output less than taking out a word of content" in first.sentence
+    assert "Deleting a negation changes the output by 13.1 % of its size" in first.sentence
     assert "“wordsens check” measures it" in first.sentence
     few = [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(4)]
-    assert not any("“not” or its like" in finding.sentence for finding in findings_of(few))
+    assert findings_of(few) == []
 
 
 def test_one_data_set_has_one_interval_whatever_its_order(audit_record):
@@ -200,101 +162,52 @@ def test_an_audits_report_says_what_its_command_said(tmp_path, audit_record):
         tmp_path, [audit_record([("not", 0.5), ("film", 1.0)], tokens=9 + at) for at in range(6)]
     )
     (run,) = load_runs([tmp_path])
-    said = [
-        Finding(
-            "64",
-            "Keep passages under 64 tokens.",
-            "95 %, 30 changed sentences.",
-            ("95 % interval",),
-        )
-    ]
-    assert run_findings(run) != said
-    save_findings(tmp_path, "a", said)
+    said = Finding("Keep passages under 64 tokens.", "95 %, 30 changed sentences.")
+    assert said not in part_view(run.parts[0], run).parts
+    save_findings(tmp_path, "a", [said])
     save_findings(tmp_path, "another", [])
-    assert run_findings(run) == said
+    found = [part for part in part_view(run.parts[0], run).parts if isinstance(part, Finding)]
+    assert found == [said]
 
 
-def test_every_large_number_has_a_unit_and_stands_in_its_sentence(
-    everything, tmp_path, make_record, audit_record
+def given_parts(records, tmp_path):
+    (run,) = load_runs([write_records(tmp_path, records)])
+    parts = part_view(run.parts[0], run).parts
+    (table,) = [part for part in parts if isinstance(part, Table) and "given" in part.title]
+    return [part.sentence for part in parts if isinstance(part, Finding)], table.columns
+
+
+def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(
+    make_record, tmp_path
 ):
-    """Those of studies, audits and given texts, and of two runs side by side."""
-    texts = {f"text {at}": at for at in (1, 2, 10)}
-    given = [
-        make_record(map=name, text="given", source=source, text_content=source, value=value + at)
-        for name, value in (("raf", 3.0), ("rf", 0.2))
-        for source, at in texts.items()
-    ]
-    audits = [
-        audit_record(
-            [("not", 0.5 + 0.01 * at), ("film", 1.0)],
-            words_lost=1100,
-            negations_lost=3,
-            tokens=9 + at,
-        )
-        for at in range(6)
-    ]
-    runs = load_runs([everything, write_records(tmp_path / "b", [*given, *audits])])
-    findings = [one for run in runs for one in run_findings(run)] + comparison([runs[0], runs[0]])
-    assert len(findings) > 20
-    assert [one for one in findings if minus(one.number) not in minus(one.sentence)] == []
-    assert [one for one in findings if one.number.replace(".", "").isdigit()] == []
-
-
-def test_of_several_given_texts_the_ratio_leads_and_the_most_sensitive_is_named(make_record):
     records = [
         make_record(
             map=name,
             text="given",
             source=f"text {at}",
-            text_content=f"{at}",
+            asked={"text": {"content": f"{at}"}},
             value=value,
             token=f"word{at}",
+            whole_words=None,
         )
         for at, pair in ((1, (3.0, 0.5)), (2, (4.0, 0.4)), (3, (2.0, 0.25)))
         for name, value in zip(("raf", "rf"), pair, strict=True)
     ]
-    records = [record.replace(whole_words=None) for record in records]
-    (ratio,), (attention, layer) = given_findings(records)
-    assert (ratio.number, ratio.value) == ("8 times", 8.0)
-    assert "3 texts; 6 to 10 times in each" in ratio.sentence
-    assert (
-        "“word2” in text 2, by 4." in attention.sentence
-        and "“word1” in text 1, by 0.5." in layer.sentence
-    )
-    assert given_findings(records[:-1])[0] == []  # one text has no layer beside it
+    (sentence, *_), columns = given_parts(records, tmp_path / "a")
+    assert "8 times as far" in sentence and "3 texts (from 6 to 10 times)" in sentence
+    assert (columns["text"][0], columns["S"][0], columns["word"][0]) == ("text 2", 4.0, "word2")
+    sentences, columns = given_parts(records[:-1], tmp_path / "b")
+    assert not any("times as far" in sentence for sentence in sentences)
+    assert len(columns["S"]) == 5
 
 
-def test_claims_name_the_words_that_were_searched(make_record):
+def test_what_a_row_rests_on_are_columns(make_record, tmp_path):
     record = make_record(
-        n=17, words=4, text="given", tokens=None, whole_words=None, token="film", value=0.3
+        n=17, words=4, text="given", tokens=None, whole_words=None, value=0.3, converged=0.75
     )
-    _, (found,) = given_findings([record])
-    assert found.sentence.startswith("One of the words searched, its vector pushed")
-    assert found.known.startswith("At least this; 4 of 17 words searched")
-    _, (found,) = given_findings([record.replace(words=17)])
-    assert found.sentence.startswith("One word, its vector pushed")
-
-
-def test_kinds_of_words_stand_in_an_order_only_where_an_interval_says_so(audit_record):
-    apart = [
-        audit_record([("not", 0.5 + 0.01 * at), ("film", 1.0)], tokens=9 + at) for at in range(6)
-    ]
-    assert (
-        "a content word (25 %) counts for more than a negation" in findings_of(apart)[-1].sentence
-    )
-    alike = [
-        audit_record([("not", 1.0), ("film", 1.0 + 0.1 * (-1) ** at)], tokens=9 + at)
-        for at in range(6)
-    ]
-    assert "counts for more" not in findings_of(alike)[-1].sentence
-    few = findings_of([audit_record([("not", 0.5), ("film", 1.0)], tokens=9)])[-1]
-    assert few.surety == () and "difference" not in few.sentence
-
-
-def test_searches_that_did_not_end_are_said(make_record):
-    record = make_record(n=17, words=16, text="given", whole_words=None, value=0.3, converged=0.75)
-    assert "4 of 16 searches" in given_findings([record])[-1][-1].known
-    assert "searches (" not in given_findings([record.replace(converged=1.0)])[-1][-1].known
+    _, columns = given_parts([record], tmp_path)
+    known = {name: columns[name] for name in ("words", "words searched", "converged")}
+    assert known == {"words": [17], "words searched": [4], "converged": [0.75]}
 
 
 @pytest.mark.parametrize(
@@ -312,7 +225,7 @@ def test_a_search_that_has_not_converged_is_sent_only_to_what_helps(search, opti
     X = gaussian_text(3, 8, seed=0)
     found = word_sensitivity(RandomFeatures(3, 8, seed=0), X, search=SearchPlan(starts=1, steps=1))
     lost = replace(found, converged=torch.zeros(3, dtype=torch.bool), search=search)
-    shown = text_display([MeasuredMap(X, lost, 0.0, None, ())], verbose=True)
+    shown = MeasuredText((MeasuredMap(X, lost, 0.0, None, ()),)).view(verbose=True)
     assert re.findall(r"--\w+", " ".join(shown.notes)) == option
 
 
@@ -321,8 +234,9 @@ def test_bounds_are_called_certified_only_where_those_of_every_map_are():
     found = word_sensitivity(RandomFeatures(3, 8, seed=0), X, search="quick")
     likely = replace(found, rigor="with probability 1 - 1e-9 over the weights")
     for results in ((found, found), (found, likely), (likely, found)):
-        shown = text_display([MeasuredMap(X, each, 0.0, None, ()) for each in results])
-        assert ("certified" in shown.parts[0].note) == (likely not in results)
+        text = MeasuredText(tuple(MeasuredMap(X, each, 0.0, None, ()) for each in results))
+        for shown in (text.view(), texts_view([text, text])):
+            assert ("certified" in shown.parts[0].note) == (likely not in results)
 
 
 def test_only_maps_of_one_d_are_compared(make_record):
@@ -366,8 +280,9 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
                 for draw in range(4)
             ],
         )
-    runs = load_runs([tmp_path / name for name in "abc"])
-    first, second, third = comparison(runs)
-    assert "b is higher by 1 ± 0.11" in first.sentence
-    assert "no difference can be told (+0.02 ± 0.11)" in second.sentence
-    assert "c is lower by 0.98" in third.sentence
+    table = comparison(load_runs([tmp_path / name for name in "abc"]))
+    ab, ac, bc = table.columns["difference"]
+    assert (ab.value, bc.value) == (pytest.approx(1.0), pytest.approx(-0.98))
+    assert ab.low > 0.5 and bc.high < -0.5
+    assert ac.low < 0 < ac.high
+    assert "no difference is claimed" in table.note

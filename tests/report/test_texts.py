@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.report.conftest import write_records
-from wordsens.display.content import LEVELS, Bar, Shade, Words
+from wordsens.display.view import STRONGEST, Word, Words
 from wordsens.report.load import load_runs
 from wordsens.report.texts import text_sections
 from wordsens.text.whole_words import reading_words
@@ -51,7 +51,7 @@ def parts_of(folder, *records):
 
 
 def words_of(part):
-    return [piece for piece in part.pieces if isinstance(piece, Shade)]
+    return [piece for piece in part.pieces if isinstance(piece, Word)]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def words_of(part):
 def test_a_text_is_written_as_it_was(tmp_path, given, content):
     text, _ = parts_of(tmp_path, given(content))
     assert (
-        "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces)
+        "".join(piece.text if isinstance(piece, Word) else piece for piece in text.pieces)
         == content
     )
     assert [word.text for word in words_of(text)] == reading_words(content)
@@ -76,39 +76,29 @@ def test_a_text_is_written_as_it_was(tmp_path, given, content):
 def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     text, table = parts_of(tmp_path, given("one two"))
     first, last = words_of(text)
-    assert first == Shade("one", 2, "S 1, at most 2, best real word swap0 0.5")
-    assert (last.text, last.level) == ("two", 6)
-    assert table.headings == (
-        "word",
-        "S",
-        "at most",
-        "best real word",
-        "its strongest change moves",
-    )
-    assert table.rows[1] == (
-        "one",
-        Bar(1.0, 0.25, 0.5),
-        2.0,
-        "swap0 0.5",
-        "one 0.3 (attention 0.01 → 0.9)",
-    )
+    assert first == Word("one", 1.0, "S 1, at most 2, best real word swap0 0.5")
+    assert (last.text, last.value) == ("two", 3.0)
+    assert {name: cells[1] for name, cells in table.columns.items()} == {
+        "word": "one",
+        "S": 1.0,
+        "at most": 2.0,
+        "best real word": "swap0 0.5",
+        "its strongest change moves": "one 0.3 (attention 0.01 → 0.9)",
+    }
 
 
-def test_one_scale_of_colours_and_bars_serves_all_texts_from_zero(tmp_path, given):
+def test_one_scale_of_colours_serves_all_texts_from_zero(tmp_path, given):
     """A fully connected layer that a word moves by .4 is pale beside attention that it moves by
     3.25."""
     records = [
         given("one two", per_word=(0.0, most, most), map=name)
         for name, most in (("rf", 0.4), ("raf", 3.25))
     ]
-    attention, bars, dense, others = parts_of(tmp_path, *records)
+    attention, _, dense, _ = parts_of(tmp_path, *records)
     assert (attention.title[:3], dense.title[:2]) == ("RAF", "RF")
-    assert [[word.level for word in words_of(text)] for text in (dense, attention)] == [
-        [0, 1],
-        [0, 6],
-    ]
-    assert attention.legend == ("0", "4 or more", "times the output’s size, a lower bound")
-    assert [table.rows[0][1].share for table in (others, bars)] == [0.1, 3.25 / 4]
+    assert [word.value for word in words_of(dense)] == [0.0, 0.4]
+    assert attention.most == dense.most == STRONGEST
+    assert "lower bound" in attention.legend
 
 
 def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_path, given):
@@ -131,14 +121,14 @@ def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tm
     titles = [part.title for part in section.parts if isinstance(part, Words)]
     assert titles[::2] == [f"RAF (softmax): text {at}" for at in (11, 1, 2, 3, 4, 5)]
     assert titles[1::2] == [f"RF: text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert section.note.startswith("6 of 7 texts.")
+    assert section.notes[0].startswith("6 of 7 texts.")
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
     record = given("one two").replace(content="one two three four")
     text, _ = parts_of(tmp_path, record)
     assert (
-        "".join(piece.text if isinstance(piece, Shade) else piece for piece in text.pieces)
+        "".join(piece.text if isinstance(piece, Word) else piece for piece in text.pieces)
         == "one two …"
     )
 
@@ -149,5 +139,5 @@ def test_a_black_box_is_coloured_by_what_taking_a_word_out_does(tmp_path, audit_
         [("not", 1.0), ("good", 0.5)], sensitivity=nothing, removal=(0.1, 0.4), value=0.4
     )
     text, _ = parts_of(tmp_path, record)
-    assert [word.level for word in words_of(text)] == [2, LEVELS - 1]
-    assert text.legend == ("0", "0.4", "of the output’s size, without the word")
+    assert [word.value for word in words_of(text)] == [0.1, 0.4]
+    assert text.most == 0.4 and "deleted" in text.legend

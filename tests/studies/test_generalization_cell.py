@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.made_records import attempted
-from wordsens.display.content import times
+from wordsens.display.numbers import number
 from wordsens.errors import InputError
 from wordsens.studies.generalization import cell as generalization
 from wordsens.studies.generalization.cell import GeneralizationCell
@@ -177,7 +177,7 @@ def test_findings_speak_of_the_median_at_one_half():
     *maps, theory = summarize(records).findings
     assert len(maps) == 2
     assert any(
-        "median least errors" in one.known and f"{times(at_half)} fine-tuned" in one.known
+        "median least errors" in one.known and f"{number(at_half)} fine-tuned" in one.known
         for one in maps
     )
     assert "at least 2.25, (2 − 0.5)²" in theory.sentence

@@ -55,9 +55,9 @@ def test_the_attention_of_a_row_is_drawn(tmp_path):
 
 def test_a_summary_shows_itself(frame):
     summary = ws.summarize(frame)
-    assert list(summary.to_pandas()["map"]) == ["RF", "RAF (softmax)"]
+    assert list(summary.table()["map"]) == ["RF", "RAF (softmax)"]
     assert str(summary).startswith("One word moves attention")
-    assert r"\begin{tabular}" in summary.to_pandas().to_latex()
+    assert r"\begin{tabular}" in summary.table().to_latex()
     assert "<table" in summary._repr_html_()
 
 

@@ -112,7 +112,7 @@ def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
     if experiment_named(name).summarize is not None:
         summary = ws.summarize(frame)
         assert summary == ws.summarize([record])
-        assert r"\begin{tabular}" in summary.to_pandas().to_latex()
+        assert r"\begin{tabular}" in summary.table().to_latex()
 
 
 def test_no_finite_number_is_a_failure(monkeypatch):

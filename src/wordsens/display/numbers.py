@@ -94,12 +94,13 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def number(value: float) -> str:
-    """The number to three significant digits.
+    """The number in a sentence: three significant digits, without zeros at the end.
 
-    >>> number(0.04567), number(1234.5), number(0.99962)
-    ('0.0457', '1,234', '0.9996')
+    >>> number(0.04567), number(1234.5), number(0.99962), number(7.5)
+    ('0.0457', '1,234', '0.9996', '7.5')
     """
-    return fixed(value, column_decimals([value]))
+    text = fixed(value, column_decimals([value]))
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def percent(share: float) -> str:

@@ -1,7 +1,8 @@
 """A view as lines of a terminal, or as plain text."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 from rich.cells import cell_len
@@ -129,12 +130,16 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
         console.print(Text(table.title, style="bold"))
     columns = {name: cells[:rows] for name, cells in table.texts().items()}
     gap = 2 if console.width >= 100 else 1
-    shown = _fitting(table, columns, console.width, gap)
+    headings = {name: table.heading(name) for name in columns}
+    shown = _fitting(table, columns, headings, console.width, gap)
+    if len(shown) < len(columns):
+        headings = {name: _stacked(headings[name], cells) for name, cells in columns.items()}
+        shown = _fitting(table, columns, headings, console.width, gap)
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for name in shown:
         number = table.is_number(name)
         grid.add_column(
-            Text(table.heading(name)),
+            Text(headings[name]),
             justify="right" if number else "left",
             no_wrap=number,
             min_width=min(_LEAST_TEXT, max(map(cell_len, [*columns[name], ""]))),
@@ -151,12 +156,20 @@ def _print_table(table: Table, console: Console, *, rows: int) -> None:
         console.print(Text(table.note))
 
 
-def _fitting(table: Table, columns: dict[str, list[str]], width: int, gap: int) -> list[str]:
+def _stacked(heading: str, cells: Sequence[str]) -> str:
+    """The heading in lines that are no wider than the cells or its longest word."""
+    width = max(map(cell_len, [*cells, *heading.split()]), default=1)
+    return fill(heading, max(width, 1), break_long_words=False, break_on_hyphens=False)
+
+
+def _fitting(
+    table: Table, columns: dict[str, list[str]], headings: dict[str, str], width: int, gap: int
+) -> list[str]:
     """The columns that have room beside each other; the first always has."""
     shown: list[str] = []
     left = width
     for name, cells in columns.items():
-        heading = max(map(cell_len, table.heading(name).split()), default=0)
+        heading = max(map(cell_len, headings[name].splitlines()), default=0)
         least = max([heading, *map(cell_len, cells)])
         left -= (least if table.is_number(name) else min(least, _LEAST_TEXT)) + gap * bool(shown)
         if left < 0 and shown:
