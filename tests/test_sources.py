@@ -23,11 +23,11 @@ def package(tmp_path_factory):
     ("changed", "counts"),
     [
         ("display/style.css", False),
-        ("display/page.py", False),
+        ("display/html.py", False),
         ("evaluation/words/guard/antonyms.txt", False),
         ("evaluation/guard/judge.py", False),
         ("plotting/style.py", False),
-        ("report/findings.py", False),
+        ("report/tables.py", False),
         ("cli/paper.py", False),
         ("studies/departures.py", False),
         ("maps/attention/change.py", True),

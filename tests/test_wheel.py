@@ -38,10 +38,8 @@ def test_its_texts_are_read(wheel, tmp_path):
     code = (
         "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
         "from wordsens.app import parts; assert parts.Field.component.path.read_bytes(); "
-        "from wordsens.display.content import Display; from wordsens.display.page import "
-        "html_page; "
-        "assert html_page(Display(('a',)), title='t', heading='h', "
-        "version='1').endswith('</html>\\n'); "
+        "from wordsens.display.view import View; from wordsens.display.html import html_page; "
+        "assert html_page(View('a'), title='t', heading='h', version='1').endswith('</html>\\n'); "
         "print(wordsens.__file__, len(shipped_reviews()), len(wordsens.read_pairs()))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

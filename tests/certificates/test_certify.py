@@ -48,7 +48,7 @@ def test_it_says_what_it_rests_on() -> None:
     X = ws.gaussian_text(3, 4, seed=0)
     found = ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X, lipschitz=2.5)
     assert found.rigor == "if the Lipschitz constant 2.5 that was given holds"
-    heading = found.result_table().heading
+    heading = found.headline
     assert heading.startswith("None of these words can move the output more than 1.808")
     assert "if the Lipschitz constant" in heading
     assert ws.certificate(ws.RandomAttentionFeatures(4, seed=0), X).rigor == "certified"

@@ -6,8 +6,9 @@ import re
 import pandas as pd
 import pytest
 
-from wordsens.report.tables import part_view
+from wordsens.display.view import Finding
 from wordsens.report.load import load_runs
+from wordsens.report.tables import part_view
 from wordsens.studies import correlations, departures, several_words, similarity
 from wordsens.studies.control import study as control
 from wordsens.studies.depth import study as depth
@@ -165,7 +166,9 @@ def test_the_answer_first_one_table_figures_and_the_report_s_sentences(
     assert shown == titles[:1]
     everything = wordsens("paper", name, "--out", str(tmp_path), "--verbose", "--quiet").out
     assert all(title in everything for title in titles)
-    findings = [finding.sentence for finding in run_findings(load_runs([tmp_path])[0])]
+    (run,) = load_runs([tmp_path])
+    parts = part_view(run.parts[0], run).parts
+    findings = [part.sentence for part in parts if isinstance(part, Finding)]
     assert findings == [claim["sentence"] for claim in document["findings"]]
 
 

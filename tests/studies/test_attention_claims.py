@@ -8,9 +8,12 @@ def test_the_share_that_moves_is_half_the_sum_of_the_differences(attention_recor
     summary = summarize([attention_record()])
     (found,), (table,) = summary.findings, summary.tables
     # What "i", "love" and "her" take from "her", then from "him".
-    assert [row[2:4] for row in table.rows] == [(0.2, 0.2), (0.2, 0.5), (0.2, 0.2)]
+    assert list(zip(table.columns["from her"], table.columns["from him"], strict=True)) == [
+        (0.2, 0.2),
+        (0.2, 0.5),
+        (0.2, 0.2),
+    ]
     # Row 1 moves (0.25 + 0.05 + 0.30) / 2 = 0.3, the others nothing.
-    assert found.number == "10.0%"
     assert "When “her” becomes “him”, 10.0% of the attention goes elsewhere" in found.sentence
     assert "most in the row of “love”, 30.0%" in found.sentence
 
@@ -20,7 +23,6 @@ def test_answers_are_told_with_both_probabilities(attention_record):
     _, answers = summarize(
         [attention_record(probabilities=(0.75, 0.25, 0.5, 0.5), **asked)]
     ).findings
-    assert (answers.number, answers.value) == ("0.75 to 0.5", -0.25)
     assert "“yes” from 0.75 to 0.5 and of “no” from 0.25 to 0.5" in answers.sentence
 
 

@@ -118,7 +118,7 @@ def test_a_difference_is_called_one_only_beyond_its_error():
         ]
         return [claim.sentence for claim in summarize(records).findings]
 
-    assert "differs by -0.500" in summary(lambda n: 4.0 * n**-0.5)[0]
+    assert "differs by −0.50 [" in summary(lambda n: 4.0 * n**-0.5)[0]
     assert "cannot be told apart" in summary(lambda n: 4.0)[0]
     assert summarize([]).findings == ()
 

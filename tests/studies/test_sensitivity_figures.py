@@ -45,17 +45,18 @@ def test_panels_axes_and_legends(records):
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     assert left.get_ylim() == right.get_ylim()
     told = [text.get_text() for text in left.get_legend().get_texts()]
-    assert told[0].replace("−0.00", "0.00").startswith("RAF (softmax): exponent 0.00 (−")
-    assert told[1].startswith("ReLU-RAF: exponent −0.40 (−")
+    assert told[0].replace("−0.00", "0.00").startswith("RAF (softmax): exponent 0.00 [−")
+    assert told[1].startswith("ReLU-RAF: exponent −0.40 [−")
 
 
-def test_markers_are_means_and_bars_two_standard_errors(records):
+def test_markers_are_means_and_bars_their_intervals(records):
     panel = sensitivity(records).axes[0]
     bars = panel.containers[0]
     assert list(bars.lines[0].get_xdata()) == [10, 20, 50, 100, 150, 200, 250]
     assert bars.lines[0].get_ydata() == pytest.approx([4.0] * 7)
     low, high = bars.lines[2][0].get_segments()[0][:, 1]
-    assert (high - low) / 2 == pytest.approx(2 * 4 * 0.05 / 3**0.5)
+    student = 4.302653  # of two degrees of freedom
+    assert (high - low) / 2 == pytest.approx(student * 4 * 0.05 / 3**0.5)
 
 
 def test_everything_drawn_lies_inside_the_axes(records):

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
@@ -40,7 +39,10 @@ class Estimate:
     def text(self, decimals: int, factor: int = 1, unit: str = "") -> str:
         """The value, its unit and the interval, times the factor, with this many decimals."""
         numbers = (self.value, self.low, self.high)
-        value, *ends = (fixed(factor * each, decimals) for each in numbers if each is not None)
+        known = [factor * each for each in numbers if each is not None]
+        if len(known) == 3:  # beside an interval a zero is no small number
+            known = [round(each, decimals) for each in known]
+        value, *ends = (fixed(each, decimals) for each in known)
         interval = f" [{', '.join(ends)}]" if len(ends) == 2 else ""
         return f"{value}{unit}{interval}"
 
@@ -171,7 +173,8 @@ def column(values: Sequence[Any], unit: str = "") -> list[str]:
     estimates = [value for value in values if isinstance(value, Estimate)]
     factor = 100 if unit == "%" else 1
     if estimates:
-        decimals = round(median(_decimals_of(estimate, factor) for estimate in estimates))
+        each = sorted(_decimals_of(estimate, factor) for estimate in estimates)
+        decimals = min(each[-1], each[len(each) // 2] + 1)
     else:
         decimals = column_decimals(floats)
     return [_cell(value, decimals, unit) for value in values]

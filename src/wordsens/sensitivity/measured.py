@@ -87,7 +87,7 @@ class MeasuredText(Result):
             return sentence
         token = self.maps[0].result.token
         word = f"; the most sensitive word is {token!r}" if len(self.maps) == 1 else ""
-        return f"One word can move {_listed(values)} times its size{word}."
+        return f"One word can move {_listed(values, by='by ')} times its size{word}."
 
     def columns(self) -> dict[str, Any]:
         """One row per searched word, one column per map."""
@@ -222,8 +222,8 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> str | None:
     )
 
 
-def _listed(values: Sequence[tuple[str, float]]) -> str:
-    each = [f"{map_title(name)} {_short(value)}" for name, value in values]
+def _listed(values: Sequence[tuple[str, float]], by: str = "") -> str:
+    each = [f"{map_title(name)} {by}{_short(value)}" for name, value in values]
     return each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
 
 

@@ -81,11 +81,14 @@ class Summary(Result):
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, for `--json`: a table is its rows, an estimate its numbers."""
         plain = super().to_dict()
-        for entry, table in zip(plain["tables"], self.tables, strict=True):
-            cells = entry.pop("columns")
-            rows = zip(*cells.values(), strict=True)
-            entry["rows"] = [dict(zip(table.columns, row, strict=True)) for row in rows]
-        return plain
+        tables = []
+        for table in plain["tables"]:
+            columns = table["columns"]
+            rows = zip(*columns.values(), strict=True)
+            rows = [dict(zip(columns, row, strict=True)) for row in rows]
+            tables.append({"title": table["title"], "rows": rows})
+        note = f"{self.note} {self.details}".strip()
+        return {"tables": tables, "note": note, "findings": plain["findings"]}
 
     def view(self, *, verbose: bool = False) -> View:
         """The answer, the first table and the note; with `verbose` every sentence and table, and
