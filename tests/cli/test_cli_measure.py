@@ -112,8 +112,6 @@ def test_all_measures_stand_below_the_words(wordsens):
     for row in expected.measures:
         pattern = rf"^{re.escape(row.name)} +[\d.e−]+ +{row.kind}"
         assert re.search(pattern, shown, flags=re.MULTILINE)
-            rf"^{re.escape(row.name)} +[\d.e−]+ +{row.kind}", shown, flags=re.MULTILINE
-        )
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_export_writes_both_tables(wordsens, here):
 def test_plot_prints_the_exponents(wordsens, here):
     wordsens("sweep", "run", "small.yaml", "draw=[1, 2, 4]", "--quiet")
     run = wordsens("sweep", "plot", "small", "--x", "draw")
-    assert "2.000 ± 0.000" in run.out
+    assert "2.00 [2.00, 2.00]" in run.out
     assert (
         (here / "small" / "figures" / "value-against-draw.png").read_bytes().startswith(b"\x89PNG")
     )
