@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from wordsens.errors import InputError
 
-FORMAT = "1"
+FORMAT = "2"
 """Raised when the way a result is written changes: a file of another format is refused."""
 
 _FORMAT_KEY, _CLASS_KEY, _CONTENT_KEY = "wordsens.format", "wordsens.class", "wordsens.content"
@@ -78,7 +78,7 @@ def _packed(value: Any, place: str, tensors: dict[str, Any]) -> Any:
         return {"class": type(value).__name__, "fields": packed}
     if isinstance(value, (tuple, list)):
         parts = [_packed(part, f"{place}.{index}", tensors) for index, part in enumerate(value)]
-        return {"list": parts}
+        return {"list" if isinstance(value, list) else "tuple": parts}
     if isinstance(value, Mapping):
         return {"keys": list(value), "values": _packed(list(value.values()), place, tensors)}
     return value
@@ -92,7 +92,9 @@ def _unpacked(packed: Any, tensors: dict[str, Any], classes: dict[str, type]) ->
     if "array" in packed:
         return tensors[packed["array"]].numpy()
     if "list" in packed:
-        return tuple(_unpacked(part, tensors, classes) for part in packed["list"])
+        return [_unpacked(part, tensors, classes) for part in packed["list"]]
+    if "tuple" in packed:
+        return tuple(_unpacked(part, tensors, classes) for part in packed["tuple"])
     if "keys" in packed:
         return dict(zip(packed["keys"], _unpacked(packed["values"], tensors, classes), strict=True))
     return classes[packed["class"]](

@@ -4,6 +4,7 @@ as DataFrame, text, HTML, Markdown, JSON and figure."""
 import functools
 import json
 import pickle
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,11 @@ from wordsens.display.markdown import markdown
 from wordsens.display.view import Table, View
 from wordsens.evaluation.guard import lost_meaning
 from wordsens.results import Estimate, Result, split_estimates
+from wordsens.sensitivity.measured import MeasuredMap, MeasuredText
 from wordsens.sensitivity.removals import Removals
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
+from wordsens.training.held_out import HeldOutScores, Tuned
 
 X = ws.TextMatrix(
     ws.gaussian_text(4, 6, seed=1).rows, whole_words=(Word("un", (0, 1)), Word("a", (3,)))
@@ -147,6 +150,26 @@ PAIRS = [
     for number in range(12)
     for kind, first, second in (("role", "ab cd", "cd ab"), ("typo", "lift up", "liftt up"))
 ]
+
+
+def summary():
+    grid = {"map": ["rf", "raf"], "n": [4, 6], "d": 4, "text": "gaussian", "draw": [0, 1, 2]}
+    with tempfile.TemporaryDirectory() as folder:
+        grids = [{**grid, "starts": 1, "steps": 2}]
+        return ws.summarize(ws.run_sweep({"name": "small", "grids": grids}, folder))
+
+
+def measured_text():
+    found = made("sensitivity")
+    predicted = ws.theory.predict(PHI, X)
+    return MeasuredText((MeasuredMap(X, found, 0.1, predicted, ()),))
+
+
+def tuned():
+    scores = HeldOutScores(result_of("check"), None, Estimate(0.5, 0.4, 0.6, n=9))
+    return Tuned("a", "b", 9, (), scores, scores, 9, 9, ("a note",))
+
+
 EVALUATIONS = {
     "check": lambda: ws.check(letters, PAIRS, requirements=["role.false_hits <= .5"], guard=True),
     "calibration": lambda: ws.calibrate(letters, PAIRS, 0.3),
@@ -155,6 +178,10 @@ EVALUATIONS = {
     "flips": lambda: ws.label_flips(sentiment, ["a good film", "a bad film"], radius_texts=0),
     "judgement": lambda: ws.guard("turn it on", "turn it off"),
     "guarded pairs": lambda: ws.guard_pairs([("mw-3", "MW 3"), ("<b>", "c")]),
+    "length": lambda: ws.advise_length(letters, ["the river runs " * 30] * 2, PAIRS, longest=64),
+    "summary": summary,
+    "measured text": measured_text,
+    "tuned": tuned,
     "lost part": lambda: lost_meaning("Do not open it.", "Open it.")[0],
 }
 RESULTS = {name: (lambda name=name: made(name)) for name in MAKE} | {"removals": removals}

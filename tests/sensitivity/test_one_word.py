@@ -163,7 +163,7 @@ class TestResult:
 
         def written(content, **changed):
             metadata = {
-                "wordsens.format": "1",
+                "wordsens.format": "2",
                 "wordsens.class": "Sensitivity",
                 "wordsens.content": content,
             }

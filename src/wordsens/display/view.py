@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wordsens.display.numbers import column
+from wordsens.display.numbers import Estimate, column
 
 STRONGEST = 4.0
 """The sensitivity at or above which colours are the same: attention at the paper's sizes stays
@@ -69,7 +69,7 @@ class Table:
     """
 
     title: str
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, Sequence[Estimate | Marked | Any]]
     units: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     most: int = 20
