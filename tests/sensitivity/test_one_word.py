@@ -189,7 +189,7 @@ class TestResult:
             (lambda: written("{}", **{"wordsens.class": "Swaps"}), "it holds a Swaps"),
             (
                 lambda: written("{}", **{"wordsens.format": "99"}),
-                "its format is 99, and this version reads 1",
+                "its format is 99, and this version reads 2",
             ),
             ((tmp_path / "file").unlink, ""),
             ((tmp_path / "file").mkdir, ""),

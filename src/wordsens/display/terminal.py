@@ -183,4 +183,5 @@ def _cell(table: Table, name: str, text: str, row: int) -> Text:
     if isinstance(value, Marked):
         pieces = [(piece, "bold underline" if marked else "") for piece, marked in value.pieces]
         return Text.assemble(*pieces)
-    return Text(text, style=_style(value, STRONGEST) if name in table.coloured else "")
+    coloured = name in table.coloured and isinstance(value, float)
+    return Text(text, style=_style(value, STRONGEST) if coloured else "")

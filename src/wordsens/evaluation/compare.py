@@ -493,7 +493,7 @@ def _checked(
             low=change.low if enough else None,
             high=change.high if enough else None,
             margin=tolerance,
-            p=min(1.0, FAMILIES * (change.p or 0.0)),
+            p=min(1.0, FAMILIES * (1.0 if change.p is None else change.p)),
         )
         rows.append(row)
     if few := [row.name for row in rows if row.low is None]:

@@ -153,7 +153,7 @@ def neighbour_differences(
             low=test.low,
             high=test.high,
             margin=tolerance,
-            p=min(1.0, FAMILIES * (test.p or 0.0)),
+            p=min(1.0, FAMILIES * (1.0 if test.p is None else test.p)),
         )
         for (name, within, across), test in zip(numbers, tests, strict=True)
     ]

@@ -274,7 +274,8 @@ class Baseline:
         for kind, change in auc_changes(sides, second, falls=True, seed=seed).items():
             members = np.any([*compared.values()], axis=0) if kind == TOGETHER else compared[kind]
             was = auc(before[members], second[0])
-            drops[kind] = {"before": was, "after": was + change.value, "p": change.p or 0.0}
+            p = 1.0 if change.p is None else change.p
+            drops[kind] = {"before": was, "after": was + change.value, "p": p}
         return drops, notes
 
 

@@ -163,7 +163,7 @@ def word_differences(
             low=test.low,
             high=test.high,
             margin=margin,
-            p=min(1.0, FAMILIES * (test.p or 0.0)),
+            p=min(1.0, FAMILIES * (1.0 if test.p is None else test.p)),
             crosses=row.part == RANK and row.crosses,
         )
         for row, margin, test in zip(rows, margins, tests, strict=True)

@@ -42,7 +42,7 @@ def part_view(part: Part, run: Run) -> View:
 def _given(records: Sequence[Any]) -> list[Any]:
     """Texts that a user gave: attention beside a fully connected layer, and one row per text and
     map."""
-    ordered = sorted(records, key=lambda record: -(record.value or 0.0))
+    ordered = sorted(records, key=lambda record: -record.value)
     columns = {
         "text": [record.source for record in ordered],
         "map": [map_title(record.map) for record in ordered],
@@ -68,7 +68,7 @@ def _given(records: Sequence[Any]) -> list[Any]:
         "Texts that were given", known, units={"converged": "%"}, note=note, coloured=("S",)
     )
     texts = grouped(records, lambda record: record.columns.get("text_content")).values()
-    values = [[(record.map, record.value or 0.0) for record in group] for group in texts]
+    values = [[(record.map, record.value) for record in group] for group in texts]
     sentence = contrast(values) if len({record.d for record in records}) == 1 else None
     return [*([Finding(sentence)] if sentence else []), table]
 

@@ -1,268 +1,201 @@
-"""Each text with its words in colour, and what was measured of each."""
+"""The texts of a report with their words in colour, and what was measured of each word."""
 
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from wordsens.display.numbers import number
 from wordsens.display.view import STRONGEST, Table, View, Word, Words
 from wordsens.errors import InputError
-from wordsens.evaluation.audit.cell import audited as audited_text
+from wordsens.evaluation.audit.cell import audited
 from wordsens.maps.registry import base_name, map_entry, map_title
 from wordsens.report.load import Run
 
-TEXTS, WORDS = 6, 2_000
-"""How many texts, and words of all texts together, are shown."""
+TEXTS = 6
+"""How many texts are shown, each under all its maps."""
 
-
-@dataclass(frozen=True)
-class ShownText:
-    """A text under one map.
-
-    Attributes:
-        words: the text in colour.
-        rows: what is known of each measured word, by heading.
-        absolute: whether words were moved as vectors, so that the scale of S is theirs; else they
-            were deleted.
-    """
-
-    words: Words
-    rows: tuple[dict[str, Any], ...]
-    absolute: bool
-
-    @property
-    def most(self) -> float:
-        """The largest number of a word."""
-        return max(row["S"] if self.absolute else row["deleted"] for row in self.rows)
+Row = dict[str, Any]
+"""What is known of a word, by heading; None where it was not measured."""
 
 
 def text_sections(runs: Sequence[Run]) -> list[View]:
     """The texts of every run whose records hold words: given ones first, the most sensitive of them
-    always; a text under all its maps, attention first.
+    always; a text under all its maps, attention first. One section, or none.
 
-    A text of which few words were searched is left out where another was searched whole.
+    Where some texts were searched whole, texts of which few words were searched are left out, and
+    so are deletions where vectors were moved: all colours are on one scale.
     """
     known = [
         (run, record)
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.columns.get("per_word")
-        or (record.experiment == "audit" and record.columns.get("removal"))
+        if record.columns.get("per_word") or record.columns.get("removal")
     ]
-    known = [pair for pair in known if _whole(pair[1])] or known
-    known = [
-        pair for pair in known if pair[1].columns.get("source") or pair[1].columns.get("content")
-    ] or known
+    known = [pair for pair in known if _is_whole(pair[1])] or known
+    known = [pair for pair in known if _ranked(pair[1]) == "S"] or known
     known.sort(key=lambda pair: _order(pair[1]))
-    texts: dict[tuple[Any, ...], list[ShownText]] = {}
-    for run, record in known:
-        text = shown_text(record, f"{run.name}: " * (len(runs) > 1))
-        if text.rows:
-            key = record.columns.get("text"), run.name, record.source or record.cell
-            texts.setdefault(key, []).append(text)
-    # On one scale; that of deletions is another.
-    texts = {
-        key: group for key, group in texts.items() if any(text.absolute for text in group)
-    } or texts
-    return [_section(texts)] if texts else []
+    texts = [list(group) for _, group in groupby(known, key=lambda pair: _text_of(*pair))]
+    if not texts:
+        return []
+    kind = texts[0][0][1].columns.get("text")
+    first = [group for group in texts if group[0][1].columns.get("text") == kind]
+    top = max(first, key=lambda group: max(record.value for _, record in group))
+    listed = [top, *(group for group in texts if group is not top)][:TEXTS]
+    parts: list[Any] = []
+    for run, record in (pair for group in listed for pair in group):
+        name = f"{run.name}: " * (len(runs) > 1)
+        parts += _shown(record, name, legend=not parts, most=top[0][1].value)
+    note = f"{len(listed)} of {len(texts):,} texts. " * (len(texts) > len(listed))
+    note += "The most sensitive text is the first. " * (len(texts) > 1)
+    return [View("Texts", tuple(parts), notes=(f"{note}Point at a word for its numbers.",))]
 
 
-def _whole(record: Any) -> bool:
+def _is_whole(record: Any) -> bool:
     return record.experiment != "audit" and record.columns.get("words") == record.columns.get("n")
 
 
+def _text_of(run: Run, record: Any) -> tuple[Any, ...]:
+    return record.columns.get("text"), run.name, record.columns.get("source") or record.cell
+
+
+def _ranked(record: Any) -> str:
+    """The heading of the numbers that colour the words."""
+    moved = record.columns.get("per_word") or record.columns.get("sensitivity") or ()
+    return "deleted" if all(map(math.isnan, moved)) else "S"
+
+
 def _order(record: Any) -> tuple[Any, ...]:
-    """Given texts before those of experiments, real before made-up ones; some fifty words; in the
-    order of their names (text 2 before text 10), under all maps, attention first."""
+    """Given texts before those of experiments, real before made-up ones, text 2 before text 10;
+    attention before other maps."""
     try:
         family = map_entry(base_name(record.map)).family
     except InputError:
         family = ""
-    kind, n = record.columns.get("text", "given"), record.columns.get("n") or 50
-    length = 0.0 if kind == "given" else abs(math.log(n / 50))
-    source = [
-        int(part) if part.isdigit() else part
-        for part in re.split(r"(\d+)", record.columns.get("source") or "")
-    ]
-    return (
-        kind != "given",
-        kind != "reviews",
-        length,
-        source,
-        family != "attention",
-        record.columns.get("map") != "raf",
+    kind, source = record.columns.get("text", "given"), record.columns.get("source") or ""
+    natural = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", source)]
+    return kind != "given", kind != "reviews", natural, family != "attention", record.map != "raf"
+
+
+def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words, Table]:
+    """The words in colour, and one row per word, the most sensitive first."""
+    ranked, source = _ranked(record), record.columns.get("source")
+    is_audit = record.experiment == "audit"
+    title = f"{name}{record.model if is_audit else map_title(record.map)}"
+    pieces = list((_audited if is_audit else _measured)(record))
+    rows = sorted((row for row in pieces if isinstance(row, dict)), key=lambda row: -row[ranked])
+    words = Words(
+        f"{title}: {source}" if source else title,
+        tuple(_word(piece, ranked) if isinstance(piece, dict) else piece for piece in pieces),
+        most=STRONGEST if ranked == "S" else most or 1.0,
+        legend=_LEGENDS[ranked] * legend,
+        note=_left_out(record, len(rows)),
     )
-
-
-def _section(texts: dict[tuple[Any, ...], list[ShownText]]) -> View:
-    """The first texts, the most sensitive of the first kind at the top, on one scale of colours."""
-    first = next(iter(texts))[0]
-    most = max(
-        (key for key in texts if key[0] == first),
-        key=lambda key: max(text.most for text in texts[key]),
-    )
-    listed = [most, *(key for key in texts if key != most)][:TEXTS]
-    top = max(text.most for group in texts.values() for text in group)
-    parts: list[Any] = []
-    left = WORDS
-    for text in (text for key in listed for text in texts[key]):
-        if left > 0:
-            left -= len(text.rows)
-            scale = STRONGEST if text.absolute else top or 1.0
-            legend = "S, times the output's size, a lower bound"
-            if not text.absolute:
-                legend = "of the output's size, when the word is deleted"
-            parts += [
-                replace(text.words, most=scale, legend="" if parts else legend),
-                _table(text),
-            ]
-    note = f"{len(listed)} of {len(texts):,} texts. " if len(texts) > len(listed) else ""
-    note += "The most sensitive text is the first. " if len(texts) > 1 else ""
-    return View("Texts", tuple(parts), notes=(f"{note}Point at a word for its numbers.",))
-
-
-def _table(text: ShownText) -> Table:
-    """One row per word, the most sensitive first."""
-    ranked = "S" if text.absolute else "deleted"
-    rows = sorted(text.rows, key=lambda row: -row[ranked])
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    known = {
-        name: cells
-        for name, cells in columns.items()
-        if any(cell not in (None, "") for cell in cells)
+    columns = {heading: [row[heading] for row in rows] for heading in rows[0]}
+    measured = {
+        heading: cells
+        for heading, cells in columns.items()
+        if any(cell is not None for cell in cells)
     }
-    coloured = ("S",) if text.absolute else ()
-    return Table("Every word", known, most=len(rows), folded=True, coloured=coloured)
+    coloured = (ranked,) if ranked == "S" else ()
+    table = Table("Every word", measured, most=len(rows), folded=True, coloured=coloured)
+    return words, table
 
 
-def shown_text(record: Any, run: str = "") -> ShownText:
-    """The text of a record of an audit, or of a measurement of sensitivity, with its words in
-    colour; `run` stands before its title."""
-    if record.experiment == "audit":
-        name, (pieces, rows), note = record.model, *_audited(record)
-    else:
-        name, (pieces, rows), note = map_title(record.map), *_measured(record)
-    source = record.columns.get("source")
-    title = f"{run}{name}: {source}" if source else f"{run}{name}"
-    words = Words(title, tuple(piece for piece in pieces if piece), note=note)
-    return ShownText(words, tuple(rows), any(row["S"] is not None for row in rows))
+_LEGENDS = {
+    "S": "S, times the output's size, a lower bound",
+    "deleted": "of the output's size, when the word is deleted",
+}
 
 
-Pieces = tuple[list[Word | str], list[dict[str, Any]]]
-
-
-def _row(word: str, sensitivity: float | None, **facts: Any) -> tuple[Word, dict[str, Any]]:
-    """A word with its number and its facts: what a reader sees on hover, and a row of the table."""
-    names = {"upper": "at most", "removal": "deleted", "swap": "best real word"}
-    names["moved"] = "its strongest change moves"
-    row = {"word": word, "S": sensitivity}
-    row |= {heading: facts.get(name) for name, heading in names.items()}
-    numbers = [
-        f"{name} {number(row[name])}"
-        for name in ("S", "at most", "deleted")
-        if row[name] is not None
+def _word(row: Row, ranked: str) -> Word:
+    known = [
+        name for name in ("S", "at most", "deleted", "best real word") if row[name] is not None
     ]
-    swap = [f"best real word {row['best real word']}"] if row["best real word"] else []
-    value = row["deleted"] if sensitivity is None else sensitivity
-    return Word(word, value, ", ".join(numbers + swap)), row
+    about = ", ".join(
+        f"{name} {row[name] if isinstance(row[name], str) else number(row[name])}" for name in known
+    )
+    return Word(row["word"], row[ranked], about)
 
 
-def _swap(word: str, change: float) -> str:
-    return f"{word} {number(change)}"
+def _left_out(record: Any, measured: int) -> str:
+    """What was not measured, or not read."""
+    words = record.words if record.experiment == "audit" else record.n
+    count = words - (measured if record.experiment == "audit" else len(_places(record)))
+    lost = record.columns.get("words_lost")
+    unread = f"{lost:,} words after these were cut off unread." if lost else ""
+    skipped = f"{count:,} of {words:,} words were not measured: without a colour." if count else ""
+    return f"{skipped} {unread}".strip()
 
 
-def _audited(record: Any) -> tuple[Pieces, str]:
+def _audited(record: Any) -> Iterator[str | Row]:
     """The measured words; what was not measured between them is an ellipsis: an audit's record has
     no other words."""
-    audited = audited_text(record)
-    pieces: list[Word | str] = []
-    rows = []
-    before = -1  # a text begins where it begins, without a blank
-    for word in audited.measured:
-        place = round(word.place * (audited.words - 1))
-        pieces.append(" " if place == before + 1 else " … " if pieces else "… ")
-        attained = None if math.isnan(word.sensitivity) else word.sensitivity
-        swap = None if math.isnan(word.swap) else _swap(word.swapped_for, word.swap)
-        piece, row = _row(word.word, attained, removal=word.removal, swap=swap)
-        pieces.append(piece)
-        rows.append(row)
+    text = audited(record)
+    before = -1
+    for word in text.measured:
+        place = round(word.place * (text.words - 1))
+        if place:
+            yield " " if place == before + 1 else " … " if before >= 0 else "… "
+        yield {
+            "word": word.word,
+            "S": None if math.isnan(word.sensitivity) else word.sensitivity,
+            "at most": None,
+            "deleted": word.removal,
+            "best real word": None
+            if math.isnan(word.swap)
+            else f"{word.swapped_for} {number(word.swap)}",
+        }
         before = place
-    if before < audited.words - 1:
-        pieces.append(" …")
-    skipped = audited.words - len(audited.measured)
-    note = f"{skipped:,} of its words were not measured (…)." if skipped > 0 else ""
-    if audited.words_lost:
-        note += f" {audited.words_lost:,} words after these were cut off unread."
-    return (pieces, rows), note.strip()
+    yield " …" * (before < text.words - 1)
 
 
-def _measured(record: Any) -> tuple[Pieces, str]:
-    """The words of a sensitivity record: of the text itself where the record has it, else its words
-    or tokens."""
-    places = {
-        row: place for place, row in enumerate(record.searched or range(len(record.per_word)))
-    }
-    tokens = json.loads(record.tokens) if record.tokens else [f"#{row}" for row in range(record.n)]
-    swapped_for = json.loads(record.swapped_for) if record.swapped_for else ()
-    moved = json.loads(record.moved) if record.moved else ()
-    pieces: list[Word | str] = []
-    known = []
-    for piece in _pieces(record, tokens):
+def _places(record: Any) -> dict[int, int]:
+    """By row of the text, its place among the searched ones."""
+    return {row: place for place, row in enumerate(record.searched or range(len(record.per_word)))}
+
+
+def _measured(record: Any) -> Iterator[str | Row]:
+    """The words of a sensitivity record; of a word of several rows the row that moves the output
+    most speaks."""
+    places = _places(record)
+    names = json.loads(record.swapped_for) if record.swapped_for else ()
+    for piece in _pieces(record):
         text, rows = (piece, ()) if isinstance(piece, str) else piece
         searched = [places[row] for row in rows if row in places]
         if not searched:
-            pieces.append(text)
+            yield text
             continue
-        # The row that moves the output most speaks for its word.
         place = max(searched, key=lambda place: record.per_word[place])
-        upper = record.upper_per_word and max(record.upper_per_word[place] for place in searched)
-        swap = _swap(swapped_for[place], record.swap[place]) if record.swap else None
-        moves = "; ".join(_moves(tokens, *row) for row in moved[place][:3]) if moved else ""
-        word, row = _row(text, record.per_word[place], upper=upper, swap=swap, moved=moves)
-        pieces.append(word)
-        known.append(row)
-    skipped = record.n - len(places)
-    note = (
-        f"{skipped:,} of its {record.n:,} rows: not searched, without a colour." if skipped else ""
-    )
-    return (pieces, known), note
+        upper = record.upper_per_word
+        yield {
+            "word": text,
+            "S": record.per_word[place],
+            "at most": max(upper[place] for place in searched) if upper else None,
+            "deleted": None,
+            "best real word": f"{names[place]} {number(record.swap[place])}" if names else None,
+        }
 
 
-def _pieces(record: Any, tokens: Sequence[str]) -> Iterator[str | tuple[str, Sequence[int]]]:
+def _pieces(record: Any) -> Iterator[str | tuple[str, Sequence[int]]]:
     """The text as it was written, its words as (word, rows); else its words with blanks between; or
     its tokens, with none before one that continues a word."""
     if record.whole_words is None:
+        tokens = json.loads(record.tokens or "null") or [f"#{row}" for row in range(record.n)]
         for row, token in enumerate(tokens):
             yield " " if row and not token.startswith("##") else ""
             yield token.removeprefix("##").lstrip("Ġ▁") or token, (row,)
-    elif not record.content:
-        for text, rows in json.loads(record.whole_words):
-            yield text, rows
-            yield " "
-        yield "…"
-    else:
-        end = 0
-        for text, rows in json.loads(record.whole_words):
-            if (start := record.content.find(text, end)) >= 0:
-                yield record.content[end:start]
-                yield text, rows
-                end = start + len(text)
-        rest = record.content[end:]
-        yield " …" if any(map(str.isalnum, rest)) else rest
-
-
-def _moves(
-    tokens: Sequence[str], row: float, change: float, before: float | None, after: float | None
-) -> str:
-    """A row of the features that a witness moves: its token, its change, its attention to the word
-    before and after."""
-    attention = (
-        ""
-        if before is None or after is None
-        else f" (attention {number(before)} → {number(after)})"
-    )
-    return f"{tokens[int(row)]} {number(change)}{attention}"
+        return
+    end = 0
+    for text, rows in json.loads(record.whole_words):
+        start = record.content.find(text, end) if record.content else -1
+        if start >= 0:
+            yield record.content[end:start]
+            end = start + len(text)
+        yield text, rows
+        yield " " * (not record.content)
+    rest = (record.content or "…")[end:]
+    yield " …" if any(map(str.isalnum, rest)) else rest
