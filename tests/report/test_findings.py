@@ -10,7 +10,7 @@ from tests.report.conftest import write_records
 from wordsens import RandomFeatures, SearchPlan, gaussian_text, word_sensitivity
 from wordsens.display.view import Finding, Table
 from wordsens.evaluation.audit.cell import audited
-from wordsens.findings.audit import audit_findings, mean_intervals, save_findings
+from wordsens.findings.audit import audit_findings, save_findings
 from wordsens.report.comparison import comparison
 from wordsens.report.load import load_runs
 from wordsens.report.tables import part_view
@@ -253,22 +253,6 @@ def test_only_maps_of_one_d_are_compared(make_record):
 
     assert "40 times as far as a fully connected layer" in sentences(records(384))
     assert "times as far" not in sentences(records(192))
-
-
-def test_intervals_cover_the_mean_as_often_as_they_say():
-    # 200 experiments of 12 texts: the share that covers 0 has a standard error of 1.5 %; a
-    # percentile bootstrap of 12 covers a little less often than 95 %. Fixed seed.
-    import numpy as np
-
-    random = np.random.default_rng(0)
-    covered = sum(
-        low <= 0 <= high
-        for low, high in (
-            mean_intervals([[value] for value in random.normal(size=12).tolist()])[0]
-            for _ in range(200)
-        )
-    )
-    assert 0.86 <= covered / 200 <= 0.99
 
 
 def test_two_runs_are_compared_with_an_error(tmp_path, make_record):

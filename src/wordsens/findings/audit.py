@@ -6,28 +6,25 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from wordsens.display.numbers import number, percent, plural
+from wordsens.display.numbers import Estimate, column, percent, plural
 from wordsens.display.view import Finding, Table, View
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
 from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction
-from wordsens.evaluation.audit.text import AuditedText, AuditedWord
+from wordsens.evaluation.audit.text import AuditedText
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.intervals import least_values
-from wordsens.sensitivity.substitution import SubstitutionSensitivity
+from wordsens.intervals import ends, least_values, mean_estimate
 from wordsens.sweeps.store import Record
 from wordsens.text.english import PLACES, kind_of, place_of
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
 
 LEAST_TEXTS = 5
-"""Fewer texts give no bootstrap interval: four have 35 different samples."""
+"""Fewer texts give no finding."""
 
-RESAMPLES = 2000
-"""The ends of a 95 % interval are then the 50th and the 1950th of them."""
+_KNOWN = "Means over {} texts that have both; [95 % confidence interval], Student's t."
 
 FILE = "findings.json"
 """In the folder of an audit: the findings that its command printed, by the audit's name."""
@@ -80,48 +77,34 @@ def _saved(folder: Path) -> dict[str, list[dict[str, Any]]]:
         return {}
 
 
-def mean_intervals(*samples: Sequence[Sequence[float]]) -> list[tuple[float, float]] | None:
-    """95 % intervals of the means over words, and of the first minus each other one: bootstrap over
-    texts.
-
-    Every sample has one list per text, in one order of texts, which does not matter. None where
-    fewer than five texts have words of each.
-
-    >>> mean_intervals([[1.0]] * 5, [[0.5]] * 5)
-    [(1.0, 1.0), (0.5, 0.5), (0.5, 0.5)]
-    """
-    if min(sum(map(bool, sample)) for sample in samples) < LEAST_TEXTS:
+def _differences(
+    texts: Sequence[AuditedText], first: Sequence[str], second: Sequence[str]
+) -> tuple[Estimate, Estimate, Estimate] | None:
+    """The mean effect, over texts, of deleting words of two kinds and places, and the first minus
+    the second over the texts that have both; None where fewer than LEAST_TEXTS have both."""
+    pairs = [(_effect(text, *first), _effect(text, *second)) for text in texts]
+    both = [(one, other) for one, other in pairs if one is not None and other is not None]
+    if len(both) < LEAST_TEXTS:
         return None
-    ordered = zip(*sorted(zip(*samples, strict=True)), strict=True)
-    drawn = np.random.default_rng(0).integers(len(samples[0]), size=(RESAMPLES, len(samples[0])))
-    means = []
-    for sample in ordered:
-        sums = np.array([math.fsum(values) for values in sample])
-        counts = np.array([len(values) for values in sample])
-        with np.errstate(invalid="ignore", divide="ignore"):  # a draw may have no word of a kind
-            means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
-    means += [means[0] - other for other in means[1:]]
-    ends = (np.nanquantile(draws, (0.025, 0.975)) for draws in means)
-    return [(float(low), float(high)) for low, high in ends]
+    samples = [one for one, _ in both], [other for _, other in both], [a - b for a, b in both]
+    one, other, difference = (mean_estimate(sample, over="texts") for sample in samples)
+    return one, other, difference
 
 
-def _removals(texts: Sequence[AuditedText], kind: str, place: str = "") -> list[list[float]]:
-    """The effects of deleting words of a kind and place, one list per text."""
-
-    def wanted(word: AuditedWord) -> bool:
-        is_known = not math.isnan(word.removal)
-        return is_known and kind == kind_of(word.word) and place in ("", place_of(word.place))
-
-    return [[word.removal for word in text.measured if wanted(word)] for text in texts]
-
-
-def _mean(sample: Sequence[Sequence[float]]) -> float:
-    values = [value for group in sample for value in group]
-    return math.fsum(values) / len(values)
+def _effect(text: AuditedText, kind: str, place: str = "") -> float | None:
+    """The mean effect in a text of deleting its words of a kind and place."""
+    effects = [
+        word.removal
+        for word in text.measured
+        if kind == kind_of(word.word)
+        and place in ("", place_of(word.place))
+        and not math.isnan(word.removal)
+    ]
+    return fmean(effects) if effects else None
 
 
-def _ends(interval: tuple[float, float]) -> str:
-    return f"95 % CI {percent(interval[0])} to {percent(interval[1])}"
+def _percent(estimate: Estimate) -> str:
+    return column([estimate], "%")[0]
 
 
 def _changes(changes: Sequence[AuditChange] | None) -> Iterator[Finding]:
@@ -172,16 +155,15 @@ def _advice(advice: LengthAdvice | None) -> Iterator[Finding]:
 
 def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     """The effect of deleting a negation beside that of a content word."""
-    negations, content = _removals(texts, "negation"), _removals(texts, "content word")
-    if not any(negations) or not any(content):
+    found = _differences(texts, ["negation"], ["content word"])
+    if found is None:
         return
-    intervals = mean_intervals(negations, content)
-    if intervals is None:
-        return
-    (low, high), mean, other = intervals[2], _mean(negations), _mean(content)
+    negation, content, difference = found
+    low, high = ends(difference)
     sentence = (
-        f"Deleting a negation changes the output by {percent(mean)} of its size; deleting a "
-        f"content word, by {percent(other)} (difference {_ends(intervals[2])})."
+        f"Deleting a negation changes the output by {percent(negation.value)} of its size; "
+        f"deleting a content word, by {percent(content.value)} (difference "
+        f"{_percent(difference)})."
     )
     if low <= 0 <= high:
         sentence += " No difference is claimed."
@@ -190,28 +172,24 @@ def _negations(texts: Sequence[AuditedText]) -> Iterator[Finding]:
             " Do not trust a similarity to tell a statement from its opposite; “wordsens check” "
             "measures it."
         )
-    yield Finding(sentence, f"{_counts(negations, content)}.")
-
-
-def _counts(*samples: Sequence[Sequence[float]]) -> str:
-    counts = " and ".join(str(sum(map(len, sample))) for sample in samples)
-    return f"{counts} words of {len(samples[0])} texts; bootstrap over texts"
+    yield Finding(sentence, _KNOWN.format(difference.n))
 
 
 def _places(texts: Sequence[AuditedText]) -> Iterator[Finding]:
     # Of one kind of word: the kinds are not spread evenly over a text.
-    first, last = (_removals(texts, "content word", place) for place in (PLACES[0], PLACES[2]))
-    if not any(first) or not any(last) or (intervals := mean_intervals(first, last)) is None:
+    found = _differences(texts, ["content word", PLACES[0]], ["content word", PLACES[2]])
+    if found is None:
         return
-    low, high = intervals[2]
+    first, last, difference = found
+    low, high = ends(difference)
     if not low <= 0 <= high:
         strong, weak = ("beginning", "end") if low > 0 else ("end", "beginning")
         yield Finding(
             f"Content words count for more at the {strong} of a text: deleting one changes the "
-            f"output by {percent(_mean(first))} of its size in the first fifth and by "
-            f"{percent(_mean(last))} in the last (difference {_ends((low, high))}). Do not hide "
+            f"output by {percent(first.value)} of its size in the first fifth and by "
+            f"{percent(last.value)} in the last (difference {_percent(difference)}). Do not hide "
             f"what matters at the {weak}.",
-            f"{_counts(first, last)}.",
+            _KNOWN.format(difference.n),
         )
 
 
@@ -248,7 +226,7 @@ def view(audit: Audit) -> View:
             "Ignores: content words and negations that move a text less", summary.ignores, summary
         ),
         _layers(audit),
-        *([_substitution(audit.substitution)] if audit.substitution is not None else []),
+        *([audit.substitution.view()] if audit.substitution is not None else []),
         View("Length", (advice,)),
         *_not_measured(audit),
         f"Records: {audit.table} (audit {audit.name})",
@@ -280,27 +258,15 @@ def _groups(audit: Audit) -> Table:
     return Table("", columns, note=note, most=len(groups))
 
 
-def reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> View | Table:
-    """The words of one list, or why there is none."""
-    if words:
-        columns = {
-            "word": [word.word for word in words],
-            "times as far": [word.ratio for word in words],
-            "low": [word.low for word in words],
-            "high": [word.high for word in words],
-            "texts": [word.texts for word in words],
-        }
-        return Table(title, columns, note="Low, high: the 95 % confidence interval.")
-    why = (
-        f"None: of {summary.compared} words measured in at least {least_values()} texts, none does "
-        "so beyond chance."
-    )
-    if not summary.compared:
-        why = (
-            f"Too few texts: no word was compared with others in at least {least_values()} texts "
-            f"(the most: {summary.most_texts}); measure more texts or words (--words-per-text)."
-        )
-    return View(title, (why,))
+def reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> Table:
+    """The words of one list; not shown where there is none."""
+    columns = {
+        "word": [word.word for word in words],
+        "times as far": [Estimate(word.ratio, word.low, word.high, n=word.texts) for word in words],
+        "texts": [word.texts for word in words],
+    }
+    note = f"Of {summary.compared} words that at least {least_values()} texts have."
+    return Table(title, columns, note=note)
 
 
 def _layers(audit: Audit) -> Table:
@@ -312,26 +278,6 @@ def _layers(audit: Audit) -> Table:
         "most head": [max(layer.heads, default=None) for layer in layers],
     }
     return Table("By layer", columns, most=len(layers))
-
-
-def _substitution(swapped: SubstitutionSensitivity) -> View:
-    """The measures of the literature, each with its interval over texts."""
-    means = {
-        "average sensitivity": swapped.average,
-        "block sensitivity": swapped.block,
-        "random sensitivity": swapped.random,
-        "labels changed": swapped.flips,
-    }
-    lines = [f"{name} {mean}" for name, mean in means.items() if mean is not None]
-    fifths = ", ".join("none" if part is None else number(part.value) for part in swapped.profile)
-    neighbours = "" if swapped.every_block else ", of neighbouring words only: on average too low"
-    about = (
-        "Average: the variance that one random word makes, summed over words; block: the most that "
-        f"disjoint blocks of words make together{neighbours}; random: the mean change by one word. "
-        "Brackets: 95 % confidence intervals over texts."
-    )
-    title = f"Random words of the same kind ({plural(len(swapped.texts), 'text')})"
-    return View(title, (*lines, f"Profile, first to last fifth of a text: {fifths}", about))
 
 
 def _not_measured(audit: Audit) -> list[str]:
