@@ -10,7 +10,6 @@ from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.difference import (
     ALL_KINDS,
     CHECK,
-    NEAREST,
     NEIGHBOURS,
     RANK,
     REMOVAL,
@@ -20,7 +19,6 @@ from wordsens.evaluation.difference import (
 )
 from wordsens.evaluation.neighbours import ChangedNeighbour
 from wordsens.evaluation.texts import LEAST_TEXTS
-from wordsens.evaluation.word_differences import EVERY
 
 _NAMED = 3
 """Rows that a sentence names."""
@@ -77,24 +75,11 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
             f"{matched.false_hits_first:.0%} and {matched.false_hits_second:.0%} of opposites pass."
         )
     yield from _meanings(comparison, [row for row in rows if row.part == CHECK])
-    for every in [row for row in rows if row.part == REMOVAL and row.name == EVERY]:
-        yield (
-            f"Without one word a text moves {'more' if every.difference > 0 else 'less'} in "
-            f"{comparison.second}: a "
-            f"distance of {every.second:.3f} of its size against {every.first:.3f}, "
-            f"{with_interval(every)}. To do: set "
-            "thresholds on cosines anew, on your own texts."
-        )
-    yield from _ranks(comparison, [row for row in rows if row.part == RANK])
-    yield from _neighbours(comparison, {row.name: row for row in rows if row.part == NEIGHBOURS})
 
 
 def _no_difference(comparison: Comparison) -> Iterator[str]:
-    first, second, beyond = (
-        comparison.first,
-        comparison.second,
-        f"beyond {comparison.tolerance:.0%}",
-    )
+    first, second = comparison.first, comparison.second
+    beyond = f"beyond {comparison.tolerance:.0%}"
     if not comparison.rows:
         yield (
             f"Nothing could be compared between {first} and {second}: too few of the "
@@ -134,42 +119,6 @@ def _meanings(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[st
             listed += [f"and {len(some) - _NAMED} more"] * (len(some) > _NAMED)
             said = f"tells {how} opposites from near-duplicates: {'; '.join(listed)}"
             yield f"{comparison.second} {said}. To do: {advice}."
-
-
-def _ranks(comparison: Comparison, rows: Sequence[Difference]) -> Iterator[str]:
-    ranks = sorted(rows, key=lambda row: -abs(row.difference))
-    for row in [row for row in ranks if row.crosses][:_NAMED]:
-        names = (comparison.first, comparison.second)
-        ignores, reacts = names if row.difference > 0 else names[::-1]
-        yield (
-            f"{ignores} ignores '{row.name}' and {reacts} reacts to it: its rank among the words "
-            "of its text goes from "
-            f"{row.first:.2f} to {row.second:.2f}, {with_interval(row)}, {row.count} texts. To do: "
-            "try texts with and "
-            "without it (wordsens explain)."
-        )
-
-
-def _neighbours(comparison: Comparison, rows: dict[str, Difference]) -> Iterator[str]:
-    if (row := rows.get(NEAREST)) is not None:
-        yield (
-            f"{row.second * row.count:.0f} of {row.count} texts have another first neighbour "
-            f"({row.first * row.count:.0f} between two calls of one model; share "
-            f"{with_interval(row)}). To do: encode "
-            "the whole corpus anew, and read the changed ones."
-        )
-    # An example is a text that the removal of a single word turns back in one of the models.
-    for changed in comparison.changed if rows else ():
-        word = next((word for word in changed.words if word.back or word.away), None)
-        if word is not None:
-            turned = "has the old one nearer" if word.back else "has the new one nearer too"
-            yield (
-                f"Such as {_short(changed.text)!r}: its first neighbour was "
-                f"{_short(changed.old_text)!r} and is "
-                f"{_short(changed.new_text)!r}; without '{word.word}' "
-                f"{comparison.second if word.back else comparison.first} {turned} (one change)."
-            )
-            return
 
 
 def _short(text: str, most: int = 60) -> str:
