@@ -87,7 +87,7 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
 
 def test_more_words_attain_what_fewer_do():
     records = [_record("raf", k, 0, value) for k, value in ((1, 2.0), (4, 3.0), (16, 1.0))]
-    (section,) = summarize(records).tables
+    _, section = summarize(records).tables
     assert [mean.value for mean in section.columns["S"]] == [2.0, 3.0, 3.0]
 
 
@@ -127,7 +127,7 @@ def test_a_cell_is_a_sensitivity_with_its_cosine(text):
     assert record.distinct == text.get("distinct")
 
 
-def test_sentences_say_from_how_many_words_on_a_map_notices():
+def test_findings_and_rows_say_how_many_words_each_map_notices():
     counts, scatter = (1, 4, 16, 64), (0.99, 1.0, 1.01, 0.98, 1.02)
     records = [
         _record(
@@ -137,18 +137,19 @@ def test_sentences_say_from_how_many_words_on_a_map_notices():
         for k in counts
         for draw, scale in enumerate(scatter)
     ]
-    told = [claim.sentence for claim in summarize(records).findings]
-    assert any(
-        "RF on Gaussian texts of 64 words notices (S reaches 0.5) when 16.0 [" in one
-        for one in told
-    )
-    assert any("No choice of 4 words" in one for one in told)
-    assert any("b = 0.500 [0.49" in one for one in told)
-    assert any(
-        "RAF (softmax) on Gaussian texts of 64 words notices a single word" in one for one in told
-    )
-    few = [record for record in records if record.draw < 2]
-    assert not any("notices a single word" in claim.sentence for claim in summarize(few).findings)
+    summary = summarize(records)
+    dense, attention = summary.table().to_dict("records")
+    # S = k^(1/2) / 8 is half at 16 words; 1.2 times that stays below half at 4 words, not at 16.
+    assert dense["words"] == pytest.approx(16, rel=0.01)
+    assert (dense["exponent"], dense["not enough"]) == (pytest.approx(0.5, abs=0.01), 4)
+    assert (attention["words"], attention["draws"]) == (1, 5)
+    found = [finding.sentence for finding in summary.findings]
+    assert len(found) == 3 and "RF 16" in found[0] and "RAF (softmax) 1" in found[0]
+    assert "RF 4" in found[1] and "probability" in found[1] and "RF 0.5" in found[2]
+    never = summarize([record for record in records if record.map == "rf" and record.count < 16])
+    assert "RF more than were tried" in never.findings[0].sentence
+    assert never.table()["words"].isna().all()
+    assert len(summary.table(1)) == 8 and summary.table(1)["draws"].sum() == len(records)
 
 
 def _correlated(cosine, draw, value, kind="correlated"):

@@ -183,5 +183,6 @@ def _cell(table: Table, name: str, text: str, row: int) -> Text:
     if isinstance(value, Marked):
         pieces = [(piece, "bold underline" if marked else "") for piece, marked in value.pieces]
         return Text.assemble(*pieces)
-    coloured = name in table.coloured and isinstance(value, float)
-    return Text(text, style=_style(value, STRONGEST) if coloured else "")
+    if name in table.coloured and isinstance(value, float):
+        return Text(text, style=_style(value, STRONGEST))
+    return Text(text)

@@ -2,10 +2,10 @@
 own."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -14,31 +14,30 @@ from torch import Tensor
 
 from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
-from wordsens.display.view import Finding
+from wordsens.display.numbers import number
+from wordsens.display.view import Finding, Table
 from wordsens.errors import InputError
-from wordsens.intervals import ends, power_law
+from wordsens.intervals import power_law
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.sweeps.experiment import (
     INTERVALS,
-    Column,
     Experiment,
     Grids,
     Summary,
-    estimate,
-    finding,
-    grouped,
-    mean_over_draws,
     over_draws,
-    table,
+    rows_by,
     text_title,
 )
 from wordsens.sweeps.map_cell import MapCell
-from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.store import Record, as_frame
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
 from wordsens.text import load_encoder
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 NOTICED = 0.5
 """Features that move by half their norm: a constant fraction, which the theory of random features
@@ -149,123 +148,116 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
     ], notices
 
 
-def never_falling(records: Any) -> list[Record]:
-    """The finished records by the number of words that move, each with the most that so many or
-    fewer attain.
+SERIES = ("map", "text", "n", "d")
 
-    Words of a set may stay where they are, so what fewer words attain in a draw more words attain
-    too.
-    """
-    best: dict[tuple[Any, ...], float] = {}
-    raised = []
-    for one in sorted((one for one in as_records(records) if one.done), key=lambda one: one.count):
-        key = one.map, one.text, one.n, one.d, one.draw
-        best[key] = max(best.get(key, 0.0), one.value)
-        raised.append(one.replace(value=best[key]))
-    return raised
+
+def never_falling(records: Sequence[Record]) -> "DataFrame":
+    """The records by series and number of words, each S raised to the most that so many or fewer
+    words attain in its draw: words of a set may stay where they are."""
+    frame = as_frame(records)
+    frame["series"] = frame.groupby(list(SERIES), dropna=False, sort=False).ngroup()
+    frame = frame.sort_values(["series", "count"], kind="stable")
+    frame["value"] = frame.groupby(["series", "draw"], dropna=False)["value"].cummax()
+    return frame
+
+
+def by_count(frame: "DataFrame") -> dict[str, list[Any]]:
+    """One row per series and number of words: S, and the bound for every set of so many."""
+
+    def row(part: "DataFrame") -> dict[str, Any]:
+        bounded = bool(part["upper"].notna().all())
+        return {
+            "S": over_draws(list(part["value"])),
+            "at most": over_draws(list(part["upper"])) if bounded else None,
+            "draws": len(part),
+        }
+
+    return rows_by(frame, [*SERIES, "count"], row)
+
+
+def by_series(frame: "DataFrame") -> dict[str, list[Any]]:
+    """One row per series: how many words must change at once until S reaches NOTICED; how it grows
+    with them; and how many certainly do not reach it."""
+
+    def row(part: "DataFrame") -> dict[str, Any]:
+        draws = [one[["count", "value"]].to_numpy().tolist() for _, one in part.groupby("draw")]
+        reached = [place for place in map(_crossing, draws) if place is not None]
+        few = part.query("count <= n / 2")
+        fit = power_law(list(few["count"]), list(few["value"]), list(few["draw"]))
+        groups: Any = part.groupby("count")["upper"]
+        bounded = [count for count, upper in groups if upper.lt(NOTICED).all()]
+        return {
+            "words": over_draws(reached) if len(reached) == len(draws) else None,
+            "exponent": fit[0] if fit and 1.0 not in reached else None,
+            "not enough": max(bounded, default=None),
+            "draws": len(draws),
+        }
+
+    return rows_by(frame, SERIES, row)
+
+
+_NOTE = (
+    f"Words: how many change at once when S reaches {NOTICED:g}, interpolated between the numbers "
+    "tried. Exponent: b of S ~ words^b up to half of the words. Not enough: no choice of so many "
+    "words reaches it, with probability 1 - 1e-9 over the weights. At most: an upper bound for "
+    f"every choice, likewise. S: attained; means over draws, {INTERVALS}."
+)
 
 
 def summarize(records: Sequence[Record]) -> Summary:
-    """A row a map, text and number of words; from how many on each map notices, and how its
-    sensitivity grows."""
-    ordered = [one for part in _series(records) for one in part]
-    keys: dict[str, Column] = {"map": lambda one: map_title(one.map), "texts": "text"}
-    keys |= {"n": "n", "d": "d", "words moved": "count", "share": lambda one: one.count / one.n}
-    claims, untold = [], []
-    for part in _series(records):
-        counts = {count: part for (count,), part in grouped(part, "count").items()}
-        subject = f"{map_title(part[0].map)} on {text_title(part[0].text)} of {part[0].n} words"
-        claims.append(_claims(subject, part[0].n, counts))
-        if not claims[-1]:
-            fewest = min(counts)
-            untold.append(
-                f"{subject}, S of {fewest}: {over_draws([one.value for one in counts[fewest]])}"
-            )
-    first, others = (
-        [claim for part in claims for claim in part[:1]],
-        [claim for part in claims for claim in part[1:]],
-    )
-    if first and untold:
-        sentence = f"Without an interval that tells when the others notice: {'; '.join(untold)}."
-        known = f"Means over draws, {INTERVALS}."
-        first.append(
-            finding(str(len(untold)), sentence, known, len(untold), ordered, ("attained",))
+    """How many words each map notices, and S by their number."""
+    frame = never_falling(records)
+    series = by_series(frame)
+    tables = [
+        Table(title, columns | {"map": list(map(map_title, columns["map"]))})
+        for title, columns in (
+            ("Words that must change at once", series),
+            ("S of several words at once", by_count(frame)),
         )
-    return Summary(
-        (table("Several words at once", ordered, keys, {"S": "value", "upper bound": "upper"}),),
-        f"S: attained, mean over draws, {INTERVALS}; every word moves in a ball of its "
-        "own, or stays.",
-        (*first, *others),
-        "The upper bounds hold for every set of so many words, each with probability 1 - 1e-9 over "
-        "the weights.",
-        leading=max(1, len(first)),
-    )
-
-
-def _series(records: Sequence[Record]) -> list[list[Record]]:
-    """The records of each map, kind of text, n and d, in the order in which these were measured."""
-    order = list(grouped(records, "map", "text", "n", "d"))
-    groups = grouped(never_falling(records), "map", "text", "n", "d")
-    return [groups[key] for key in order]
-
-
-def _claims(subject: str, n: int, counts: dict[int, list[Record]]) -> list[Finding]:
-    claims, records = [], [record for part in counts.values() for record in part]
-    first = over_draws([record.value for record in counts[min(counts)]])
-    crossings = [crossing for crossing in _crossings(counts) if crossing is not None]
-    if min(counts) == 1 and ends(first)[0] >= NOTICED:
-        sentence = (
-            f"{subject} notices a single word: it moves the features by {first} times their norm."
-        )
-        claims.append(finding(f"{first} times", sentence, mean_over_draws(first), first, counts[1]))
-    elif crossings and len(crossings) == first.n:
-        at = over_draws(crossings)
-        sentence = (
-            f"{subject} notices (S reaches {NOTICED:g}) when {at} words change at once, "
-            f"{at.value / n:.0%} of the text; "
-            f"a single one moves it by {first}."
-        )
-        known = mean_over_draws(at) + " Interpolated between the numbers tried."
-        claims.append(finding(f"{at} words", sentence, known, at, records))
-    unseen = [
-        k
-        for k, part in counts.items()
-        if all(one.upper is not None and one.upper < NOTICED for one in part)
     ]
-    if unseen:
-        number = f"{max(unseen)} words" if max(unseen) > 1 else "no single word"
-        sentence = (
-            f"No choice of {number}, moved however one likes, moves {subject} by {NOTICED:g}."
-        )
-        if max(unseen) == 1:
-            sentence = f"Certainly {number} moves {subject} by {NOTICED:g}."
-        known = "Upper bounds, each with probability 1 - 1e-9 over the weights."
-        claims.append(finding(number, sentence, known, max(unseen), counts[max(unseen)]))
-    few = [(k, record.value) for k, part in counts.items() if k <= n / 2 for record in part]
-    fit = power_law(*zip(*few, strict=True)) if len({k for k, _ in few}) > 2 else None
-    if fit is not None and ends(first)[1] < NOTICED:
-        exponent = fit[0]
-        sentence = (
-            f"{subject}: up to half of the words, S grows with their number k as k^b, b = "
-            f"{exponent}."
-        )
-        known = f"Least squares over {len(few)} values, {INTERVALS}."
-        claims.append(finding(f"b = {exponent}", sentence, known, exponent, records))
-    return claims
+    cells = tuple(record.cell for record in records)
+    found = tuple(Finding(sentence, rows=cells) for sentence in findings(series))
+    return Summary(tuple(tables), _NOTE, found, leading=3)
 
 
-def _crossings(counts: dict[int, list[Record]]) -> list[float | None]:
-    """For each draw the number of words at which S reaches NOTICED, interpolated on logarithmic
-    axes."""
-    draws = grouped((one for part in counts.values() for one in part), "draw")
-    return [_crossing([(one.count, one.value) for one in part]) for part in draws.values()]
+def findings(series: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    """At most three sentences, each of all rows of the table."""
+    if told := _by_map(series, "words", "more than were tried"):
+        yield f"Words that must change at once to move the output by half its size: {told}."
+    if told := _by_map(series, "not enough"):
+        yield (
+            "No choice of so many words does, whatever they become, with probability 1 - 1e-9 over "
+            f"the weights: {told}."
+        )
+    if told := _by_map(series, "exponent"):
+        yield f"Up to half of the words, S grows like k^b with their number k; b: {told}."
+
+
+def _by_map(series: Mapping[str, Sequence[Any]], column: str, missing: str = "") -> str:
+    """The range of a column for each map, and of how many of its rows."""
+    told = []
+    for name in dict.fromkeys(series["map"]):
+        rows = zip(series["map"], series[column], strict=True)
+        cells = [cell for one, cell in rows if one == name]
+        known = [getattr(cell, "value", cell) for cell in cells if cell is not None]
+        some = f" (in {len(known)} of {len(cells)} rows)" if len(known) < len(cells) else ""
+        if known:
+            span = " to ".join(dict.fromkeys(map(number, (min(known), max(known)))))
+            told.append(f"{map_title(name)} {span}{some}")
+        elif missing:
+            told.append(f"{map_title(name)} {missing}")
+    return "; ".join(told)
 
 
 def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
+    """The number of words at which S reaches NOTICED, interpolated on logarithmic axes; the fewest
+    where it does at once.
+
+    >>> _crossing([(1, 0.25), (4, 0.5), (16, 1.0)]), _crossing([(1, 2.0)]), _crossing([(1, 0.1)])
+    (4.0, 1.0, None)
     """
-    >>> _crossing([(1, 0.25), (4, 0.5), (16, 1.0)]), _crossing([(1, 0.1), (2, 0.2)])
-    (4.0, None)
-    """
+    if points[0][1] >= NOTICED:
+        return float(points[0][0])
     for (few, less), (many, more) in pairwise(points):
         if 0 < less < NOTICED <= more:
             along = math.log(NOTICED / less) / math.log(more / less)
@@ -273,40 +265,25 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
     return None
 
 
-def _several_words(records: Sequence[Record]) -> dict[str, Any]:
-    """S against the number of words that move at once, a panel a kind of text and n."""
-    from wordsens.plotting.records import Panel, curves_of, grid
-    from wordsens.plotting.style import BARS, styles_of
+def figure(records: Sequence[Record]) -> dict[str, Any]:
+    """S against the number of words that move at once, a panel for each kind of text."""
+    from wordsens.plotting import lines
 
-    ordered = never_falling(records)
-    styles = styles_of({map_title(name): name for (name,) in grouped(as_records(records), "map")})
-    drawn = []
-    for (text, n), part in grouped(ordered, "text", "n").items():
-        guides: dict[str, list[tuple[float, float]]] = {
-            "half the features' norm": [(1.0, NOTICED), (float(ordered[-1].count), NOTICED)]
-        }
-        bands = {}
-        for (name,), group in grouped(part, "map").items():
-            uppers = [
-                (k, estimate(one), estimate(one, "upper"))
-                for (k,), one in grouped(group, "count").items()
-            ]
-            band = [
-                (k, value.value, upper.value)
-                for k, value, upper in uppers
-                if value is not None and upper is not None
-            ]
-            bands |= {map_title(name): band} if band else {}
-        curves = curves_of(part, lambda one: map_title(one.map), "count")
-        drawn.append(Panel(f"{text_title(text).capitalize()}, {n} words", curves, guides, bands))
-    figure = grid(
-        "Sensitivity to several words at once",
-        *(drawn, styles, ("words that move at once", "sensitivity S")),
-        logarithmic=(True, True),
-        caption=f"{BARS} Shaded up to the upper bound over every set of so many words, where there "
-        "is one.",
+    columns = by_count(never_falling(records))
+    drawn = lines(
+        {**columns, "text": [text_title(kind).capitalize() for kind in columns["text"]]},
+        x="count",
+        y="S",
+        colour="map",
+        panel=("text", "n"),
+        labels={"count": "words that move at once", "S": "sensitivity S"},
+        log="xy",
+        guides={"half the output's size": [(None, NOTICED)]},
+        bands={"up to the bound for every choice": ("S", "at most")},
+        title="Sensitivity to several words at once",
+        caption=f"Means over draws, {INTERVALS}.",
     )
-    return {"several-words": figure}
+    return {"several-words": drawn}
 
 
 SEVERAL_WORDS = Experiment(
@@ -315,5 +292,5 @@ SEVERAL_WORDS = Experiment(
     measure=measure_several_words,
     preset=preset,
     summarize=summarize,
-    figures=_several_words,
+    figures=figure,
 )
