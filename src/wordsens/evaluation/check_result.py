@@ -348,7 +348,8 @@ class Check(Gated):
             "False hits: opposites at or above the threshold, which mean something else by one "
             f"change, such as {CHANGES}. Told apart: whether opposites are less alike than "
             'near-duplicates more often than by chance; "unsure" where there are too few pairs to '
-            "say. Brackets: 95 % confidence intervals."
+            "say. AUC: the chance that an opposite is less alike than a near-duplicate; far: than "
+            "a paraphrase in other words. Brackets: 95 % confidence intervals."
         )
         if guarded is not None:
             note += (

@@ -13,10 +13,10 @@ from wordsens.display.numbers import Estimate, column, percent, plural
 from wordsens.display.view import Finding, Table, View
 from wordsens.evaluation.audit.cell import audited
 from wordsens.evaluation.audit.result import Audit
-from wordsens.evaluation.audit.summary import AuditChange, AuditSummary, Reaction
+from wordsens.evaluation.audit.summary import AuditChange
 from wordsens.evaluation.audit.text import AuditedText
 from wordsens.evaluation.length import LengthAdvice
-from wordsens.intervals import ends, least_values, mean_estimate
+from wordsens.intervals import ends, mean_estimate
 from wordsens.sweeps.store import Record
 from wordsens.text.english import PLACES, kind_of, place_of
 from wordsens.text.whole_words import TAKEN_APART, takes_apart
@@ -217,14 +217,6 @@ def view(audit: Audit) -> View:
     parts: list[Any] = [
         *(findings or [few]),
         _groups(audit),
-        reactions(
-            "Reacts to: function words that move a text more than its other words",
-            summary.overreacts,
-            summary,
-        ),
-        reactions(
-            "Ignores: content words and negations that move a text less", summary.ignores, summary
-        ),
         _layers(audit),
         *([audit.substitution.view()] if audit.substitution is not None else []),
         View("Length", (advice,)),
@@ -256,17 +248,6 @@ def _groups(audit: Audit) -> Table:
     else:
         note += " S was not measured: it takes a model with gradients and --sensitivity-texts."
     return Table("", columns, note=note, most=len(groups))
-
-
-def reactions(title: str, words: Sequence[Reaction], summary: AuditSummary) -> Table:
-    """The words of one list; not shown where there is none."""
-    columns = {
-        "word": [word.word for word in words],
-        "times as far": [Estimate(word.ratio, word.low, word.high, n=word.texts) for word in words],
-        "texts": [word.texts for word in words],
-    }
-    note = f"Of {summary.compared} words that at least {least_values()} texts have."
-    return Table(title, columns, note=note)
 
 
 def _layers(audit: Audit) -> Table:

@@ -10,14 +10,14 @@ from wordsens.text.pairs import Pair
 
 
 def answer(explanation: Explanation) -> tuple[str, ...]:
-    """The number, then the words that move it most by removal, swap and vector; then the notes."""
+    """The number, the words whose deletion moves it most, the words that keep two texts apart; then
+    the notes."""
     two, value = len(explanation.texts) > 1, explanation.value
     sentences = [
         f"{explanation.model}: {explanation.score} {value:.4f}"
         if two or value
         else explanation.model
     ]
-    unmoved = "no word moves it by .0001"
 
     def named(word: WordEffect) -> str:
         return f"'{word.word}'" + (" (second text)" if two and word.side else "")
@@ -26,8 +26,8 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
         moving = ", ".join(
             f"{named(word)} {word.removal:+.4f}" for word in words if _shows(word.removal)
         )
-        most = f"these words move it most: {moving}" if moving else unmoved
-        sentences.append(f"Removed one by one (one change each), {most}.")
+        most = f"these words change it most: {moving}" if moving else "no word changes it by .0001"
+        sentences.append(f"Deleted one by one, {most}.")
     word, dividing = explanation.dividing, dividing_words(explanation)
     if word is not None and dividing:
         without = f"{value + word.rise:.4f} (one change)"
@@ -47,18 +47,6 @@ def answer(explanation: Explanation) -> tuple[str, ...]:
                 f"'{second}' of the "
                 f"second: without both it is {without}."
             )
-    for word in explanation.most("swap", 1):
-        farthest = f"{named(word)} for '{word.swapped_for}' {word.swap:+.4f}"
-        sentences.append(
-            f"Exchanged for a word that a writer could put there (the farthest of {word.tried}): "
-            f"{farthest if _shows(word.swap) else unmoved}."
-        )
-    for word in explanation.most("farthest", 1):
-        farthest = f"{named(word)} {word.farthest:+.4f}"
-        sentences.append(
-            "Moved as a vector (the farthest found, a lower bound): "
-            f"{farthest if _shows(word.farthest) else unmoved}."
-        )
     return (*sentences, *explanation.notes)
 
 

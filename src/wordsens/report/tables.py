@@ -16,7 +16,7 @@ from wordsens.sweeps.measurement import GIVEN
 
 
 def part_view(part: Part, run: Run) -> View:
-    """The findings and tables of one experiment's records; `headline` is its name."""
+    """The findings and tables of one experiment's records, under its name."""
     parts: list[Any] = []
     if part.name == "audit":
         groups = grouped(part.done, lambda record: record.columns.get("audit"))
@@ -36,7 +36,7 @@ def part_view(part: Part, run: Run) -> View:
         for table in map(compact, summary.tables):
             if len(table):
                 parts.append(replace(table, note=note, most=len(table), folded=True))
-    return View(part.name, tuple(parts))
+    return View(part.name.replace("-", " ").capitalize(), tuple(parts))
 
 
 def _given(records: Sequence[Any]) -> list[Any]:
