@@ -240,7 +240,7 @@ def test_sign_flips_count_the_data_and_every_draw_once():
 
 def test_a_change_within_the_margin_is_none_and_beyond_it_only_the_excess_counts():
     random = np.random.default_rng(5)
-    differences = random.normal([[0.05], [0.9], [-0.9]], 0.5, (3, 12))
+    differences = random.normal([[0.05], [1.4], [-0.8]], 0.5, (3, 12))
     differences[:, 10:] = math.nan
     changes = intervals.mean_changes(
         differences, np.full(3, 0.4), [None, None, SIGNED], seed=0, draws=40_000
@@ -319,11 +319,17 @@ def test_the_same_numbers_have_no_scatter_and_a_floor_has_an_open_interval():
     assert SIGNED == limits(few)
 
 
-def test_a_rank_correlation_is_spearmans_of_all_pairs():
-    draws = np.random.default_rng(2).integers(0, 9, (7, 4, 2)).astype(float)
-    estimate = intervals.correlation_estimate(draws.tolist())
-    expected = stats.spearmanr(*draws.reshape(-1, 2).T).statistic
-    assert (estimate.value, estimate.n) == (pytest.approx(expected), 7)
-    assert estimate.low < estimate.value < estimate.high
-    assert estimate == intervals.correlation_estimate(draws.tolist())
-    assert math.isnan(intervals.correlation_estimate([[(1, 0), (1, 2)], [(1, 3)]]).value)
+def test_a_rank_correlation_is_spearmans_with_the_quantiles_of_all_resamples():
+    """Five draws of four pairs, 5,000 of their 3,125 resamples."""
+    draws = np.random.default_rng(2).integers(0, 9, (5, 4, 2)).astype(float)
+    estimate = intervals.correlation_estimate(draws.tolist(), resamples=5000)
+    resamples = itertools.product(range(5), repeat=5)
+    values = [stats.spearmanr(*draws[list(chosen)].reshape(-1, 2).T)[0] for chosen in resamples]
+    expected = np.quantile(values, [0.025, 0.975])
+    assert estimate.value == pytest.approx(stats.spearmanr(*draws.reshape(-1, 2).T)[0])
+    assert (estimate.n, tuple(expected)) == (5, limits(estimate))
+
+
+def test_a_column_that_does_not_vary_has_no_rank_correlation():
+    estimate = intervals.correlation_estimate([[(1, 0), (1, 2)], [(1, 3)]])
+    assert math.isnan(estimate.value) and estimate.low is None

@@ -484,14 +484,17 @@ def correlation_estimate(
     """
     from scipy.stats import rankdata
 
-    def correlation(chosen: Iterable[int]) -> float:
-        pairs = np.array([pair for place in chosen for pair in draws[place]], float)
-        ranks = [rankdata(column) for column in pairs.T]
-        varied = all(np.ptp(column) > 0 for column in ranks)
-        return round(float(np.corrcoef(*ranks)[0, 1]), 12) if varied else math.nan
+    tables = [np.array(pairs, float) for pairs in draws]
 
+    def correlation(chosen: Iterable[int]) -> float:
+        ranks = rankdata(np.concatenate([tables[place] for place in chosen]), axis=0)
+        varied = (np.ptp(ranks, axis=0) > 0).all()
+        return round(float(np.corrcoef(ranks.T)[0, 1]), 12) if varied else math.nan
+
+    value, count = correlation(range(len(draws))), len(draws)
+    if math.isnan(value):
+        return Estimate(value, n=count)
     random = np.random.default_rng(derive_seed(seed, "rank correlation"))
-    samples = random.integers(len(draws), size=(resamples, len(draws)))
+    samples = random.integers(count, size=(resamples, count))
     low, high = np.nanquantile(list(map(correlation, samples)), ENDS).tolist()
-    value = correlation(range(len(draws)))
-    return Estimate(value, low, high, n=len(draws), method="bootstrap over draws")
+    return Estimate(value, low, high, n=count, method="bootstrap over draws")
