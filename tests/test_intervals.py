@@ -71,8 +71,8 @@ def test_the_interval_of_a_bounded_mean_stays_within_the_bounds(scale):
 
 def test_each_end_of_a_difference_adds_the_squares_of_the_ends_that_face_each_other():
     second, first = Estimate(10.0, 7.0, 15.0), Estimate(0.0, -12.0, 4.0)
-    assert (5.0, 23.0) == limits(intervals.difference(second, first))
-    assert (-23.0, -5.0) == limits(intervals.difference(first, second))
+    assert limits(intervals.difference(second, first)) == (5.0, 23.0)
+    assert limits(intervals.difference(first, second)) == (-23.0, -5.0)
     assert intervals.difference(Estimate(1.0), first) == Estimate(1.0)
     assert intervals.ends(Estimate(1.0)) == (-math.inf, math.inf)
 
@@ -153,7 +153,16 @@ def test_the_interval_of_an_auc_stays_open_where_all_placements_are_equal():
     high, low = np.arange(1.0, 67), np.zeros(20)
     assert solve_score_equation(auc_estimate(high, low), 0, 20, UNIT)
     assert solve_score_equation(auc_estimate(np.zeros(7), low), 0, 7, UNIT)
-    assert UNIT == limits(auc_estimate(high, low[:1]))
+    assert limits(auc_estimate(high, low[:1])) == UNIT
+
+
+def test_a_few_lost_comparisons_count_as_those_of_no_more_trials_than_members():
+    first, second = np.arange(60.0), np.arange(58.5, 118)
+    estimate = auc_estimate(first, second)
+    assert 1 - estimate.value == pytest.approx(1 / 3600)
+    error = math.sqrt(estimate.value * (1 - estimate.value) / 120)
+    assert delong_error(wins(first, second)) < error / 2
+    assert solve_score_equation(estimate, error, 60, UNIT)
 
 
 def test_a_power_law_is_a_line_through_the_logarithms():
@@ -163,6 +172,14 @@ def test_a_power_law_is_a_line_through_the_logarithms():
     reach = stats.t.ppf(0.975, 4) * line.stderr
     assert (exponent.value, constant) == pytest.approx((line.slope, math.exp(line.intercept)))
     assert (line.slope - reach, line.slope + reach) == limits(exponent)
+
+
+def test_equal_values_have_the_exponent_0_for_certain_and_order_changes_no_digit():
+    exponent, constant = power_law([5, 5, 10, 20], [4.0] * 4)
+    assert (exponent.low, exponent.value, exponent.high, constant) == (0, 0, 0, 4)
+    values = np.random.default_rng(5).lognormal(size=30)
+    orders = [np.random.default_rng(seed).permutation(30) for seed in range(9)]
+    assert len({str(power_law(order + 1, values[order].tolist())) for order in orders}) == 1
 
 
 def test_the_points_of_one_text_count_as_their_geometric_mean():
@@ -316,7 +333,7 @@ def test_the_same_numbers_have_no_scatter_and_a_floor_has_an_open_interval():
     limit = auc_estimate(high, low).high
     assert (-limit, limit) == limits(floor)
     few = auc_changes({"kind": (high[:1], low[:1])}, (low, low), seed=0)["kind"]
-    assert SIGNED == limits(few)
+    assert limits(few) == SIGNED
 
 
 def test_a_rank_correlation_is_spearmans_with_the_quantiles_of_all_resamples():

@@ -75,12 +75,15 @@ def mean_estimate(
     return Estimate(mean, *limits, n=count, method=f"t over {over}")
 
 
-def bounded_interval(mean: float, error: float, members: int, bounds: Bounds) -> Bounds:
+def bounded_interval(
+    mean: float, error: float, members: int, bounds: Bounds, most: float = math.inf
+) -> Bounds:
     """A 95 % interval for the mean of numbers in [a, b], inside [a, b] whatever the error.
 
     Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many
     members as would give a share that standard error, p (1 - p) (b - a)^2 / error^2 (Korn and
-    Graubard 1998); of numbers without scatter, which give no error, as many as there are.
+    Graubard 1998), but no more than `most`; of numbers without scatter, which give no error, as
+    many as there are.
 
     >>> [round(end, 3) for end in bounded_interval(0.75, 0.13, 12, (0.0, 1.0))]
     [0.423, 0.925]
@@ -90,7 +93,9 @@ def bounded_interval(mean: float, error: float, members: int, bounds: Bounds) ->
     low, width = bounds[0], bounds[1] - bounds[0]
     share = min(1.0, max(0.0, (mean - low) / width))
     scatter = share * (1 - share)
-    effective = scatter * (width / error) ** 2 if error > 0 and scatter > 0 else float(members)
+    effective = float(members)
+    if error > 0 and scatter > 0:
+        effective = min(most, scatter * (width / error) ** 2)
     square = student(members - 1) ** 2 / effective
     middle = (share + square / 2) / (1 + square)
     reach = math.sqrt(square * (scatter + square / 4)) / (1 + square)
@@ -228,15 +233,19 @@ def auc_estimate(first: Numbers, second: Numbers) -> Estimate:
     """`auc` with the variance of DeLong et al. (1988) in a `bounded_interval`: where all placements
     are equal, as on the floor, the interval stays open.
 
+    The variance counts as no smaller than that of a share of as many trials as both samples have
+    members. Near 0 and 1 few comparisons go the other way, and DeLong's variance is often far too
+    small: for two exponential samples of 120 with an AUC of .995 the coverage would be 77 %.
+
     >>> print(auc_estimate(np.arange(9.0, 29), np.arange(20.0)))
     0.15 [0.07, 0.31]
     """
-    limits = _delong(placements(first, second), 1 - placements(second, first), (0.0, 1.0))
     count = len(first) + len(second)
+    limits = _delong(placements(first, second), 1 - placements(second, first), (0.0, 1.0), count)
     return Estimate(auc(first, second), *limits, n=count, method="DeLong")
 
 
-def _delong(first: Numbers, second: Numbers, bounds: Bounds) -> Bounds:
+def _delong(first: Numbers, second: Numbers, bounds: Bounds, most: float = math.inf) -> Bounds:
     """The interval of a mean of both samples' placements; of a single member, all of the bounds."""
     members = min(len(first), len(second))
     if members < 2:
@@ -244,7 +253,7 @@ def _delong(first: Numbers, second: Numbers, bounds: Bounds) -> Bounds:
     variance = first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second)
     # Equal placements have a mean that rounding may set apart from them.
     error = math.sqrt(variance) if np.ptp(first) + np.ptp(second) > 0 else 0.0
-    return bounded_interval(float(first.mean()), error, members, bounds)
+    return bounded_interval(float(first.mean()), error, members, bounds, most)
 
 
 def power_law(
@@ -275,8 +284,12 @@ def power_law(
         return None
     from scipy.stats import linregress  # takes half a second to import
 
-    fit: Any = linregress([math.log(size) for _, size in points], list(map(fmean, points.values())))
-    slope, reach = float(fit.slope), student(len(points) - 2) * float(fit.stderr)
+    # Sorted, so that the order of the records does not change the last digits.
+    logarithms = sorted((math.log(size), fmean(logs)) for (_, size), logs in points.items())
+    fit: Any = linregress(*zip(*logarithms, strict=True))
+    # NaN for equal values.
+    error = 0.0 if math.isnan(fit.stderr) else float(fit.stderr)
+    slope, reach = float(fit.slope), student(len(points) - 2) * error
     limits = slope - reach, slope + reach
     return Estimate(slope, *limits, n=len(points), method="log-log fit"), math.exp(fit.intercept)
 
