@@ -30,7 +30,7 @@ SHARES = np.linspace(0.005, 0.995, 397)
 
 def holds(estimates, truth, least=0.95, most=0.95):
     """Whether the intervals hold the truth as often as a coverage from `least` to `most` lets
-    expect."""
+    expect. Prints the share, which `pytest -rP` shows."""
     held = sum(estimate.low <= truth <= estimate.high for estimate in estimates)
     fewest, largest = stats.binom.ppf([1e-4, 1 - 1e-4], len(estimates), [least, most])
     print(f"coverage {held / len(estimates):.3f}")
@@ -208,13 +208,11 @@ def test_sign_flips_alarm_in_at_most_5_percent_and_find_a_clear_change(two_sided
     for seed, parts in enumerate(rows):
         options = {"two_sided": two_sided, "seed": seed, "draws": 399}
         alarms += sign_flips(parts, parts.sum(axis=1), **options).min() <= 0.05
-    print(f"alarms {alarms}")
     fewest, most = stats.binom.ppf([1e-4, 1 - 1e-4], SAMPLES, 0.05)
     assert fewest <= alarms <= most
     rows[:, 0] += 1.2
     options["seed"] = 0
     found = [sign_flips(parts, parts.sum(axis=1), **options)[0] <= 0.05 for parts in rows]
-    print(f"power {np.mean(found)}")
     assert np.mean(found) >= 0.8
 
 
@@ -226,7 +224,6 @@ def test_changes_on_the_margin_alarm_in_at_most_5_percent():
     for seed, row in enumerate(rows):
         changes = mean_changes(row, margins, bounds, seed=seed, draws=199)
         alarms += min(change.p for change in changes) <= 0.05
-    print(f"alarms {alarms}")
     assert alarms <= stats.binom.ppf(1 - 1e-4, SAMPLES, 0.05)
 
 

@@ -257,7 +257,7 @@ def test_sign_flips_count_the_data_and_every_draw_once():
 
 def test_a_change_within_the_margin_is_none_and_beyond_it_only_the_excess_counts():
     random = np.random.default_rng(5)
-    differences = random.normal([[0.05], [1.4], [-0.8]], 0.5, (3, 12))
+    differences = random.normal([[0.4], [1.4], [-0.8]], 0.5, (3, 12))
     differences[:, 10:] = math.nan
     changes = intervals.mean_changes(
         differences, np.full(3, 0.4), [None, None, SIGNED], seed=0, draws=40_000

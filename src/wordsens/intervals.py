@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import bdtr, betaincinv, stdtrit
 
 from wordsens.display.numbers import Estimate
@@ -377,11 +377,8 @@ def sign_flips(
     depend on each other (Westfall and Young 1993). A row of zeros has p = 1.
     """
     size = np.sqrt((parts**2).sum(axis=1))
-    moved: Bool[np.ndarray, " rows"] = size > 0
-    p = np.ones(len(parts))
-    if not moved.any():
-        return p
-    scaled, observed = (parts[moved] / size[moved, None]).T, totals[moved] / size[moved]
+    size = np.where(size > 0, size, 1.0)
+    scaled, observed = (parts / size[:, None]).T, totals / size
     random = np.random.default_rng(derive_seed(seed, "sign flips"))
     step, reached = max(1, _BLOCK // max(scaled.shape)), np.zeros(len(observed))
     for start in range(0, draws, step):
@@ -391,8 +388,7 @@ def sign_flips(
         # Equal sums of the same numbers in another order may differ in their last digits.
         least = (np.abs(observed) if two_sided else observed) - 1e-9
         reached += (largest[:, None] >= least).sum(axis=0)
-    p[moved] = (1 + reached) / (1 + draws)
-    return p
+    return (1 + reached) / (1 + draws)
 
 
 def mean_changes(
@@ -487,10 +483,11 @@ def _auc_change(first: Numbers, others: Numbers, sides: Sides, second: Sides) ->
 
 
 def correlation_estimate(
-    draws: Sequence[Sequence[tuple[float, float]]], *, seed: Seed = 0, resamples: int = 500
+    draws: Sequence[Sequence[tuple[float, float]]], *, resamples: int = 500
 ) -> Estimate:
     """Spearman's rank correlation of the pairs of all draws, with its bootstrap interval over
-    draws. NaN where a column does not vary.
+    draws; NaN, without an interval, where a column does not vary. Of few draws the interval is too
+    narrow: of 20 normal ones it covers 92 %, of 5 to 10 ones 88 %.
 
     >>> correlation_estimate([[(1, 0.1), (2, 0.4)], [(3, 0.2), (4, 9.0)]]).value
     0.8
@@ -507,7 +504,7 @@ def correlation_estimate(
     value, count = correlation(range(len(draws))), len(draws)
     if math.isnan(value):
         return Estimate(value, n=count)
-    random = np.random.default_rng(derive_seed(seed, "rank correlation"))
+    random = np.random.default_rng(derive_seed(0, "rank correlation"))
     samples = random.integers(count, size=(resamples, count))
     low, high = np.nanquantile(list(map(correlation, samples)), ENDS).tolist()
     return Estimate(value, low, high, n=count, method="bootstrap over draws")
