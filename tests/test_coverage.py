@@ -92,18 +92,18 @@ def test_each_end_of_a_share_misses_it_with_a_chance_of_at_most_one_in_forty(tri
 
 
 def test_a_threshold_from_a_sample_needs_the_bootstrap_of_both_samples():
-    """60 near-duplicates, of which the threshold keeps 90 %, and 60 opposites. At this threshold
-    Clopper and Pearson's interval, which takes it for given, holds the share that passes at the
-    law's own threshold in less than 90 %."""
-    random, both, given = np.random.default_rng(0), [], []
+    """60 near-duplicates, of which the threshold keeps 90 %, and 60 opposites. The
+    truth is the share that passes at the law's own threshold. Clopper and Pearson's interval takes
+    the sample's threshold for exact and holds the truth in less than 90 %."""
+    random, bootstrap, clopper_pearson = np.random.default_rng(0), [], []
     truth = stats.norm.sf(stats.norm.ppf(0.1, 0.9, 0.05), 0.88, 0.05)
     for seed in range(SAMPLES):
         near, opposite = random.normal([[0.9], [0.88]], 0.05, (2, 60))
         threshold = kept_threshold(near, 0.9)
-        both.append(share_over(opposite, threshold, (near, 0.9), seed=seed, draws=500))
-        given.append(share_over(opposite, threshold))
-    assert holds(both, truth, 0.95, 0.97)
-    assert not holds(given, truth, 0.90, 1)
+        bootstrap.append(share_over(opposite, threshold, (near, 0.9), seed=seed, draws=500))
+        clopper_pearson.append(share_over(opposite, threshold))
+    assert holds(bootstrap, truth, 0.95, 0.97)
+    assert not holds(clopper_pearson, truth, 0.90, 1)
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.9, 0.95])
