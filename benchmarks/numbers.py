@@ -140,7 +140,7 @@ NUMBERS = [
         "paper",
         "python -m benchmarks.pictures paper {out}",
         _images("sensitivity", "raf", "report-findings", "report-figures"),
-        (*MEASURED, "wordsens.statistics.power_law"),
+        (*MEASURED, "wordsens.intervals"),
         minutes=4,
     ),
     _benchmark("search", *MEASURED),
@@ -162,7 +162,7 @@ NUMBERS = [
         "full scale",
         'wordsens paper sensitivity --scale full "draw=[0, 1, 2]" --out {out}',
         ("docs/benchmarks.md",),
-        (*MEASURED, "wordsens.statistics.power_law"),
+        (*MEASURED, "wordsens.intervals"),
         minutes=40,
     ),
     Number(

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import wordsens as ws
+from wordsens.display.numbers import Estimate
 from wordsens.plotting.records import Panel, grid
 from wordsens.plotting.style import series_styles, styled
-from wordsens.statistics.mean import Estimate
 from wordsens.theory.conditions import PredictionWarning
 
 LAWS = {
@@ -104,8 +104,7 @@ def limit(folder: Path) -> None:
         )  # most sizes are beyond those that were measured
         curves = {
             name: [
-                (n, Estimate.of([ws.theory.raf_sensitivity(n, round(law(n)), words=1)]))
-                for n in LENGTHS
+                (n, Estimate(ws.theory.raf_sensitivity(n, round(law(n)), words=1))) for n in LENGTHS
             ]
             for name, law in LAWS.items()
         }

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy.special import bdtr, betaincinv, stdtrit
 
 from wordsens.display.numbers import Estimate
@@ -75,12 +75,15 @@ def mean_estimate(
     return Estimate(mean, *limits, n=count, method=f"t over {over}")
 
 
-def bounded_interval(mean: float, error: float, members: int, bounds: Bounds) -> Bounds:
+def bounded_interval(
+    mean: float, error: float, members: int, bounds: Bounds, most: float = math.inf
+) -> Bounds:
     """A 95 % interval for the mean of numbers in [a, b], inside [a, b] whatever the error.
 
     Wilson's score interval (1927) of p = (mean - a) / (b - a), with Student's quantile and as many
     members as would give a share that standard error, p (1 - p) (b - a)^2 / error^2 (Korn and
-    Graubard 1998); of numbers without scatter, which give no error, as many as there are.
+    Graubard 1998), but no more than `most`; of numbers without scatter, which give no error, as
+    many as there are.
 
     >>> [round(end, 3) for end in bounded_interval(0.75, 0.13, 12, (0.0, 1.0))]
     [0.423, 0.925]
@@ -90,7 +93,9 @@ def bounded_interval(mean: float, error: float, members: int, bounds: Bounds) ->
     low, width = bounds[0], bounds[1] - bounds[0]
     share = min(1.0, max(0.0, (mean - low) / width))
     scatter = share * (1 - share)
-    effective = scatter * (width / error) ** 2 if error > 0 and scatter > 0 else float(members)
+    effective = float(members)
+    if error > 0 and scatter > 0:
+        effective = min(most, scatter * (width / error) ** 2)
     square = student(members - 1) ** 2 / effective
     middle = (share + square / 2) / (1 + square)
     reach = math.sqrt(square * (scatter + square / 4)) / (1 + square)
@@ -228,15 +233,19 @@ def auc_estimate(first: Numbers, second: Numbers) -> Estimate:
     """`auc` with the variance of DeLong et al. (1988) in a `bounded_interval`: where all placements
     are equal, as on the floor, the interval stays open.
 
+    The variance counts as no smaller than that of a share of as many trials as both samples have
+    members. Near 0 and 1 few comparisons go the other way, and DeLong's variance is often far too
+    small: for two exponential samples of 120 with an AUC of .995 the coverage would be 77 %.
+
     >>> print(auc_estimate(np.arange(9.0, 29), np.arange(20.0)))
     0.15 [0.07, 0.31]
     """
-    limits = _delong(placements(first, second), 1 - placements(second, first), (0.0, 1.0))
     count = len(first) + len(second)
+    limits = _delong(placements(first, second), 1 - placements(second, first), (0.0, 1.0), count)
     return Estimate(auc(first, second), *limits, n=count, method="DeLong")
 
 
-def _delong(first: Numbers, second: Numbers, bounds: Bounds) -> Bounds:
+def _delong(first: Numbers, second: Numbers, bounds: Bounds, most: float = math.inf) -> Bounds:
     """The interval of a mean of both samples' placements; of a single member, all of the bounds."""
     members = min(len(first), len(second))
     if members < 2:
@@ -244,7 +253,7 @@ def _delong(first: Numbers, second: Numbers, bounds: Bounds) -> Bounds:
     variance = first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second)
     # Equal placements have a mean that rounding may set apart from them.
     error = math.sqrt(variance) if np.ptp(first) + np.ptp(second) > 0 else 0.0
-    return bounded_interval(float(first.mean()), error, members, bounds)
+    return bounded_interval(float(first.mean()), error, members, bounds, most)
 
 
 def power_law(
@@ -275,8 +284,12 @@ def power_law(
         return None
     from scipy.stats import linregress  # takes half a second to import
 
-    fit: Any = linregress([math.log(size) for _, size in points], list(map(fmean, points.values())))
-    slope, reach = float(fit.slope), student(len(points) - 2) * float(fit.stderr)
+    # Sorted, so that the order of the records does not change the last digits.
+    logarithms = sorted((math.log(size), fmean(logs)) for (_, size), logs in points.items())
+    fit: Any = linregress(*zip(*logarithms, strict=True))
+    # NaN for equal values.
+    error = 0.0 if math.isnan(fit.stderr) else float(fit.stderr)
+    slope, reach = float(fit.slope), student(len(points) - 2) * error
     limits = slope - reach, slope + reach
     return Estimate(slope, *limits, n=len(points), method="log-log fit"), math.exp(fit.intercept)
 
@@ -364,11 +377,8 @@ def sign_flips(
     depend on each other (Westfall and Young 1993). A row of zeros has p = 1.
     """
     size = np.sqrt((parts**2).sum(axis=1))
-    moved: Bool[np.ndarray, " rows"] = size > 0
-    p = np.ones(len(parts))
-    if not moved.any():
-        return p
-    scaled, observed = (parts[moved] / size[moved, None]).T, totals[moved] / size[moved]
+    size = np.where(size > 0, size, 1.0)
+    scaled, observed = (parts / size[:, None]).T, totals / size
     random = np.random.default_rng(derive_seed(seed, "sign flips"))
     step, reached = max(1, _BLOCK // max(scaled.shape)), np.zeros(len(observed))
     for start in range(0, draws, step):
@@ -378,8 +388,7 @@ def sign_flips(
         # Equal sums of the same numbers in another order may differ in their last digits.
         least = (np.abs(observed) if two_sided else observed) - 1e-9
         reached += (largest[:, None] >= least).sum(axis=0)
-    p[moved] = (1 + reached) / (1 + draws)
-    return p
+    return (1 + reached) / (1 + draws)
 
 
 def mean_changes(
@@ -474,24 +483,28 @@ def _auc_change(first: Numbers, others: Numbers, sides: Sides, second: Sides) ->
 
 
 def correlation_estimate(
-    draws: Sequence[Sequence[tuple[float, float]]], *, seed: Seed = 0, resamples: int = 500
+    draws: Sequence[Sequence[tuple[float, float]]], *, resamples: int = 500
 ) -> Estimate:
     """Spearman's rank correlation of the pairs of all draws, with its bootstrap interval over
-    draws. NaN where a column does not vary.
+    draws; NaN, without an interval, where a column does not vary. Of few draws the interval is too
+    narrow: of 20 normal ones it covers 92 %, of 5 to 10 ones 88 %.
 
     >>> correlation_estimate([[(1, 0.1), (2, 0.4)], [(3, 0.2), (4, 9.0)]]).value
     0.8
     """
     from scipy.stats import rankdata
 
-    def correlation(chosen: Iterable[int]) -> float:
-        pairs = np.array([pair for place in chosen for pair in draws[place]], float)
-        ranks = [rankdata(column) for column in pairs.T]
-        varied = all(np.ptp(column) > 0 for column in ranks)
-        return round(float(np.corrcoef(*ranks)[0, 1]), 12) if varied else math.nan
+    tables = [np.array(pairs, float) for pairs in draws]
 
-    random = np.random.default_rng(derive_seed(seed, "rank correlation"))
-    samples = random.integers(len(draws), size=(resamples, len(draws)))
+    def correlation(chosen: Iterable[int]) -> float:
+        ranks = rankdata(np.concatenate([tables[place] for place in chosen]), axis=0)
+        varied = (np.ptp(ranks, axis=0) > 0).all()
+        return round(float(np.corrcoef(ranks.T)[0, 1]), 12) if varied else math.nan
+
+    value, count = correlation(range(len(draws))), len(draws)
+    if math.isnan(value):
+        return Estimate(value, n=count)
+    random = np.random.default_rng(derive_seed(0, "rank correlation"))
+    samples = random.integers(count, size=(resamples, count))
     low, high = np.nanquantile(list(map(correlation, samples)), ENDS).tolist()
-    value = correlation(range(len(draws)))
-    return Estimate(value, low, high, n=len(draws), method="bootstrap over draws")
+    return Estimate(value, low, high, n=count, method="bootstrap over draws")

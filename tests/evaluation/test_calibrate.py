@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 import wordsens as ws
 from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, few_pairs
+from wordsens.evaluation.calibrate import operating_point
 from wordsens.findings.calibrate import in_distance
+from wordsens.intervals import share_at_most
 from wordsens.models.pairs import FunctionPairModel
-from wordsens.statistics.operating_point import operating_point, share_at_most
 
 PAIRS = few_pairs(opposites=40)
 
@@ -135,6 +136,50 @@ def test_the_threshold_is_right_above_the_score_that_the_simulation_takes():
     assert point.threshold > excluded
     assert not ((near > excluded) & (near < point.threshold)).any()
     assert share_at_most(point.hits, 300) <= 0.05 < share_at_most(point.hits + 1, 300)
+
+
+def by_search(unwanted, wanted, budget, confidence):
+    """From the largest score down while the limit, by SciPy, is within the budget; the last one
+    that keeps some."""
+    threshold = None
+    for score in sorted({*unwanted, *wanted}, reverse=True):
+        hits = sum(unwanted >= score)
+        if hits == len(unwanted) or beta.ppf(confidence, hits + 1, len(unwanted) - hits) > budget:
+            break
+        threshold = score
+    if threshold is None or not (wanted >= threshold).any():
+        return None, None
+    return sum(unwanted >= threshold), np.mean(wanted >= threshold)
+
+
+@pytest.mark.parametrize("budget", [0.01, 0.05, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("steps", [3, 30, 10_000])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_threshold_is_what_a_search_finds(steps, budget, confidence):
+    """With ties by the dozen, some, and hardly any."""
+    random = np.random.default_rng(steps)
+    unwanted = random.integers(0, steps, 60) / steps
+    wanted = random.integers(steps // 4, steps + 2, 40) / steps
+    point = operating_point(unwanted, wanted, budget, confidence=confidence)
+    assert (point.hits, point.recall) == by_search(unwanted, wanted, budget, confidence)
+    if point.threshold is not None:
+        assert point.hits == sum(unwanted >= point.threshold)
+        assert point.recall == np.mean(wanted >= point.threshold)
+        assert point.limit <= budget
+        assert point.recall_low <= point.recall <= point.recall_high
+
+
+def test_no_threshold_separates_equal_scores_and_minus_infinity_never_passes():
+    assert operating_point(np.full(400, 0.9), np.linspace(0, 0.9, 90), 0.05).threshold is None
+    assert operating_point(np.full(400, -np.inf), np.array([0.2, -np.inf]), 0.05).threshold == 0.2
+
+
+@pytest.mark.parametrize(("budget", "needed"), [(0.01, 299), (0.02, 149), (0.1, 29)])
+def test_a_threshold_needs_the_least_count_of_pairs_of_which_none_passes(budget, needed):
+    few, enough = (
+        operating_point(np.zeros(count), np.ones(5), budget) for count in (needed - 1, needed)
+    )
+    assert (few.threshold, enough.threshold) == (None, 1.0)
 
 
 def test_each_curve_is_the_recall_that_its_name_says():

