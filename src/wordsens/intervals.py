@@ -286,7 +286,7 @@ def power_law(
 
     # Sorted, so that the order of the records does not change the last digits.
     logarithms = sorted((math.log(size), fmean(logs)) for (_, size), logs in points.items())
-    fit: Any = linregress(*zip(*logarithms, strict=True))
+    fit: Any = linregress([x for x, _ in logarithms], [y for _, y in logarithms])
     # NaN for equal values.
     error = 0.0 if math.isnan(fit.stderr) else float(fit.stderr)
     slope, reach = float(fit.slope), student(len(points) - 2) * error

@@ -45,8 +45,8 @@ def test_panels_axes_and_legends(records):
     assert (left.get_xscale(), left.get_yscale()) == ("log", "log")
     assert left.get_ylim() == right.get_ylim()
     told = [text.get_text() for text in left.get_legend().get_texts()]
-    assert told[0].replace("−0.00", "0.00").startswith("RAF (softmax): exponent 0.00 [−")
-    assert told[1].startswith("ReLU-RAF: exponent −0.40 [−")
+    assert told[0].replace("−0.00", "0.00").startswith("RAF (softmax): exponent 0.00 [0.00, 0.00]")
+    assert told[1].startswith("ReLU-RAF: exponent −0.400 [−")
 
 
 def test_markers_are_means_and_bars_their_intervals(records):

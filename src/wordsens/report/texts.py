@@ -33,7 +33,7 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
         for run in runs
         for part in run.parts
         for record in part.done
-        if record.columns.get("per_word") or record.columns.get("removal")
+        if record.columns.get("removal" if record.experiment == "audit" else "per_word")
     ]
     known = [pair for pair in known if _is_whole(pair[1])] or known
     known = [pair for pair in known if _ranked(pair[1]) == "S"] or known
