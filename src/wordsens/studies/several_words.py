@@ -275,16 +275,15 @@ def _crossing(points: Sequence[tuple[int, float]]) -> float | None:
 
 def _several_words(records: Sequence[Record]) -> dict[str, Any]:
     """S against the number of words that move at once, a panel a kind of text and n."""
-    from wordsens.plotting.records import Panel, curves_of, grid
+    from wordsens.plotting.axes import Panel, grid
+    from wordsens.plotting.records import curves_of
     from wordsens.plotting.style import BARS, styles_of
 
     ordered = never_falling(records)
     styles = styles_of({map_title(name): name for (name,) in grouped(as_records(records), "map")})
     drawn = []
     for (text, n), part in grouped(ordered, "text", "n").items():
-        guides: dict[str, list[tuple[float, float]]] = {
-            "half the features' norm": [(1.0, NOTICED), (float(ordered[-1].count), NOTICED)]
-        }
+        guides = {"half the features' norm": [(None, NOTICED)]}
         bands = {}
         for (name,), group in grouped(part, "map").items():
             uppers = [
@@ -302,7 +301,7 @@ def _several_words(records: Sequence[Record]) -> dict[str, Any]:
     figure = grid(
         "Sensitivity to several words at once",
         *(drawn, styles, ("words that move at once", "sensitivity S")),
-        logarithmic=(True, True),
+        log="xy",
         caption=f"{BARS} Shaded up to the upper bound over every set of so many words, where there "
         "is one.",
     )
