@@ -20,7 +20,7 @@ from wordsens.display.content import (
 )
 from wordsens.display.page import html_fragment, html_page, markdown
 from wordsens.plotting import budgets, cosines
-from wordsens.plotting.style import with_picture
+from wordsens.plotting.page import with_picture
 
 TEXTS = ("please enable the sync", "please <b>disable</b> the sync")
 

@@ -12,6 +12,9 @@ from wordsens.errors import require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.results import Result
 
+THEOREM = tuple((gamma / 50, (2 - gamma / 50) ** 2) for gamma in range(101))
+"""Points of (2 - gamma)², where Theorems 4 and 5 put RF in the limit."""
+
 OBJECTIVE_NAMES = (
     "alignment",
     "fine-tuned-alignment",
@@ -214,11 +217,10 @@ class OneWordFrontier(Result):
 
     def view(self) -> View:
         """The headline and the table; a figure draws the least error and that of the theorems."""
-        theorem = [(gamma / 50, (2 - gamma / 50) ** 2) for gamma in range(101)]
         options = {
             "x": "limit on gamma",
             "y": "least error",
-            "guides": {"(2 − γ)², Theorems 4 and 5": theorem},
+            "guides": {"(2 − γ)², Theorems 4 and 5": THEOREM},
             "limits": (0, None),
             "labels": {"limit on gamma": "limit on γ", "least error": "error on the changed text"},
             "title": self.headline,

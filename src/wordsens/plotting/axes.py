@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
@@ -24,6 +25,9 @@ _MOST_MARKS = 25
 
 _ASIDE_POINTS = 8.0
 """The width in which the intervals of the series at one x lie side by side, at most 2.5 apart."""
+
+_LEGEND_LETTERS = 52
+"""The most letters in a line of a legend; a figure with longer names is a page wide."""
 
 _LEAST_GAP = 0.085
 """The least distance of the labels of a logarithmic axis, as a share of its length."""
@@ -81,20 +85,29 @@ def grid(
     drawn = [panel for panel in drawn if any(panel.curves.values())]
     if not drawn:
         return None
-    figure, pairs = panels([panel.title for panel in drawn], share_y=share_y)
+    long = len(drawn) == 1 and max(map(len, styles)) > _LEGEND_LETTERS
+    figure, pairs = panels([panel.title for panel in drawn], log=log, share_y=share_y, wide=long)
     for axes, panel in zip(pairs, drawn, strict=True):
-        axes.set_xscale("log" if "x" in log else "linear")
-        axes.set_yscale("log" if "y" in log else "linear")
+        axes.margins(x=0.07)
         _draw(axes, panel, styles, steps=steps)
-        axes.set_xlabel(labels[0])
-        if axes.get_subplotspec().is_first_col() or not share_y:  # pyright: ignore[reportOptionalMemberAccess]
-            axes.set_ylabel(panel.label or labels[1])
+        first = axes.get_subplotspec().is_first_col()  # pyright: ignore[reportOptionalMemberAccess]
+        label = panel.label or labels[1]
+        name_axes(axes, labels[0], label if first or not share_y else "")
     for axes, panel in zip(pairs, drawn, strict=True):  # with the limits that all panels give
+        if panel.limits != (None, None):
+            axes.set_ylim(panel.limits)
         points = [point for curve in panel.curves.values() for point in curve]
         ticks(axes.xaxis, [x for x, _ in points])
         ticks(axes.yaxis, [value.value for _, value in points], every=False)
     finish(figure, pairs, title, caption)
     return figure
+
+
+def name_axes(axes: Axes, x: str, y: str) -> None:
+    """Label both axes, in lines that are no longer than they."""
+    columns = axes.get_subplotspec().get_geometry()[1]  # pyright: ignore[reportOptionalMemberAccess]
+    width = round(14 * axes.figure.get_figwidth() / columns)
+    axes.set(xlabel=fill(plain(x), width), ylabel=fill(plain(y), 30))
 
 
 def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Style], *, steps: bool) -> None:
@@ -113,7 +126,6 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Style], *, steps: bool)
         axes.fill_between(*zip(*band, strict=True), step="post" if steps else None, **shade)
     for name, points in panel.guides.items():
         guide(axes, points, name)
-    axes.set_ylim(panel.limits)
 
 
 def marks(
@@ -231,14 +243,14 @@ def round_values(low: float, high: float) -> list[float]:
     """
     decades = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
     choices = [np.outer(decades, digits).ravel() for digits in ((1, 2, 5), (1, 3), (1,))]
-    steps = [MaxNLocator(count, steps=[1, 2, 2.5, 5, 10]) for count in (4, 3, 5)]
+    steps = [MaxNLocator(count, steps=[1, 2, 5, 10]) for count in (5, 4, 3)]
     choices += [locator.tick_values(low, high) for locator in steps]
     inside = [places[(low <= places) & (places <= high)].tolist() for places in choices]
     return next((places for places in inside if 3 <= len(places) <= 5), [low, high])
 
 
 def panels(
-    titles: Sequence[str], *, share_y: bool = True, wide: bool = False
+    titles: Sequence[str], *, log: str = "", share_y: bool = True, wide: bool = False
 ) -> tuple[StyledFigure, list[Axes]]:
     """A figure and its axes under these titles, at most three in a row; a single one is a column
     wide, or a page."""
@@ -246,7 +258,9 @@ def panels(
     rows = ceil(len(titles) / abreast)
     width = COLUMN_INCHES if abreast == 1 and not wide else PAGE_INCHES
     figure = StyledFigure(figsize=(width, 1.95 * rows + 0.2), layout="constrained")
-    pairs = list(figure.subplots(rows, abreast, squeeze=False, sharey=share_y).flatten())
+    scales = {f"{axis}scale": "log" if axis in log else "linear" for axis in "xy"}
+    pairs = figure.subplots(rows, abreast, squeeze=False, sharey=share_y, subplot_kw=scales)
+    pairs = list(pairs.flatten())
     for axes in pairs[len(titles) :]:
         axes.set_visible(False)
     for axes, title in zip(pairs, titles, strict=False):
@@ -263,8 +277,9 @@ def finish(figure: StyledFigure, pairs: Sequence[Axes], title: str, caption: str
     entries: dict[str, Any] = {}
     for axes in pairs:
         handles, names = axes.get_legend_handles_labels()
-        entries = dict(zip(names, handles, strict=True)) | entries
-    names = [fill(name, 52) for name in entries]
+        entries |= {n: h for n, h in zip(names, handles, strict=True) if n not in entries}
+    entries = dict(sorted(entries.items(), key=lambda item: isinstance(item[1], Line2D)))
+    names = [fill(name, _LEGEND_LETTERS) for name in entries]
     columns = 1 if width <= COLUMN_INCHES else 2 if max(map(len, names), default=0) > 34 else 3
     if names:
         lines = ceil(sum(name.count("\n") + 1 for name in names) / columns)

@@ -11,7 +11,7 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import Chart
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import map_title
-from wordsens.plotting.axes import Panel, finish, grid, interval, panels, plain
+from wordsens.plotting.axes import Panel, finish, grid, interval, name_axes, panels, plain
 from wordsens.plotting.style import (
     GUIDE,
     INK,
@@ -120,7 +120,7 @@ def lines(
     ('n', 'log')
     """
     named, low, high = labels or {}, f"{y} low", f"{y} high"
-    rows = _rows(columns, x, y, colour, panel, band, fit, about)
+    rows = _rows(columns, (x, y), colour, panel, band, fit, about)
     if not isinstance(rows[0][x], str):
         rows.sort(key=lambda row: row[x])
     series = {_label(row, colour, named): row.get("map") for row in rows}
@@ -138,7 +138,7 @@ def lines(
             one.titles.setdefault(name, []).append(row[about])
         if not joined:
             one.scattered |= {name}
-    axis_labels = (plain(named.get(x, x)), plain(named.get(y, y)))
+    axis_labels = (named.get(x, x), named.get(y, y))
     options = {"log": log, "steps": steps, "share_y": share_y, "caption": caption}
     maps = series if "map" in _names(colour) else dict.fromkeys(series)
     return grid(title, list(drawn.values()), styles_of(maps), axis_labels, **options)
@@ -183,16 +183,15 @@ def bars(
     [0.8, 0.3]
     """
     named = labels or {}
-    rows = _rows(columns, x, y, colour, panel, upper, above)
+    rows = _rows(columns, (x, y), colour, panel, upper, above)
     heads = dict.fromkeys(_label(row, panel, named) for row in rows)
     looks = styles_of(_label(row, colour, named) for row in rows)
     width = 0.8 / len(looks)
-    figure, pairs = panels(list(heads), wide=len(rows) > _MOST_IN_A_COLUMN)
+    figure, pairs = panels(list(heads), log=log, wide=len(rows) > _MOST_IN_A_COLUMN)
     for axes, head in zip(pairs, heads, strict=True):
         part = [row for row in rows if _label(row, panel, named) == head]
         names = list(dict.fromkeys(row[x] for row in part)) if colour else [row[x] for row in part]
         largest = max(part, key=lambda row: row[y])
-        axes.set_yscale("log" if "y" in log else "linear")
         for number, (name, look) in enumerate(looks.items()):
             own = [row for row in part if _label(row, colour, named) == name]
             middle = [names.index(row[x]) for row in own] if colour else range(len(own))
@@ -201,7 +200,7 @@ def bars(
             shades = [look[0] if colour else STYLES[row is largest][0] for row in own]
             drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
             ends = [interval(Estimate(row[y], row[f"{y} low"], row[f"{y} high"])) for row in own]
-            axes.vlines(places, *np.transpose(ends), color=INK, linewidth=0.8)
+            axes.vlines(places, *np.reshape(ends, (-1, 2)).T, color=INK, linewidth=0.8)
             if upper:
                 bounds = [row[upper] for row in own]
                 axes.vlines(places, heights, bounds, color=GUIDE, linewidth=0.8)
@@ -209,8 +208,9 @@ def bars(
                 axes.scatter(places, bounds, s=9, marker="_", color=GUIDE, label=label)
             if above:
                 axes.bar_label(drawn, [row[above] or "" for row in own], padding=2)
+                axes.margins(y=0.12)
         axes.grid(False, axis="x")
-        axes.set(xlabel=plain(named.get(x, x)), ylabel=plain(named.get(y, y)))
+        name_axes(axes, named.get(x, x), named.get(y, y))
         axes.set_xticks(range(len(names)), map(plain, names))
         each = (figure.get_figwidth() - 0.7) / len(pairs) / len(names)
         if len(names) > _MOST_NAMES:
@@ -256,7 +256,7 @@ def heat(
     [[1.0, -2.0]]
     """  # noqa: E501
     named = labels or {}
-    rows = _rows(columns, x, y, colour, panel, scale)
+    rows = _rows(columns, (x, y, colour), panel, scale)
     scales: dict[str, list[str]] = {}
     cells: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -306,13 +306,14 @@ def _names(columns: Columns) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns or ())
 
 
-def _rows(columns: Any, x: str, y: str, *others: Any) -> list[dict[str, Any]]:
-    """The rows that have x and y, with these columns; the ends of an interval are None where there
-    is none."""
+def _rows(columns: Any, needed: tuple[str, ...], *others: Any) -> list[dict[str, Any]]:
+    """The rows that lack nothing needed (x, y, ...), with the other columns; the ends of the
+    interval of y are None where it has none."""
     if hasattr(columns, "notna"):
         columns = columns.astype(object).where(columns.notna(), None)
     cells = split_estimates(dict(columns))
-    wanted = list(filter(None, (x, y, *(name for other in others for name in _names(other)))))
+    x, y = needed[:2]
+    wanted = [*needed, *filter(None, (name for other in others for name in _names(other)))]
     for name in wanted:
         require_choice("columns", name, list(map(str, cells)))
     count = len(cells[x])
@@ -323,9 +324,9 @@ def _rows(columns: Any, x: str, y: str, *others: Any) -> list[dict[str, Any]]:
         raise InputError(f"`columns` differ in length ({lengths}); give one cell per row to each")
     known = [[None if value != value else value for value in values] for values in cells.values()]
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*known, strict=True)]
-    rows = [row for row in rows if row[x] is not None and row[y] is not None]
+    rows = [row for row in rows if all(row[name] is not None for name in needed)]
     if not rows:
-        raise InputError(f"`columns` has no row with {x} and {y}; there is nothing to draw")
+        raise InputError(f"`columns` has no row with {', '.join(needed)}; there is nothing to draw")
     return rows
 
 

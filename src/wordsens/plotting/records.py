@@ -8,7 +8,7 @@ from typing import Any
 from wordsens.evaluation.audit.cell import audited
 from wordsens.intervals import Bounds
 from wordsens.maps.registry import map_title
-from wordsens.plotting.axes import Panel, Points, grid, plain
+from wordsens.plotting.axes import Panel, Points, grid
 from wordsens.plotting.figures import points
 from wordsens.plotting.style import BARS, StyledFigure, StyleFile, in_style, styled, styles_of
 from wordsens.sweeps.experiment import (
@@ -149,7 +149,7 @@ def along(
         "",
         [drawn],
         styles_of(maps),
-        (plain(x.replace("_", " ")), plain(column_title(done, y))),
+        (x.replace("_", " "), column_title(done, y)),
         log="xy" if logarithmic else "",
         caption=BARS.replace("draws", "records"),
     )

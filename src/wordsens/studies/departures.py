@@ -654,6 +654,7 @@ def _draws(estimate: Estimate) -> str:
 def _departures(records: Sequence[Record]) -> dict[str, Any]:
     """S of each protocol over that of the definition, against n; Err of each against its gamma,
     with (2 - gamma)²."""
+    from wordsens.generalization.result import THEOREM
     from wordsens.plotting.axes import Panel, Points, grid, interval
     from wordsens.plotting.style import BARS, styles_of
 
@@ -680,17 +681,15 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
             gamma, error = estimate(one.errors, "gamma"), estimate(one.errors)
             if gamma is not None and error is not None:
                 places[PROTOCOLS[protocol].title] = [(gamma.value, error)]
-        theorem = [(2 * at / 40, (2 - 2 * at / 40) ** 2) for at in range(41)]
         top = max(
             (1.05 * interval(value)[1] for points in places.values() for _, value in points),
             default=0.0,
         )
-        guides = {"(2 − γ)², below which random features do not come": theorem}
         of_errors.append(
             Panel(
                 map_title(name),
                 places,
-                guides,
+                {"(2 − γ)², below which random features do not come": THEOREM},
                 limits=(0.0, max(4.4, top)),
                 scattered=frozenset(places),
             )

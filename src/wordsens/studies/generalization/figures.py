@@ -6,6 +6,7 @@ from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.generalization import TRAININGS
+from wordsens.generalization.result import THEOREM
 from wordsens.maps.registry import map_title
 from wordsens.plotting.axes import tell
 from wordsens.plotting.records import Figures
@@ -138,7 +139,7 @@ def frontier_figure(
             for one in series:
                 if (one.map, one.n, one.training) == (name, n, training):
                     _draw_frontier(panel, one, *looks[one.texts])
-            _theorem_curve(panel)
+            panel.plot(*zip(*THEOREM, strict=True), color=INK, linewidth=1.2, zorder=2)
     handles = [
         Line2D(
             [],
@@ -163,11 +164,6 @@ def frontier_figure(
     return figure
 
 
-def _theorem_curve(panel: Axes) -> None:
-    gammas = [gamma / 50 for gamma in range(101)]
-    panel.plot(gammas, [(2 - gamma) ** 2 for gamma in gammas], color=INK, linewidth=1.2, zorder=2)
-
-
 def _panels(
     columns: Sequence[tuple[str, int]], title: str
 ) -> tuple[StyledFigure, list[list[Axes]]]:
@@ -185,7 +181,7 @@ def _entry(label: str, *, markersize: float = 4, **options: Any) -> Line2D:
 
 
 def _scatter(panel: Axes, records: Sequence[Record], sizes: dict[int, float]) -> None:
-    _theorem_curve(panel)
+    panel.plot(*zip(*THEOREM, strict=True), color=INK, linewidth=1.2, zorder=2)
     for name, (label, colour, marker) in _OBJECTIVES.items():
         group = [
             one for one in records if one.objective == name and None not in (one.gamma, one.value)
@@ -270,7 +266,8 @@ def _finish(
             panel.set_ylim(-0.15, _ERROR_SHOWN)
     for panel in rows[-1]:
         panel.set_xlabel(x_label)
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=min(4, len(handles)))
+    columns = 2 if figure.get_figwidth() <= COLUMN_INCHES else 4
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)
 
 
 def generalization_figures(records: Sequence[Record]) -> Figures:

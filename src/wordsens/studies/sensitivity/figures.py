@@ -54,8 +54,7 @@ _SAME_LAW = 0.02
 
 _HEIGHT_INCHES = 2.35
 
-_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049
-"""The widths of a sign and of a letter in a legend."""
+_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049  # of a legend
 
 _LEGEND_LINE_INCHES, _LEGEND_DROP_INCHES = 0.135, 0.4
 
