@@ -70,7 +70,9 @@ class AttentionPair(Result):
 
     def view(self) -> View:
         """The headline and the table; a figure draws each text's weights, and their difference."""
-        matrices = dict(zip(("first text", "second text"), self.weights, strict=True))
+        matrices: dict[str, Tensor] = dict(
+            zip(("first text", "second text"), self.weights, strict=True)
+        )
         if self.difference is not None:
             matrices["second minus first"] = self.difference
         columns = {name: [] for name in ("to", "from", "attention", "text", "scale")}

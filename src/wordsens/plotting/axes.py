@@ -95,7 +95,7 @@ def grid(
         name_axes(axes, labels[0], label if first or not share_y else "")
     for axes, panel in zip(pairs, drawn, strict=True):  # with the limits that all panels give
         if panel.limits != (None, None):
-            axes.set_ylim(panel.limits)
+            axes.set_ylim(*panel.limits)
         points = [point for curve in panel.curves.values() for point in curve]
         ticks(axes.xaxis, [x for x, _ in points])
         ticks(axes.yaxis, [value.value for _, value in points], every=False)
@@ -106,7 +106,7 @@ def grid(
 def name_axes(axes: Axes, x: str, y: str) -> None:
     """Label both axes, in lines that are no longer than they."""
     columns = axes.get_subplotspec().get_geometry()[1]  # pyright: ignore[reportOptionalMemberAccess]
-    width = round(14 * axes.figure.get_figwidth() / columns)
+    width = round(14 * axes.figure.get_figwidth() / columns)  # pyright: ignore[reportAttributeAccessIssue]
     axes.set(xlabel=fill(plain(x), width), ylabel=fill(plain(y), 30))
 
 
@@ -122,8 +122,9 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Style], *, steps: bool)
     for name, fit in panel.fits.items():
         axes.plot(*zip(*fit, strict=True), color=styles[name][0])
     for name, band in panel.bands.items():
+        x, low, high = zip(*band, strict=True)
         shade = {"color": styles[name][0], "alpha": 0.2, "linewidth": 0}
-        axes.fill_between(*zip(*band, strict=True), step="post" if steps else None, **shade)
+        axes.fill_between(x, low, high, step="post" if steps else None, **shade)
     for name, points in panel.guides.items():
         guide(axes, points, name)
 
@@ -205,33 +206,20 @@ def guide(axes: Axes, points: Sequence[tuple[float | None, float | None]], label
 
 
 def ticks(axis: Axis, values: Sequence[Any], *, every: bool = True) -> None:
-    """Plain numbers at an axis: `every` value where they are few and round; only whole numbers for
-    counts."""
+    """Plain numbers at an axis: whole ones for counts, `every` one where they are few; round ones
+    on a logarithmic axis where the counts would touch."""
     places = sorted(set(values))
     counts = all(isinstance(place, Integral) for place in places)
+    chosen = every and counts and len(places) <= 8
     if axis.get_scale() == "log":
         gaps = np.diff(np.log(places))
         apart = bool((gaps >= _LEAST_GAP * gaps.sum()).all())
-        chosen = every and apart and all(map(_is_round, places))
-        shown = places if chosen else round_values(*axis.get_view_interval())
+        shown = places if chosen and apart else round_values(*axis.get_view_interval())
         axis.set_major_locator(FixedLocator(shown))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", MINUS)))
     elif counts:
-        few = every and len(places) <= 8
-        axis.set_major_locator(FixedLocator(places) if few else MaxNLocator(integer=True))
-
-
-def _is_round(value: float) -> bool:
-    """True for a whole number that a person would write at an axis: one or two digits before its
-    zeros, or a small number doubled again and again.
-
-    >>> [size for size in (16, 39, 151, 250, 301, 384, 81920) if _is_round(size)]
-    [16, 39, 250, 384, 81920]
-    """
-    whole = int(value)
-    doubled = whole >= 1 and whole // (whole & -whole) < 10
-    return whole == value and (doubled or len(str(whole).rstrip("0")) <= 2)
+        axis.set_major_locator(FixedLocator(places) if chosen else MaxNLocator(integer=True))
 
 
 def round_values(low: float, high: float) -> list[float]:
@@ -244,7 +232,7 @@ def round_values(low: float, high: float) -> list[float]:
     decades = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
     choices = [np.outer(decades, digits).ravel() for digits in ((1, 2, 5), (1, 3), (1,))]
     steps = [MaxNLocator(count, steps=[1, 2, 5, 10]) for count in (5, 4, 3)]
-    choices += [locator.tick_values(low, high) for locator in steps]
+    choices += [np.asarray(locator.tick_values(low, high)) for locator in steps]
     inside = [places[(low <= places) & (places <= high)].tolist() for places in choices]
     return next((places for places in inside if 3 <= len(places) <= 5), [low, high])
 

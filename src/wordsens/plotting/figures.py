@@ -23,6 +23,7 @@ from wordsens.plotting.style import (
     styles_of,
 )
 from wordsens.results import split_estimates
+from wordsens.sweeps.experiment import key_text
 
 Columns = str | Sequence[str] | None
 
@@ -123,10 +124,10 @@ def lines(
     rows = _rows(columns, (x, y), colour, panel, band, fit, about)
     if not isinstance(rows[0][x], str):
         rows.sort(key=lambda row: row[x])
-    series = {_label(row, colour, named): row.get("map") for row in rows}
+    series = {label_of(row, colour, named): row.get("map") for row in rows}
     drawn: dict[str, Panel] = {}
     for row in rows:
-        name, head = _label(row, colour, named), _label(row, panel, named)
+        name, head = label_of(row, colour, named), label_of(row, panel, named)
         one = drawn.setdefault(head, Panel(head, {}, guides or {}, limits=limits))
         ends = (None, None) if band == (low, high) else (row[low], row[high])
         one.curves.setdefault(name, []).append((row[x], Estimate(row[y], *ends)))
@@ -141,7 +142,9 @@ def lines(
     axis_labels = (named.get(x, x), named.get(y, y))
     options = {"log": log, "steps": steps, "share_y": share_y, "caption": caption}
     maps = series if "map" in _names(colour) else dict.fromkeys(series)
-    return grid(title, list(drawn.values()), styles_of(maps), axis_labels, **options)
+    figure = grid(title, list(drawn.values()), styles_of(maps), axis_labels, **options)
+    assert figure is not None, "there are rows"
+    return figure
 
 
 def points(columns: Any, **options: Any) -> StyledFigure:
@@ -184,23 +187,24 @@ def bars(
     """
     named = labels or {}
     rows = _rows(columns, (x, y), colour, panel, upper, above)
-    heads = dict.fromkeys(_label(row, panel, named) for row in rows)
-    looks = styles_of(_label(row, colour, named) for row in rows)
+    heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
+    looks = styles_of(label_of(row, colour, named) for row in rows)
     width = 0.8 / len(looks)
     figure, pairs = panels(list(heads), log=log, wide=len(rows) > _MOST_IN_A_COLUMN)
     for axes, head in zip(pairs, heads, strict=True):
-        part = [row for row in rows if _label(row, panel, named) == head]
+        part = [row for row in rows if label_of(row, panel, named) == head]
         names = list(dict.fromkeys(row[x] for row in part)) if colour else [row[x] for row in part]
         largest = max(part, key=lambda row: row[y])
         for number, (name, look) in enumerate(looks.items()):
-            own = [row for row in part if _label(row, colour, named) == name]
+            own = [row for row in part if label_of(row, colour, named) == name]
             middle = [names.index(row[x]) for row in own] if colour else range(len(own))
             places = [place + width * (number - (len(looks) - 1) / 2) for place in middle]
             heights = [row[y] for row in own]
             shades = [look[0] if colour else STYLES[row is largest][0] for row in own]
             drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
             ends = [interval(Estimate(row[y], row[f"{y} low"], row[f"{y} high"])) for row in own]
-            axes.vlines(places, *np.reshape(ends, (-1, 2)).T, color=INK, linewidth=0.8)
+            low, high = np.reshape(ends, (-1, 2)).T
+            axes.vlines(places, low, high, color=INK, linewidth=0.8)
             if upper:
                 bounds = [row[upper] for row in own]
                 axes.vlines(places, heights, bounds, color=GUIDE, linewidth=0.8)
@@ -260,7 +264,7 @@ def heat(
     scales: dict[str, list[str]] = {}
     cells: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        head = _label(row, panel, named)
+        head = label_of(row, panel, named)
         cells.setdefault(head, []).append(row)
         shared = scales.setdefault(row[scale] if scale else named.get(colour, colour), [])
         shared += [head] * (head not in shared)
@@ -270,6 +274,7 @@ def heat(
     for label, heads in scales.items():
         values = [row[colour] for head in heads for row in cells[head]]
         most = max(map(abs, values)) or 1.0
+        image: Any = None
         for head in heads:
             image = _matrix(pairs[head], cells[head], (x, y, colour), most)
             pairs[head].set_title(plain(head))
@@ -330,14 +335,19 @@ def _rows(columns: Any, needed: tuple[str, ...], *others: Any) -> list[dict[str,
     return rows
 
 
-def _label(row: Mapping[str, Any], columns: Columns, named: Mapping[str, str]) -> str:
+def label_of(
+    row: Mapping[str, Any], columns: Columns, named: Mapping[str, str] | None = None
+) -> str:
     """The name of the series or panel of a row: its values in these columns."""
-    values = {name: row[name] for name in _names(columns) if row[name] is not None}
+    names = _names(columns)
     parts = [
-        (map_title(value) if name == "map" else value)
-        if isinstance(value, str)
-        else f"{name.replace('_', ' ')} = {value}"
-        for name, value in values.items()
+        map_title(row[name])
+        if name == "map"
+        else row[name]
+        if isinstance(row[name], str) and (name == "text" or len(names) == 1)
+        else key_text(name, row[name])
+        for name in names
+        if row[name] is not None
     ]
     label = ", ".join(parts)
-    return named.get(label, label)
+    return (named or {}).get(label, label)

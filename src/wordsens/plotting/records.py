@@ -1,25 +1,18 @@
 """Figures of records: those of their experiment, and any column against any other."""
 
 from collections.abc import Sequence
-from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from wordsens.errors import InputError
 from wordsens.evaluation.audit.cell import audited
 from wordsens.intervals import Bounds
-from wordsens.maps.registry import map_title
-from wordsens.plotting.axes import Panel, Points, grid
-from wordsens.plotting.figures import points
-from wordsens.plotting.style import BARS, StyledFigure, StyleFile, in_style, styled, styles_of
-from wordsens.sweeps.experiment import (
-    Column,
-    estimate,
-    grouped,
-    key_text,
-    value_of,
-    varying_columns,
-)
-from wordsens.sweeps.series import AxisSeries, column_title, series_along
+from wordsens.plotting.axes import Points
+from wordsens.plotting.figures import label_of, lines, points
+from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
+from wordsens.sweeps.experiment import Column, estimate, grouped, varying_columns
+from wordsens.sweeps.series import column_title, series_along
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.sweep import finished_of_one
 from wordsens.text.english import KINDS, kind_of
@@ -76,20 +69,6 @@ def along_axes(records: Sequence[Record], besides: Sequence[str] = ()) -> Figure
     return {f"along-{axis.replace('_', '-')}": along(records, axis) for axis in axes[:_MOST_AXES]}
 
 
-def points_of(
-    records: Sequence[Record], x: Column, y: Column = "value", bounds: Bounds | None = None
-) -> Points:
-    """The mean of y over the draws at each x, sorted; places where no record has y are left out."""
-    groups = {
-        at: estimate(group, y, bounds)
-        for (at,), group in grouped(records, lambda one: value_of(one, x)).items()
-    }
-    return sorted(
-        ((at, value) for at, value in groups.items() if value is not None),
-        key=lambda point: point[0],
-    )
-
-
 def curves_of(
     records: Sequence[Record],
     name: Column,
@@ -97,15 +76,15 @@ def curves_of(
     y: Column = "value",
     bounds: Bounds | None = None,
 ) -> dict[str, Points]:
-    """`points_of` by the name of their series."""
-    curves = {
-        key: points_of(group, x, y, bounds)
-        for (key,), group in grouped(records, lambda one: value_of(one, name)).items()
-    }
-    return {key: points for key, points in curves.items() if points}
+    """For each series, the mean of y over the draws at each x, sorted; places where no record has y
+    are left out."""
+    curves: dict[str, Points] = {}
+    for (series, place), group in grouped(records, name, x).items():
+        if (mean := estimate(group, y, bounds)) is not None:
+            curves.setdefault(series, []).append((place, mean))
+    return {series: sorted(curve, key=itemgetter(0)) for series, curve in curves.items()}
 
 
-@styled
 def along(
     records: Any,
     x: str,
@@ -132,61 +111,60 @@ def along(
     """
     done = [record for record in as_records(records) if record.done]
     series = series_along(done, x, y, by)
+    if len(series) > MOST_SERIES:
+        raise InputError(
+            f"`by` gives {len(series)} series, but a figure tells at most {MOST_SERIES} apart; "
+            "choose some with KEY=VALUE, and draw several figures"
+        )
     means = [point for one in series for point in one.points]
-    places = list(dict.fromkeys(place for place, _ in means))
-    numbers = all(isinstance(place, int | float) for place in places)
-    positive = numbers and min(places) > 0 and all(mean.value > 0 for _, mean in means)
+    numbers = all(isinstance(place, int | float) for place, _ in means)
+    positive = numbers and all(place > 0 and mean.value > 0 for place, mean in means)
     logarithmic = logarithmic and positive
-    drawn, maps = Panel("", {}), {}
+    labels = {x: x.replace("_", " "), y: column_title(done, y), "": "all records"}
+    rows: list[dict[str, Any]] = []
     for one in series:
-        label = _label(one, fitted=logarithmic)
-        maps[label] = dict(one.keys).get("map")
-        drawn.curves[label] = list(one.points)
+        keys, fit = dict(one.keys), dict[Any, float]()
+        name = label_of(keys, list(keys), labels)
         if logarithmic and one.exponent is not None and one.constant is not None:
-            ends = one.points[0][0], one.points[-1][0]
-            drawn.fits[label] = [(end, one.constant * end**one.exponent.value) for end in ends]
-    figure = grid(
-        "",
-        [drawn],
-        styles_of(maps),
-        (x.replace("_", " "), column_title(done, y)),
+            labels[label_of(keys, list(keys))] = f"{name}: exponent {one.exponent}"
+            fit = {place: one.constant * place**one.exponent.value for place, _ in one.points}
+        rows += [{x: place, y: mean, "fit": fit.get(place)} | keys for place, mean in one.points]
+    return lines(
+        {name: [row[name] for row in rows] for name in rows[0]},
+        x=x,
+        y=y,
+        colour=[name for name, _ in series[0].keys],
         log="xy" if logarithmic else "",
+        fit="fit",
+        labels=labels,
         caption=BARS.replace("draws", "records"),
+        style=style,
     )
-    assert figure is not None, "series have points"
-    return figure
-
-
-def _label(series: AxisSeries, *, fitted: bool) -> str:
-    named = [(name, value) for name, value in series.keys if value is not None]
-    texts = {"map": map_title, "text": str}
-    parts = [texts.get(name, partial(key_text, name))(value) for name, value in named]
-    label = ", ".join(parts) or "all records"
-    return f"{label}: exponent {series.exponent}" if fitted and series.exponent else label
 
 
 _MEASURES = {
-    "removal": "A word is deleted",
-    "sensitivity": "A word's vector is moved up to its length",
-    "swap": "A word is replaced by the best real word",
+    "removal": ("A word is deleted", ""),
+    "sensitivity": ("A word's vector is moved up to its length", ""),
+    "swap": ("A word is replaced by the best real word", ", replaced by “{}”"),
 }
+"""By column of an audited word: the title of its panel, and what a page adds to the word."""
 
 
 def audit_figures(records: Sequence[Record]) -> Figures:
     """The relative change of the output against the text's tokens, a mark for each measured
     word."""
-    columns: dict[str, list[Any]] = {"tokens": [], "change": [], "kind": [], "what": [], "word": []}
     words = [(text.tokens, word) for text in map(audited, records) for word in text.measured]
     words.sort(key=lambda pair: KINDS.index(kind_of(pair[1].word)))
-    for name, title in _MEASURES.items():
-        for tokens, word in words:
-            if (change := getattr(word, name)) > 0:
-                by = f" by “{word.swapped_for}”" if name == "swap" else ""
-                row = (tokens, change, kind_of(word.word), title, f"“{word.word}”{by}")
-                for cells, cell in zip(columns.values(), row, strict=True):
-                    cells.append(cell)
-    if not columns["change"]:
+    rows = [
+        (tokens, change, kind_of(word.word), title, f"“{word.word}”{by.format(word.swapped_for)}")
+        for name, (title, by) in _MEASURES.items()
+        for tokens, word in words
+        if (change := getattr(word, name)) > 0
+    ]
+    if not rows:
         return {}
+    names = ("tokens", "change", "kind", "what", "word")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     figure = points(
         columns,
         x="tokens",

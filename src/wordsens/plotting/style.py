@@ -143,7 +143,7 @@ def series_styles(maps: Sequence[str | None]) -> list[Style]:
     return [style or free.pop(0) for style in chosen]
 
 
-def styles_of(names: Iterable[str] | Mapping[str, str | None]) -> dict[str, Style]:
+def styles_of(names: Iterable[Any] | Mapping[Any, str | None]) -> dict[Any, Style]:
     """A style for each of these names of series, which may be given with the map of each."""
     maps = names if isinstance(names, Mapping) else dict.fromkeys(names)
     return dict(zip(maps, series_styles(list(maps.values())), strict=True))

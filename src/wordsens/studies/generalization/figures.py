@@ -266,8 +266,8 @@ def _finish(
             panel.set_ylim(-0.15, _ERROR_SHOWN)
     for panel in rows[-1]:
         panel.set_xlabel(x_label)
-    columns = 2 if figure.get_figwidth() <= COLUMN_INCHES else 4
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)
+    abreast = 2 if figure.get_figwidth() <= COLUMN_INCHES else 4
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=abreast)
 
 
 def generalization_figures(records: Sequence[Record]) -> Figures:
