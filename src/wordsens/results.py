@@ -158,11 +158,11 @@ class Result:
 
 
 def _bars(columns: dict[str, Sequence[Any]], ranked: str, title: str) -> Chart:
-    """A bar for each row, with its upper bound where all rows have one."""
+    """A bar for each row, with a line up to its upper bound where all rows have one."""
     options: dict[str, Any] = {"x": "name", "y": ranked, "title": title, "labels": {"name": ""}}
     if ranked != "upper" and None not in columns.get("upper", [None]):
-        options |= {"upper": "upper", "caption": "Bars are lower bounds."}
-        options["labels"] |= {"upper": "certified upper bound"}
+        columns |= {f"{ranked} low": columns[ranked], f"{ranked} high": columns["upper"]}
+        options |= {"reaching": "upper bound", "caption": "Bars are lower bounds."}
     return Chart("bars", columns, options)
 
 

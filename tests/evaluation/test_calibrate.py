@@ -139,7 +139,8 @@ def test_the_threshold_is_right_above_the_score_that_the_simulation_takes():
 
 def test_each_curve_is_the_recall_that_its_name_says():
     result = ws.calibrate(deaf_to_negations, PAIRS, 0.2)
-    curves = {line.get_label(): line.get_data() for line in result.plot().axes[0].lines}
+    series = result.plot().axes[0].containers
+    curves = {bars.get_label(): bars.lines[0].get_data() for bars in series}
     drawn = {}
     for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
         limits, recall = (values[::40] for values in curves[name])

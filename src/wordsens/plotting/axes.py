@@ -207,19 +207,31 @@ def guide(axes: Axes, points: Sequence[tuple[float | None, float | None]], label
 
 def ticks(axis: Axis, values: Sequence[Any], *, every: bool = True) -> None:
     """Plain numbers at an axis: whole ones for counts, `every` one where they are few; round ones
-    on a logarithmic axis where the counts would touch."""
+    on a logarithmic axis of other numbers."""
     places = sorted(set(values))
+    logarithmic = axis.get_scale() == "log"
+    gaps = np.diff(np.log(places) if logarithmic else places)
+    apart = bool((gaps >= _LEAST_GAP * gaps.sum()).all())
     counts = all(isinstance(place, Integral) for place in places)
-    chosen = every and counts and len(places) <= 8
-    if axis.get_scale() == "log":
-        gaps = np.diff(np.log(places))
-        apart = bool((gaps >= _LEAST_GAP * gaps.sum()).all())
-        shown = places if chosen and apart else round_values(*axis.get_view_interval())
-        axis.set_major_locator(FixedLocator(shown))
+    if every and counts and apart and len(places) <= 8 and all(map(_is_round, places)):
+        axis.set_major_locator(FixedLocator(places))
+    elif logarithmic:
+        axis.set_major_locator(FixedLocator(round_values(*axis.get_view_interval())))
+    elif counts:
+        axis.set_major_locator(MaxNLocator(integer=True))
+    if logarithmic:
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", MINUS)))
-    elif counts:
-        axis.set_major_locator(FixedLocator(places) if chosen else MaxNLocator(integer=True))
+
+
+def _is_round(count: int) -> bool:
+    """True for a number that a person would write at an axis: one or two digits before its zeros,
+    or a small number doubled again and again.
+
+    >>> [count for count in (16, 39, 151, 250, 301, 384, 81920) if _is_round(count)]
+    [16, 39, 250, 384, 81920]
+    """
+    return len(str(count).rstrip("0")) <= 2 or count < 10 * (count & -count)
 
 
 def round_values(low: float, high: float) -> list[float]:

@@ -14,7 +14,6 @@ from wordsens.maps.registry import map_title
 from wordsens.plotting.axes import Panel, finish, grid, interval, name_axes, panels, plain
 from wordsens.plotting.style import (
     GUIDE,
-    INK,
     PAGE_INCHES,
     STYLES,
     StyledFigure,
@@ -49,6 +48,10 @@ def draw(chart: Chart | None, *, style: StyleFile = None) -> StyledFigure:
 
     Raises:
         InputError: no chart, or what the chart's figure raises.
+
+    >>> chart = Chart("points", {"n": [8, 16], "S": [0.4, 0.3]}, {"x": "n", "y": "S"})
+    >>> draw(chart).axes[0].get_ylabel()
+    'S'
     """
     if chart is None:
         raise InputError("`chart` (=None) has nothing to draw; use show() or table()")
@@ -122,9 +125,9 @@ def lines(
     """
     named, low, high = labels or {}, f"{y} low", f"{y} high"
     rows = _rows(columns, (x, y), colour, panel, band, fit, about)
+    series = {label_of(row, colour, named): row.get("map") for row in rows}
     if not isinstance(rows[0][x], str):
         rows.sort(key=lambda row: row[x])
-    series = {label_of(row, colour, named): row.get("map") for row in rows}
     drawn: dict[str, Panel] = {}
     for row in rows:
         name, head = label_of(row, colour, named), label_of(row, panel, named)
@@ -148,7 +151,11 @@ def lines(
 
 
 def points(columns: Any, **options: Any) -> StyledFigure:
-    """A mark for each row, with the options of `lines`."""
+    """A mark for each row, with the options of `lines`.
+
+    >>> points({"n": [8, 16], "S": [0.4, 0.3]}, x="n", y="S").axes[0].get_xlabel()
+    'n'
+    """
     return lines(columns, joined=False, **options)
 
 
@@ -161,7 +168,7 @@ def bars(
     colour: Columns = None,
     panel: Columns = None,
     log: str = "",
-    upper: str = "",
+    reaching: str = "",
     above: str = "",
     labels: Mapping[str, str] | None = None,
     title: str = "",
@@ -175,18 +182,18 @@ def bars(
         columns, x, y, panel, labels, title, caption, style: as for `lines`.
         colour: columns that tell the bars of one x apart.
         log: "y" for a logarithmic axis.
-        upper: a column of upper bounds, up to which lines reach.
+        reaching: what the ends of the intervals are, for the legend.
         above: a column of texts, written above the bars.
 
     Raises:
         InputError: no such column, or nothing to draw.
 
     >>> figure = bars({"word": ["not", "good"], "S": [0.8, 0.3]}, x="word", y="S")
-    >>> [bar.get_height() for bar in figure.axes[0].patches]
+    >>> [float(bar.get_height()) for bar in figure.axes[0].patches]
     [0.8, 0.3]
     """
     named = labels or {}
-    rows = _rows(columns, (x, y), colour, panel, upper, above)
+    rows = _rows(columns, (x, y), colour, panel, above)
     heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
     looks = styles_of(label_of(row, colour, named) for row in rows)
     width = 0.8 / len(looks)
@@ -200,16 +207,13 @@ def bars(
             middle = [names.index(row[x]) for row in own] if colour else range(len(own))
             places = [place + width * (number - (len(looks) - 1) / 2) for place in middle]
             heights = [row[y] for row in own]
+            ends = [interval(Estimate(row[y], row[f"{y} low"], row[f"{y} high"])) for row in own]
+            reach = np.abs(np.reshape(ends, (-1, 2)).T - heights)
             shades = [look[0] if colour else STYLES[row is largest][0] for row in own]
             drawn = axes.bar(places, heights, 0.95 * width, color=shades, label=plain(name) or "_")
-            ends = [interval(Estimate(row[y], row[f"{y} low"], row[f"{y} high"])) for row in own]
-            low, high = np.reshape(ends, (-1, 2)).T
-            axes.vlines(places, low, high, color=INK, linewidth=0.8)
-            if upper:
-                bounds = [row[upper] for row in own]
-                axes.vlines(places, heights, bounds, color=GUIDE, linewidth=0.8)
-                label = plain(named.get(upper, upper))
-                axes.scatter(places, bounds, s=9, marker="_", color=GUIDE, label=label)
+            if reach.any():
+                line = {"fmt": "none", "ecolor": GUIDE, "elinewidth": 0.8}
+                axes.errorbar(places, heights, reach, label=plain(reaching) or "_", **line)
             if above:
                 axes.bar_label(drawn, [row[above] or "" for row in own], padding=2)
                 axes.margins(y=0.12)

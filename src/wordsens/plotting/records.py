@@ -120,20 +120,21 @@ def along(
     numbers = all(isinstance(place, int | float) for place, _ in means)
     positive = numbers and all(place > 0 and mean.value > 0 for place, mean in means)
     logarithmic = logarithmic and positive
-    labels = {x: x.replace("_", " "), y: column_title(done, y), "": "all records"}
+    labels = {x: x.replace("_", " "), y: column_title(done, y)}
+    keys: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for one in series:
-        keys, fit = dict(one.keys), dict[Any, float]()
-        name = label_of(keys, list(keys), labels)
+        keys, fit = dict(one.keys) or {"records": "all records"}, dict[Any, float]()
         if logarithmic and one.exponent is not None and one.constant is not None:
-            labels[label_of(keys, list(keys))] = f"{name}: exponent {one.exponent}"
+            name = label_of(keys, list(keys))
+            labels[name] = f"{name}: exponent {one.exponent}"
             fit = {place: one.constant * place**one.exponent.value for place, _ in one.points}
         rows += [{x: place, y: mean, "fit": fit.get(place)} | keys for place, mean in one.points]
     return lines(
         {name: [row[name] for row in rows] for name in rows[0]},
         x=x,
         y=y,
-        colour=[name for name, _ in series[0].keys],
+        colour=list(keys),
         log="xy" if logarithmic else "",
         fit="fit",
         labels=labels,
