@@ -19,7 +19,6 @@ from wordsens.display.content import (
     table_of,
 )
 from wordsens.display.page import html_fragment, html_page, markdown
-from wordsens.plotting import budgets, cosines
 from wordsens.plotting.page import with_picture
 
 TEXTS = ("please enable the sync", "please <b>disable</b> the sync")
@@ -31,8 +30,8 @@ def displays():
     calibration = ws.calibrate(bag_of_words, few_pairs(), 0.3, guard=True)
     texts = [review.text for review in ws.shipped_reviews()[:20]]
     return {
-        "check": with_picture(check.display(pairs="all"), cosines(check)),
-        "calibrate": with_picture(calibration.display(distance="l2"), budgets(calibration)),
+        "check": with_picture(check.display(pairs="all"), check.plot()),
+        "calibrate": with_picture(calibration.display(distance="l2"), calibration.plot()),
         "compare": ws.compare(bag_of_words, deaf_to_negations, texts, few_pairs()).display(),
         "explain": ws.explain(bag_of_words, *TEXTS).display(),
     }

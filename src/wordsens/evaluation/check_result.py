@@ -321,6 +321,7 @@ class Check(Gated):
             "x": "threshold",
             "y": "accepted",
             "colour": "pairs",
+            "limits": (0, None),
             "guides": {f"threshold {self._threshold()}": [(self.threshold, None)]},
             "labels": {
                 "threshold": f"threshold on the {score} of the two texts",
