@@ -71,6 +71,15 @@ def test_a_map_has_one_colour_and_counts_have_whole_ticks():
     assert all(float(tick).is_integer() for tick in ticks)
 
 
+def test_texts_are_places_in_their_order():
+    columns = {"word": ["not", "a", "good"], "S": [0.8, 0.1, 0.3]}
+    for figure in (ws.plotting.lines, ws.plotting.bars):
+        names = [
+            label.get_text() for label in figure(columns, x="word", y="S").axes[0].get_xticklabels()
+        ]
+        assert names == columns["word"]
+
+
 def test_series_hide_no_intervals_of_each_other():
     columns = {"n": [8, 16] * 3, "S": [Estimate(1.0, 0.8, 1.2)] * 6, "name": list("aabbcc")}
     figure = ws.plotting.lines(columns, x="n", y="S", colour="name", log="x")
@@ -86,13 +95,14 @@ def test_series_hide_no_intervals_of_each_other():
         ({"n": [1]}, r"`columns` \(='S'\) must be one of n"),
         ({"n": [1], "S": [None]}, "`columns` has no row with n, S"),
         ({"n": [1], "S": [1.0, 2.0]}, r"`columns` differ in length \(n 1, S 2"),
+        ({"n": [1, 0], "S": [1.0, 1.0]}, "needs numbers above 0, but n has 0"),
         ({"n": [1] * 15, "S": [1.0] * 15, "map": [*"abcdefghijklmno"]}, "`colour` gives 15 series"),
     ],
 )
 def test_a_mistake_is_one_line(columns, said):
     colour = "map" if "map" in columns else None
     with pytest.raises(InputError, match=said):
-        ws.plotting.lines(columns, x="n", y="S", colour=colour)
+        ws.plotting.lines(columns, x="n", y="S", colour=colour, log="x")
 
 
 def test_the_charts_of_check_and_calibrate_have_their_threshold_and_budget():

@@ -97,7 +97,7 @@ def grid(
         if panel.limits != (None, None):
             axes.set_ylim(*panel.limits)
         points = [point for curve in panel.curves.values() for point in curve]
-        ticks(axes.xaxis, [x for x, _ in points])
+        ticks(axes.xaxis, [x for x, _ in points if not isinstance(x, str)])
         ticks(axes.yaxis, [value.value for _, value in points], every=False)
     finish(figure, pairs, title, caption)
     return figure
@@ -208,12 +208,11 @@ def guide(axes: Axes, points: Sequence[tuple[float | None, float | None]], label
 def ticks(axis: Axis, values: Sequence[Any], *, every: bool = True) -> None:
     """Plain numbers at an axis: whole ones for counts, `every` one where they are few; round ones
     on a logarithmic axis of other numbers."""
-    places = sorted(set(values))
-    logarithmic = axis.get_scale() == "log"
-    gaps = np.diff(np.log(places) if logarithmic else places)
-    apart = bool((gaps >= _LEAST_GAP * gaps.sum()).all())
-    counts = all(isinstance(place, Integral) for place in places)
-    if every and counts and apart and len(places) <= 8 and all(map(_is_round, places)):
+    places, logarithmic = sorted(set(values)), axis.get_scale() == "log"
+    counts = bool(places) and all(isinstance(place, Integral) for place in places)
+    few = every and counts and len(places) <= 8 and all(map(_is_round, places))
+    gaps = np.diff(np.log(places) if few and logarithmic else places)
+    if few and (gaps >= _LEAST_GAP * gaps.sum()).all():
         axis.set_major_locator(FixedLocator(places))
     elif logarithmic:
         axis.set_major_locator(FixedLocator(round_values(*axis.get_view_interval())))
