@@ -242,7 +242,8 @@ def round_values(low: float, high: float) -> list[float]:
     """
     decades = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
     choices = [np.outer(decades, digits).ravel() for digits in ((1, 2, 5), (1, 3), (1,))]
-    steps = [MaxNLocator(count, steps=[1, 2, 5, 10]) for count in (5, 4, 3)]
+    digits = ([1, 2, 5, 10], [1, 2.5, 5, 10])
+    steps = [MaxNLocator(count, steps=each) for each in digits for count in (5, 4, 3, 6, 7)]
     choices += [np.asarray(locator.tick_values(low, high)) for locator in steps]
     inside = [places[(low <= places) & (places <= high)].tolist() for places in choices]
     return next((places for places in inside if 3 <= len(places) <= 5), [low, high])

@@ -125,7 +125,7 @@ def lines(
     """
     named, low, high = labels or {}, f"{y} low", f"{y} high"
     rows = _rows(columns, (x, y), colour, panel, band, fit, about)
-    for name in filter(None, ("x" in log and x, "y" in log and y)):
+    for name in [{"x": x, "y": y}[axis] for axis in log]:
         if (least := min(row[name] for row in rows)) <= 0:
             raise InputError(f"`log` (={log!r}) needs numbers above 0, but {name} has {least}")
     series = {label_of(row, colour, named): row.get("map") for row in rows}
