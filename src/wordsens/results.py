@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wordsens.display.numbers import Estimate as Estimate
 from wordsens.display.view import Chart, Table, View, Word, Words
-from wordsens.errors import MissingExtraError, require_count
+from wordsens.errors import InputError, MissingExtraError, require_count
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,7 +67,7 @@ class Result:
                 table, columns=ordered, coloured=(self.ranked,) if self.row_names else ()
             )
             parts = (_words(names, values, self.ranked),) if self.row_names else ()
-            chart = Chart("bars", {**columns, "name": names}, {"x": "name", "y": self.ranked})
+            chart = _bars({**columns, "name": names}, self.ranked, self.headline)
         notes = tuple(getattr(self, "notes", ()))
         return View(self.headline, (*parts, table), notes=notes, chart=chart)
 
@@ -104,9 +104,15 @@ class Result:
         Raises:
             InputError: the result has nothing to draw.
         """
-        from wordsens.plotting.results import plot
+        chart = self.view().chart
+        if chart is None:
+            raise InputError(
+                f"a {type(self).__name__} is a table without a number to draw; use show() or "
+                "table()"
+            )
+        from wordsens.plotting import draw
 
-        return plot(self, style=style)
+        return draw(chart, style=style)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values; None for numbers that are not
@@ -156,6 +162,15 @@ class Result:
         from wordsens.display.html import html_fragment
 
         return html_fragment(self.view())
+
+
+def _bars(columns: dict[str, Sequence[Any]], ranked: str, title: str) -> Chart:
+    """A bar for each row, with a line up to its upper bound where all rows have one."""
+    options: dict[str, Any] = {"x": "name", "y": ranked, "title": title, "labels": {"name": ""}}
+    if ranked != "upper" and None not in columns.get("upper", [None]):
+        columns |= {f"{ranked} low": columns[ranked], f"{ranked} high": columns["upper"]}
+        options |= {"reaching": "upper bound", "caption": "Bars are lower bounds."}
+    return Chart("bars", columns, options)
 
 
 def _words(names: Sequence[str], values: Sequence[float], ranked: str) -> Words:

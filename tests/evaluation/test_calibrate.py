@@ -184,7 +184,8 @@ def test_a_threshold_needs_the_least_count_of_pairs_of_which_none_passes(budget,
 
 def test_each_curve_is_the_recall_that_its_name_says():
     result = ws.calibrate(deaf_to_negations, PAIRS, 0.2)
-    curves = {line.get_label(): line.get_data() for line in result.plot().axes[0].lines}
+    series = result.plot().axes[0].containers
+    curves = {bars.get_label(): bars.lines[0].get_data() for bars in series}
     drawn = {}
     for guard, name in ((False, "threshold alone"), (True, "threshold and guard")):
         limits, recall = (values[::40] for values in curves[name])

@@ -335,10 +335,11 @@ def test_the_headline_and_every_table_have_the_worst_kind_first_with_the_same_pa
     ]
 
 
-def test_the_bars_of_a_kind_are_shares_of_that_kind():
-    (axes,) = ws.check(bag_of_words, PAIRS).plot().axes
-    (bars,) = axes.containers[:1]
-    (steps,) = (patch for patch in axes.patches if patch not in list(bars))
-    assert sum(bar.get_height() for bar in bars) == pytest.approx(1)
-    # The outline goes over every bin's top from its left to its right.
-    assert steps.get_xy()[1:-1:2, 1].sum() == pytest.approx(1)
+def test_the_curves_are_the_shares_that_a_threshold_accepts():
+    result = ws.check(bag_of_words, PAIRS)
+    (axes,) = result.plot().axes
+    values, near = result.measured.values, result.measured.near
+    for bars, members in zip(axes.containers, (near, result.measured.opposite), strict=True):
+        thresholds, accepted = bars.lines[0].get_data()
+        shares = [(values[members] >= edge).mean() for edge in thresholds]
+        assert accepted.tolist() == pytest.approx(shares)

@@ -2,18 +2,14 @@
 file in its place."""
 
 import io
-import itertools
 
 import pytest
-from matplotlib.figure import Figure
 
 import wordsens as ws
 from wordsens.app.parts import COLOURS
-from wordsens.display.numbers import Estimate
-from wordsens.errors import InputError
 from wordsens.maps.registry import MAP_NAMES
-from wordsens.plotting.records import Panel, grid
-from wordsens.plotting.style import STYLES, marks, round_values, styles_of
+from wordsens.plotting.axes import round_values
+from wordsens.plotting.style import STYLES, styles_of
 from wordsens.studies.sensitivity.figures import sensitivity_figure
 from wordsens.studies.sensitivity.series import sensitivity_series
 
@@ -39,7 +35,6 @@ def test_one_panel_is_a_column_wide_and_two_are_a_page(records, make_record):
     others = [make_record(map="raf", n=n, text="reviews", value=1.0) for n in (4, 8)]
     assert sensitivity_figure(records).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
     assert sensitivity_figure([*records, *others]).get_size_inches()[0] == ws.plotting.PAGE_INCHES
-    assert ws.plotting.words(["a"], [1.0]).get_size_inches()[0] == ws.plotting.COLUMN_INCHES
 
 
 def test_letters_stay_letters_in_files(records):
@@ -92,19 +87,6 @@ def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
     assert COLOURS[name][0] == f"var(--c{place})"
 
 
-def test_series_hide_no_bars_of_each_other_and_predictions_have_none():
-    points = [(8, Estimate(1.0, 0.9, 1.1)), (16, Estimate(1.0, 0.9, 1.1))]
-    drawn = Panel("", dict.fromkeys("abc", points))
-    figure = grid("", [drawn], styles_of("abc"), ("x", "y"), logarithmic=(True, False))
-    figure.canvas.draw()
-    reaches = [bars.lines[2][0] for bars in figure.axes[0].containers]
-    places = [line.get_transform().transform(line.get_segments()[0])[0, 0] for line in reaches]
-    assert min(right - left for left, right in itertools.pairwise(places)) > 2
-    assert [line.get_segments()[0][0, 0] for line in reaches] == [8, 8, 8]
-    axes = Figure().subplots()
-    assert not marks(axes, [(1, Estimate(2.0, n=1))], styles_of("a")["a"], "a").has_yerr
-
-
 @pytest.mark.parametrize(
     ("low", "high"), [(9, 280), (0.7, 407), (39, 137), (0.03, 0.38), (1.9, 4.6), (18, 90000)]
 )
@@ -114,16 +96,3 @@ def test_ticks_are_few_and_round(low, high):
     assert all(
         low <= tick <= high and len(f"{tick:g}".strip("0.").replace(".", "")) <= 2 for tick in ticks
     )
-
-
-def test_words_with_their_bounds():
-    figure = ws.plotting.words(
-        ["a", "$b", "c"], [1.0, 3.0, 2.0], upper=[2.0, 4.0, 3.0], title="x$y"
-    )
-    panel = figure.axes[0]
-    assert [bar.get_height() for bar in panel.patches] == [1.0, 3.0, 2.0]
-    assert len({bar.get_facecolor() for bar in panel.patches}) == 2
-    assert [label.get_text() for label in panel.get_xticklabels()] == ["a", r"\$b", "c"]
-    written(figure, "png")
-    with pytest.raises(InputError, match="`values` has 1 entries for 2 names"):
-        ws.plotting.words(["a", "b"], [1.0])

@@ -6,7 +6,7 @@ import wordsens as ws
 from tests.evaluation.stand_ins import bag_of_words, deaf_to_negations, few_pairs
 from tests.report.test_page_in_browser import AXE
 from wordsens.display.html import html_page
-from wordsens.plotting.style import with_picture
+from wordsens.plotting.page import with_picture
 
 TEXTS = ("please enable the sync", "please <b>disable</b> the sync")
 

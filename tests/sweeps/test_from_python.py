@@ -50,7 +50,7 @@ def test_the_attention_of_a_row_is_drawn(tmp_path):
     frame = ws.run_sweep(
         {"name": "pair", "experiment": "attention", "grids": [CELLS["attention"]]}, tmp_path
     )
-    assert ws.plotting.of_experiment(frame)["attention"].axes[2].get_title() == "second less first"
+    assert ws.plotting.of_experiment(frame)["attention"].axes[2].get_title() == "second minus first"
 
 
 def test_a_summary_shows_itself(frame):

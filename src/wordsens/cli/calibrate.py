@@ -80,7 +80,7 @@ def calibrate(options: CalibrateOptions) -> None:
         )
     view = result.view(options.distance or "")
     if options.html is not None:
-        from wordsens.plotting.style import with_picture
+        from wordsens.plotting.page import with_picture
 
         title = f"A threshold of {result.model} for a budget of false hits"
         write_page(options.html, "calibrate", title, with_picture(view, result.plot()))

@@ -260,7 +260,7 @@ def _write(options: CheckOptions, result: "Check", layers: "Sequence[LayerRow]")
             writer.writeheader()
             writer.writerows(rows)
     if options.html is not None:
-        from wordsens.plotting.style import with_picture
+        from wordsens.plotting.page import with_picture
 
         title = f"Does {result.model} tell opposites from near-duplicates?"
         view = with_picture(result.view(layers, pairs="all", verbose=True), result.plot())

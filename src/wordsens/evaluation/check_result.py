@@ -321,7 +321,8 @@ class Check(Gated):
             "x": "threshold",
             "y": "accepted",
             "colour": "pairs",
-            "vertical": {f"threshold {self._threshold()}": self.threshold},
+            "limits": (0, None),
+            "guides": {f"threshold {self._threshold()}": [(self.threshold, None)]},
             "labels": {
                 "threshold": f"threshold on the {score} of the two texts",
                 "accepted": "share of the pairs accepted as the same",

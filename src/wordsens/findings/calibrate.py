@@ -142,8 +142,10 @@ def _chart(calibration: Calibration) -> Chart:
         "y": "kept",
         "colour": "use",
         "log": "x",
-        "step": True,
-        "vertical": {f"budget {calibration.budget:g}": calibration.budget},
+        "steps": True,
+        "band": ("kept low", "kept high"),
+        "limits": (0, 1),
+        "guides": {f"budget {calibration.budget:g}": [(calibration.budget, None)]},
         "labels": {"limit": upper, "kept": "share of near-duplicates kept"},
         "caption": "Each budget at its smallest threshold; 0 where no threshold keeps it. Bands: "
         "95 % confidence intervals.",

@@ -1,15 +1,19 @@
 """The results of the one-word experiment: one witness, the frontier, and all of them from one
 search."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.display.view import Chart, View
 from wordsens.errors import require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.results import Result
+
+THEOREM = tuple((gamma / 50, (2 - gamma / 50) ** 2) for gamma in range(101))
+"""Points of (2 - gamma)², where Theorems 4 and 5 put RF in the limit."""
 
 OBJECTIVE_NAMES = (
     "alignment",
@@ -210,6 +214,18 @@ class OneWordFrontier(Result):
             "word": self.words.tolist(),
             "(2 - limit)^2": self.theorem.tolist(),
         }
+
+    def view(self) -> View:
+        """The headline and the table; a figure draws the least error and that of the theorems."""
+        options = {
+            "x": "limit on gamma",
+            "y": "least error",
+            "guides": {"(2 − γ)², Theorems 4 and 5": THEOREM},
+            "limits": (0, None),
+            "labels": {"limit on gamma": "limit on γ", "least error": "error on the changed text"},
+            "title": self.headline,
+        }
+        return replace(super().view(), chart=Chart("lines", self.columns(), options))
 
     def at(self, gamma: float) -> float:
         """The least error reached with gamma below that limit: the value at the largest limit of

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.view import Chart, View
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.results import Result
@@ -66,6 +67,39 @@ class AttentionPair(Result):
             return {"text": ["first", "second"], "tokens": [" ".join(first), " ".join(second)]}
         moved = self.difference.abs().sum(dim=1) / 2
         return {"first": first, "second": second, "attention that moves": moved.tolist()}
+
+    def view(self) -> View:
+        """The headline and the table; a figure draws each text's weights, and their difference."""
+        matrices: dict[str, Tensor] = dict(
+            zip(("first text", "second text"), self.weights, strict=True)
+        )
+        if self.difference is not None:
+            matrices["second minus first"] = self.difference
+        columns = {name: [] for name in ("to", "from", "attention", "text", "scale")}
+        for text, matrix in matrices.items():
+            places = torch.cartesian_prod(*map(torch.arange, matrix.shape)).T.tolist()
+            columns["to"] += places[0]
+            columns["from"] += places[1]
+            columns["attention"] += matrix.flatten().tolist()
+            columns["text"] += [text] * matrix.numel()
+            label = "difference" if text == "second minus first" else "attention from row to column"
+            columns["scale"] += [label] * matrix.numel()
+        both = zip(*self.tokens, strict=False)
+        joined = [one if one == other else f"{one}/{other}" for one, other in both]
+        names = dict(zip(matrices, (*self.tokens, joined), strict=False))
+        options = {
+            "x": "from",
+            "y": "to",
+            "colour": "attention",
+            "panel": "text",
+            "scale": "scale",
+            "names": {text: [_bare(name) for name in each] for text, each in names.items()},
+            "bold": self.changed,
+            "title": self.headline,
+            "caption": "Row by row: how much attention each word pays to each word. Bold: where "
+            "the texts differ.",
+        }
+        return replace(super().view(), chart=Chart("heat", columns, options))
 
     @property
     def difference(self) -> Float[Tensor, "n n"] | None:
@@ -130,6 +164,11 @@ def attention_pair(
     return AttentionPair(
         number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed
     )
+
+
+def _bare(token: str) -> str:
+    """A token without the marks of GPT-2 and Llama for a blank."""
+    return token.lstrip("Ġ▁") or "␣"
 
 
 def _as_text(phi: AttentionMap, text: Text) -> TextMatrix:

@@ -1,7 +1,7 @@
 """Figures of records and results, drawn with matplotlib; no input or output.
 
-Each function takes what was measured and gives a matplotlib Figure, in our style or in `style=`, a
-file of your own.
+`lines`, `points`, `bars` and `heat` take columns by name and return a matplotlib Figure in the
+package's style, or in `style=`, a file of your own. `draw` draws the chart of a view.
 """
 
 import lazy_loader

@@ -11,8 +11,8 @@ from wordsens.display.view import Picture, View
 from wordsens.errors import InputError
 from wordsens.maps.registry import MAPS, base_name, plain_name
 from wordsens.plotting import of_experiment
+from wordsens.plotting.page import picture
 from wordsens.plotting.records import along_axes
-from wordsens.plotting.style import picture
 from wordsens.report import FORMATS
 from wordsens.report.comparison import comparison
 from wordsens.report.load import Part, Run, load_runs

@@ -255,7 +255,7 @@ _KNOWN = "Computed from the model's own numbers: nothing is searched for."
 
 def _attention(records: Sequence[Record]) -> dict[str, Any]:
     """Figure 1; of a causal language model also the answers to two prompts."""
-    from wordsens.plotting.attention import attention, prompts
+    from wordsens.plotting import attention, prompts
 
     drawn = {}
     for place, (pair, answers) in enumerate(map(measured_pair, records)):

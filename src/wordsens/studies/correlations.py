@@ -214,8 +214,9 @@ def _beside(records: Sequence[Record], curve: Sequence[list[Record]]) -> list[Fi
 
 def _correlations(records: Sequence[Record]) -> dict[str, Any]:
     """S against the words' measured mean cosine, a panel a map."""
-    from wordsens.plotting.records import Panel, curves_of, grid
-    from wordsens.plotting.style import BARS, bar_ends, styles_of
+    from wordsens.plotting.axes import Panel, grid, interval
+    from wordsens.plotting.records import curves_of
+    from wordsens.plotting.style import BARS, styles_of
 
     joined = (CORRELATED, "repeated")
 
@@ -229,7 +230,7 @@ def _correlations(records: Sequence[Record]) -> dict[str, Any]:
     for (recorded,), group in grouped(ordered, "map").items():
         curves = curves_of(group, name, "cosine")
         single_places = frozenset(name(one) for one in group if one.text not in joined)
-        top = max(bar_ends(value)[1] for points in curves.values() for _, value in points)
+        top = max(interval(value)[1] for points in curves.values() for _, value in points)
         title = f"{map_title(recorded)}, {group[0].n} words"
         drawn.append(Panel(title, curves, limits=(0.0, 1.15 * top), scattered=single_places))
     figure = grid(

@@ -654,8 +654,9 @@ def _draws(estimate: Estimate) -> str:
 def _departures(records: Sequence[Record]) -> dict[str, Any]:
     """S of each protocol over that of the definition, against n; Err of each against its gamma,
     with (2 - gamma)²."""
-    from wordsens.plotting.records import Panel, Points, grid
-    from wordsens.plotting.style import BARS, bar_ends, styles_of
+    from wordsens.generalization.result import THEOREM
+    from wordsens.plotting.axes import Panel, Points, grid, interval
+    from wordsens.plotting.style import BARS, styles_of
 
     groups = measured(records)
     styles = styles_of(one.title for one in PROTOCOLS.values())
@@ -674,26 +675,21 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
                 for protocol, one in protocols.items()
                 if protocol != DEFINED and one.by_size
             }
-            sizes = list(defined.by_size)
-            of_s.append(
-                Panel(map_title(name), curves, {"as defined": [(sizes[0], 1.0), (sizes[-1], 1.0)]})
-            )
+            of_s.append(Panel(map_title(name), curves, {"as defined": [(None, 1.0)]}))
         places: dict[str, Points] = {}
         for protocol, one in protocols.items():
             gamma, error = estimate(one.errors, "gamma"), estimate(one.errors)
             if gamma is not None and error is not None:
                 places[PROTOCOLS[protocol].title] = [(gamma.value, error)]
-        theorem = [(2 * at / 40, (2 - 2 * at / 40) ** 2) for at in range(41)]
         top = max(
-            (1.05 * bar_ends(value)[1] for points in places.values() for _, value in points),
+            (1.05 * interval(value)[1] for points in places.values() for _, value in points),
             default=0.0,
         )
-        guides = {"(2 − γ)², below which random features do not come": theorem}
         of_errors.append(
             Panel(
                 map_title(name),
                 places,
-                guides,
+                {"(2 − γ)², below which random features do not come": THEOREM},
                 limits=(0.0, max(4.4, top)),
                 scattered=frozenset(places),
             )
@@ -703,7 +699,7 @@ def _departures(records: Sequence[Record]) -> dict[str, Any]:
         "departures": grid(
             "What the published protocol does to S, switch by switch",
             *(of_s, styles, ("words in the text", "S / S as defined")),
-            logarithmic=(True, False),
+            log="x",
             share_y=False,
             caption="Marks are means over draws of the ratio to S as defined of the same draw; "
             "bars are 95 % confidence intervals.",

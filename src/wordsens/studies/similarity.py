@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
@@ -639,7 +639,8 @@ def _between(means: dict[str, float]) -> str:
 def _similarity(records: Sequence[Record]) -> dict[str, Any]:
     """AUC and S against the length, AUC against S, and the pairs of check; of a model its first,
     middle and last layer, which a figure can tell apart."""
-    from wordsens.plotting.records import Panel, Points, curves_of, grid
+    from wordsens.plotting.axes import Panel, Points, grid
+    from wordsens.plotting.records import curves_of
     from wordsens.plotting.style import BARS, styles_of
 
     layers = sorted({one.model_layer for one in records if learned(one)})
@@ -652,23 +653,18 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
     def maps(layers: bool) -> str:
         return "layers" if layers else "random maps"
 
-    def coin(places: Iterable[float]) -> dict[str, list[tuple[float, float]]]:
-        first, last = min(places := list(places)), max(places)
-        first, last = (first / 2, 2 * last) if first == last else (first, last)
-        return {"a coin": [(first, 0.5), (last, 0.5)]}
-
+    chance = {"chance": [(None, 0.5)]}
     styles = styles_of(
         {features_title(one): None if learned(one) else one.map for one in (*swaps, *check)}
     )
     along_n, against_s, of_check = [], [], []
     for (text, layers), group in grouped(swaps, "text", learned).items():
         title = f"{maps(layers).capitalize()}, {text_title(text)}"
-        guides = coin(one.n for one in group)
         along_n.append(
             Panel(
                 title,
                 curves_of(group, features_title, "n", bounds=SHARE),
-                guides,
+                chance,
                 limits=whole,
                 label="AUC",
             )
@@ -681,19 +677,18 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
             s, value = estimate(part, "sensitivity"), estimate(part, bounds=SHARE)
             if s is not None and value is not None:
                 curves[name].append((float(f"{s.value:.3g}"), value))
-        guides = coin(x for points in curves.values() for x, _ in points)
         title = f"{maps(layers).capitalize()}, {text_title(text)}"
-        against_s.append(Panel(title, dict(curves), guides, scattered=frozenset(curves)))
+        against_s.append(Panel(title, dict(curves), chance, scattered=frozenset(curves)))
     for name, column in (("paraphrases", "value"), ("synonyms", "auc_synonym")):
         for (layers,), group in grouped(check, learned).items():
             title = f"{maps(layers).capitalize()}, against {name}"
             curves = curves_of(group, features_title, "n", column, SHARE)
-            of_check.append(Panel(title, curves, coin(one.n for one in group), limits=whole))
+            of_check.append(Panel(title, curves, chance, limits=whole))
     return {
         "similarity": grid(
             "Is a flipped meaning less alike than a synonym?",
             *(along_n, styles, ("words of a passage", "")),
-            logarithmic=(True, False),
+            log="x",
             share_y=False,
             caption=f"{BARS} AUC: the chance that it is, by the cosine of the features. S: of one "
             "passage, attained by "
@@ -702,13 +697,13 @@ def _similarity(records: Sequence[Record]) -> dict[str, Any]:
         "similarity-sensitivity": grid(
             "Does the AUC follow the sensitivity?",
             *(against_s, styles, ("word sensitivity S", "AUC")),
-            logarithmic=(True, False),
+            log="x",
             caption=f"{BARS} A mark a length, at the mean of S.",
         ),
         "similarity-check": grid(
             "Pairs of check: are opposites less alike than pairs that mean the same?",
             *(of_check, styles, ("rows of the longest text", "AUC")),
-            logarithmic=(True, False),
+            log="x",
             caption="Marks are means over draws of weights on the same pairs; bars are 95 % "
             "confidence intervals.",
         ),

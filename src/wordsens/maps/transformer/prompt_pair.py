@@ -1,7 +1,7 @@
 """The answers of a causal language model to two prompts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from wordsens.display.numbers import column
+from wordsens.display.view import Chart, View
 from wordsens.errors import InputError, require_kind
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.results import Result
@@ -46,6 +48,29 @@ class PromptPair(Result):
             "second": second,
             "change": self.change.tolist(),
         }
+
+    def view(self) -> View:
+        """The headline and the table; a figure draws both probabilities of each answer."""
+        first, second = self.probabilities.tolist()
+        columns: dict[str, list[Any]] = {
+            "answer": [answer for answer in self.answers for _ in self.prompts],
+            "probability": [value for both in zip(first, second, strict=True) for value in both],
+            "prompt": ["first prompt", "second prompt"] * len(self.answers),
+        }
+        changes = self.change.tolist()
+        columns["change"] = []
+        for change, text in zip(changes, column(changes, "+"), strict=True):
+            columns["change"] += [None, text] if change > 0 else [text, None]  # above the higher
+        options = {
+            "x": "answer",
+            "y": "probability",
+            "colour": "prompt",
+            "above": "change",
+            "labels": {"answer": "", "probability": "probability of the answer"},
+            "title": self.model,
+            "caption": "Above the bars: the change from the first prompt to the second.",
+        }
+        return replace(super().view(), chart=Chart("bars", columns, options))
 
     @property
     def among(self) -> Float[Tensor, "2 a"]:

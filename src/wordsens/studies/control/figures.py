@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from wordsens.plotting.records import Figures, Panel, Points, curves_of, grid
-from wordsens.plotting.style import BARS, Style, bar_ends, styles_of
+from wordsens.plotting.axes import Panel, Points, grid, interval
+from wordsens.plotting.records import Figures, curves_of
+from wordsens.plotting.style import BARS, Style, styles_of
 from wordsens.studies.control.cell import ALONG, HOLD, TASK_TITLES
 from wordsens.studies.control.summary import (
     along_training,
@@ -26,7 +27,7 @@ def control_figures(records: Sequence[Record]) -> Figures:
     along the training."""
     plain = [one for one in uncontrolled(records) if one.task != "texts"]
     plain = plain if len({one.n for one in plain}) > 1 else []
-    sizes = [one.n for one in plain]
+    chance = {"chance": [(None, 0.5)]}
     styles = styles_of(
         {
             network_title(one): _map(one)
@@ -35,7 +36,6 @@ def control_figures(records: Sequence[Record]) -> Figures:
     )
     accuracy, s_of_n = [], []
     for (task,), group in grouped(plain, "task").items():
-        chance = {"chance": [(float(min(sizes)), 0.5), (float(max(sizes)), 0.5)]}
         curves = curves_of(group, network_title, "n", bounds=SHARE)
         accuracy.append(Panel(_task_title(task), curves, chance, limits=(0.4, 1.03)))
         if task == "majority":
@@ -69,19 +69,19 @@ def control_figures(records: Sequence[Record]) -> Figures:
         "control-accuracy": grid(
             "Accuracy against the length of the text",
             *(accuracy, styles, ("words of a text n", "accuracy")),
-            logarithmic=(True, False),
+            log="x",
             share_y=False,
         ),
         "control-sensitivity": grid(
             "Sensitivity of trained networks against the length",
             *(s_of_n, styles, ("words of a text n", "word sensitivity S")),
-            logarithmic=(True, True),
+            log="xy",
             caption=measured_s,
         ),
         "control-target": grid(
             "Sensitivity held at a target",
             *(on_target, styles, ("target of S", "S, measured")),
-            logarithmic=(True, True),
+            log="xy",
             caption=f"{BARS} S is attained by the full search; the penalty holds what its short "
             "search attains, which "
             "is less.",
@@ -89,20 +89,20 @@ def control_figures(records: Sequence[Record]) -> Figures:
         "control-tradeoff": grid(
             "Accuracy against sensitivity, by control",
             *(tradeoff, controls, ("word sensitivity S", "accuracy")),
-            logarithmic=(True, False),
+            log="x",
             share_y=False,
             caption=f"{BARS} S is the mean over draws of what the full search attains.",
         ),
         "control-layers": grid(
             "Sensitivity after each layer",
             *(layers, styles, ("layer", "S")),
-            logarithmic=(False, True),
+            log="y",
             caption=f"{BARS} S of all rows after a layer, attained by the full search.",
         ),
         "control-along": grid(
             "Along the training",
             *(quality, styles_of(ALONG), (steps, "share, or AUC")),
-            logarithmic=(True, False),
+            log="x",
             caption=f"{BARS} Synonyms kept: copies whose label stays. Flips told: AUC of the "
             "change by a flip against "
             "that by a synonym. New words: a linear function of the features on a one-word task of "
@@ -111,7 +111,7 @@ def control_figures(records: Sequence[Record]) -> Figures:
         "control-along-sensitivity": grid(
             "Sensitivity along the training",
             *(along_s, training, (steps, "word sensitivity S")),
-            logarithmic=(True, True),
+            log="xy",
             caption=f"{BARS} Attained by the full search on two held-out texts.",
         ),
     }
@@ -156,7 +156,7 @@ def _tradeoff(records: Sequence[Record]) -> tuple[list[Panel], dict[str, Style]]
             control: sorted(points, key=lambda point: point[0])
             for control, points in curves.items()
         }
-        least = min(bar_ends(value)[0] for points in curves.values() for _, value in points)
+        least = min(interval(value)[0] for points in curves.values() for _, value in points)
         limits = (min(least, 0.9) - 0.02, 1.02)
         title = f"{_task_title(task)}: {network_title(part[0])}"
         drawn.append(Panel(title, curves, limits=limits, scattered=frozenset(curves) - {at_target}))

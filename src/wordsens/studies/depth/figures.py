@@ -4,8 +4,9 @@ words around a word."""
 from collections.abc import Sequence
 from typing import Any
 
-from wordsens.plotting.records import Panel, curves_of, grid
-from wordsens.plotting.style import BARS, series_styles, styles_of
+from wordsens.plotting.axes import Panel, grid
+from wordsens.plotting.records import curves_of
+from wordsens.plotting.style import styles_of
 from wordsens.studies.depth.summary import in_context, texts_of
 from wordsens.sweeps.experiment import grouped
 from wordsens.sweeps.store import Record
@@ -35,11 +36,9 @@ def _by_layer(title: str, records: Sequence[Record], column: str, label: str) ->
     for (texts, n), part in grouped(records, texts_of, "n").items():
         curves = curves_of(part, "series", "at_layer", column)
         drawn.append(Panel(f"{texts.capitalize()}, {n} words", curves))
-    names = list(dict.fromkeys(record.series for record in records))
     # A layer of attention alone is RAF, and has its colour.
-    keys = [(name, "raf" if name == "attention alone" else None) for name in names]
-    styles = dict(zip(names, series_styles(keys), strict=True))
-    return grid(title, drawn, styles, ("layer", label), logarithmic=(False, True), caption=BARS)
+    maps = {one.series: "raf" if one.series == "attention alone" else None for one in records}
+    return grid(title, drawn, styles_of(maps), ("layer", label), log="y")
 
 
 def _of_model(records: Sequence[Record]) -> Any:
@@ -63,7 +62,7 @@ def _of_model(records: Sequence[Record]) -> Any:
         drawn,
         styles_of(names),
         labels,
-        logarithmic=(False, True),
+        log="y",
     )
 
 

@@ -6,17 +6,18 @@ from typing import Any
 
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.generalization import TRAININGS
+from wordsens.generalization.result import THEOREM
 from wordsens.maps.registry import map_title
+from wordsens.plotting.axes import tell
 from wordsens.plotting.records import Figures
-from wordsens.plotting.results import theorem_curve
 from wordsens.plotting.style import (
     COLUMN_INCHES,
+    INK,
     PAGE_INCHES,
     STYLES,
     StyledFigure,
     StyleFile,
     styled,
-    tell,
 )
 from wordsens.studies.generalization.cell import FRONTIER
 from wordsens.studies.generalization.summary import GeneralizationSeries, generalization_series
@@ -39,8 +40,6 @@ _OBJECTIVES = {
     "alignment": ("alignment", *STYLES[5]),
 }
 """The aims of the searches for a change of a word: name, colour and marker."""
-
-_THEOREM = "#333333"
 
 _PANEL_INCHES = (1.6, 1.7)
 
@@ -89,7 +88,7 @@ def error_figure(records: Iterable[Record], *, title: str = "", style: StyleFile
         for name, (label, colour, marker) in _OBJECTIVES.items()
         if any(record.objective == name for record in points)
     ]
-    handles.append(Line2D([], [], color=_THEOREM, linewidth=1.2, label=r"$(2-\gamma)^2$"))
+    handles.append(Line2D([], [], color=INK, linewidth=1.2, label=r"$(2-\gamma)^2$"))
     if len(sizes) > 1:
         handles += [
             _entry(f"N = {n}", color="#999999", marker="o", markersize=sizes[n] ** 0.5)
@@ -140,7 +139,7 @@ def frontier_figure(
             for one in series:
                 if (one.map, one.n, one.training) == (name, n, training):
                     _draw_frontier(panel, one, *looks[one.texts])
-            theorem_curve(panel)
+            panel.plot(*zip(*THEOREM, strict=True), color=INK, linewidth=1.2, zorder=2)
     handles = [
         Line2D(
             [],
@@ -156,7 +155,7 @@ def frontier_figure(
     handles.append(
         Line2D([], [], color="#999999", linewidth=0.7, label="each sample, in its N's colour")
     )
-    handles.append(Line2D([], [], color=_THEOREM, linewidth=1.2, label=r"$(2-\gamma)^2$"))
+    handles.append(Line2D([], [], color=INK, linewidth=1.2, label=r"$(2-\gamma)^2$"))
     _finish(figure, rows, columns, handles, r"limit on $\gamma$", "least error")
     for panel in (panel for row in rows for panel in row):
         panel.set_xlim(0, 2.05)
@@ -182,7 +181,7 @@ def _entry(label: str, *, markersize: float = 4, **options: Any) -> Line2D:
 
 
 def _scatter(panel: Axes, records: Sequence[Record], sizes: dict[int, float]) -> None:
-    theorem_curve(panel)
+    panel.plot(*zip(*THEOREM, strict=True), color=INK, linewidth=1.2, zorder=2)
     for name, (label, colour, marker) in _OBJECTIVES.items():
         group = [
             one for one in records if one.objective == name and None not in (one.gamma, one.value)
@@ -267,7 +266,8 @@ def _finish(
             panel.set_ylim(-0.15, _ERROR_SHOWN)
     for panel in rows[-1]:
         panel.set_xlabel(x_label)
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=min(4, len(handles)))
+    abreast = 2 if figure.get_figwidth() <= COLUMN_INCHES else 4
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=abreast)
 
 
 def generalization_figures(records: Sequence[Record]) -> Figures:

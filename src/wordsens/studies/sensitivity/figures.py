@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from wordsens.certificates.base import CERTIFIED
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, MissingExtraError
 from wordsens.maps.registry import MAPS, base_name, map_title
-from wordsens.plotting.records import LEGEND_SIGN_INCHES, LETTER_INCHES, Figures
+from wordsens.plotting.axes import interval, marks, ticks
+from wordsens.plotting.records import Figures
 from wordsens.plotting.style import (
     BARS,
     COLUMN_INCHES,
@@ -20,12 +22,8 @@ from wordsens.plotting.style import (
     Style,
     StyledFigure,
     StyleFile,
-    bar_ends,
-    draws_text,
-    log_axes,
-    marks,
-    series_styles,
     styled,
+    styles_of,
 )
 from wordsens.studies.sensitivity.series import Series, SizePoint, sensitivity_series
 from wordsens.sweeps.experiment import text_title
@@ -55,6 +53,8 @@ which is hatched."""
 _SAME_LAW = 0.02
 
 _HEIGHT_INCHES = 2.35
+
+_SIGN_INCHES, _LETTER_INCHES = 0.75, 0.049  # of a legend
 
 _LEGEND_LINE_INCHES, _LEGEND_DROP_INCHES = 0.135, 0.4
 
@@ -101,12 +101,12 @@ def sensitivity_figure(
             "apart; filter them, such as [r for r in records if r.d == 384], and draw several "
             "figures"
         )
-    style_of = dict(zip(keys, series_styles([(key, key[0]) for key in keys]), strict=True))
+    style_of = styles_of({key: key[0] for key in keys})
     theory = {id(one): _theory(one) for one in series}
     entries = max(sum(one.text == kind for one in series) for kind in kinds) + 5
     longest = max(len(_label(one, with_d=True)) for one in series)
     least = COLUMN_INCHES if len(kinds) == 1 else PAGE_INCHES
-    width = max(least, len(kinds) * (LEGEND_SIGN_INCHES + LETTER_INCHES * longest))
+    width = max(least, len(kinds) * (_SIGN_INCHES + _LETTER_INCHES * longest))
     figure = StyledFigure(
         figsize=(width, _HEIGHT_INCHES + _LEGEND_LINE_INCHES * entries), layout="constrained"
     )
@@ -117,8 +117,7 @@ def sensitivity_figure(
     )
     for panel, kind in zip(axes, kinds, strict=True):
         group = [one for one in series if one.text == kind]
-        log_axes(panel, sizes, limits)
-        panel.set_xlabel("words n")
+        panel.set(xlabel="words n", xscale="log", yscale="log", ylim=limits)
         with_d = len({one.d for one in group}) > 1
         for one in group:
             label = _label(one, with_d=with_d)
@@ -133,6 +132,8 @@ def sensitivity_figure(
             )
         _legend(panel, group, limits[1], detail=detail)
         panel.set_title(_panel_title(kind, group))
+        ticks(panel.xaxis, sizes)
+        ticks(panel.yaxis, limits, every=False)
     axes[0].set_ylabel("word sensitivity S (attained)")
     if title:
         figure.suptitle(title)
@@ -197,7 +198,7 @@ def _limits(
     """The S axis: every mean with its bar, theory, the bands that are drawn, and a little to
     spare."""
     points = [point for one in series for point in one.points]
-    values = [end for point in points for end in bar_ends(point.value, positive=True)] + list(
+    values = [end for point in points for end in interval(point.value, positive=True)] + list(
         theory
     )
     highest = _TALLEST_BAND * max(values)
@@ -242,8 +243,7 @@ def _draw(
         style,
         label,
         joined=False,
-        positive=True,
-        notes=[_note(one, series) for one in points],
+        titles=[f"{label.partition(': exponent')[0]}: {_told(one, series)}" for one in points],
     )
     if series.exponent is not None and series.constant is not None:
         reach = np.geomspace(points[0].n, points[-1].n, 25)
@@ -278,14 +278,14 @@ def _draw(
         panel.plot(*zip(*beyond, strict=True), color=colour, linestyle="", marker="x", markersize=5)
 
 
-def _note(point: SizePoint, series: Series) -> str:
-    parts = [draws_text(point.value.n or 1)]
+def _told(point: SizePoint, series: Series) -> str:
+    parts = [plural(point.value.n or 1, "draw")]
     if point.upper is not None:
         parts.append(f"at most {point.upper:.3g}")
     if point.predicted is not None:
         doubt = "" if point.in_range else " (not compared with measurements at such sizes)"
         parts.append(f"predicted {point.predicted:.3g} for {series.predicted_of}{doubt}")
-    return ", ".join(parts)
+    return f"{point.value.value:.3g} at {point.n} ({', '.join(parts)})"
 
 
 def _legend(panel: Axes, series: Sequence[Series], top: float, *, detail: bool) -> None:
