@@ -16,6 +16,7 @@ from wordsens.plotting.style import (
     GUIDE,
     PAGE_INCHES,
     STYLES,
+    Style,
     StyledFigure,
     StyleFile,
     styled,
@@ -128,7 +129,7 @@ def lines(
     for name in [{"x": x, "y": y}[axis] for axis in log]:
         if (least := min(row[name] for row in rows)) <= 0:
             raise InputError(f"`log` (={log!r}) needs numbers above 0, but {name} has {least}")
-    series = {label_of(row, colour, named): row.get("map") for row in rows}
+    styles = _styles(rows, colour, named)
     if not isinstance(rows[0][x], str):
         rows.sort(key=lambda row: row[x])
     drawn: dict[str, Panel] = {}
@@ -147,8 +148,7 @@ def lines(
             one.scattered |= {name}
     axis_labels = (named.get(x, x), named.get(y, y))
     options = {"log": log, "steps": steps, "share_y": share_y, "caption": caption}
-    maps = series if "map" in _names(colour) else dict.fromkeys(series)
-    figure = grid(title, list(drawn.values()), styles_of(maps), axis_labels, **options)
+    figure = grid(title, list(drawn.values()), styles, axis_labels, **options)
     assert figure is not None, "there are rows"
     return figure
 
@@ -198,7 +198,7 @@ def bars(
     named = labels or {}
     rows = _rows(columns, (x, y), colour, panel, above)
     heads = dict.fromkeys(label_of(row, panel, named) for row in rows)
-    looks = styles_of(label_of(row, colour, named) for row in rows)
+    looks = _styles(rows, colour, named)
     width = 0.8 / len(looks)
     figure, pairs = panels(list(heads), log=log, wide=len(rows) > _MOST_IN_A_COLUMN)
     for axes, head in zip(pairs, heads, strict=True):
@@ -340,6 +340,16 @@ def _rows(columns: Any, needed: tuple[str, ...], *others: Any) -> list[dict[str,
     if not rows:
         raise InputError(f"`columns` has no row with {', '.join(needed)}; there is nothing to draw")
     return rows
+
+
+def _styles(
+    rows: Sequence[dict[str, Any]], colour: Columns, named: Mapping[str, str]
+) -> dict[str, Style]:
+    """The style of each series, in the order of the rows."""
+    with_map = "map" in _names(colour)
+    return styles_of(
+        {label_of(row, colour, named): row["map"] if with_map else None for row in rows}
+    )
 
 
 def label_of(
