@@ -228,7 +228,7 @@ def test_of_a_score_that_no_word_moves_no_word_is_named():
     said = explain(
         lambda texts: [[1.0, 2.0]] * len(texts), "the lift is on", "the lift is off"
     ).answer
-    assert "no word changes it" in said[1] and len(said) == 3
+    assert "no word changes it" in said[1]
     assert not any("'" in line for line in said[:3])
 
 

@@ -6,4 +6,11 @@ package's style, or in `style=`, a file of your own. `draw` draws the chart of a
 
 import lazy_loader
 
+from wordsens.errors import MissingExtraError
+
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -138,7 +138,7 @@ def lines(
         one = drawn.setdefault(head, Panel(head, {}, guides or {}, limits=limits))
         ends = (None, None) if band == (low, high) else (row[low], row[high])
         one.curves.setdefault(name, []).append((row[x], Estimate(row[y], *ends)))
-        if band is not None and row[band[0]] is not None:
+        if band is not None and None not in (row[band[0]], row[band[1]]):
             one.bands.setdefault(name, []).append((row[x], row[band[0]], row[band[1]]))
         if fit and row[fit] is not None:
             one.fits.setdefault(name, []).append((row[x], row[fit]))

@@ -8,14 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wordsens.errors import InputError, MissingExtraError
-from wordsens.maps.registry import MAP_NAMES, base_name
+from matplotlib import style as styles
+from matplotlib.figure import Figure
 
-try:
-    from matplotlib import style as styles
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise MissingExtraError("matplotlib", "figures", "a figure") from error
+from wordsens.errors import InputError
+from wordsens.maps.registry import MAP_NAMES, base_name
 
 COLUMN_INCHES = 3.25
 """One column of a paper in two, as ICML sets it."""

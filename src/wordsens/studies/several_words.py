@@ -270,8 +270,11 @@ def figure(records: Sequence[Record]) -> dict[str, Any]:
     from wordsens.plotting import lines
 
     columns = by_count(never_falling(records))
+    columns["text"] = [text_title(kind).capitalize() for kind in columns["text"]]
+    columns["attained"] = [mean.value for mean in columns["S"]]
+    columns["bound"] = [mean and mean.value for mean in columns["at most"]]
     drawn = lines(
-        {**columns, "text": [text_title(kind).capitalize() for kind in columns["text"]]},
+        columns,
         x="count",
         y="S",
         colour="map",
@@ -279,9 +282,10 @@ def figure(records: Sequence[Record]) -> dict[str, Any]:
         labels={"count": "words that move at once", "S": "sensitivity S"},
         log="xy",
         guides={"half the output's size": [(None, NOTICED)]},
-        bands={"up to the bound for every choice": ("S", "at most")},
+        band=("attained", "bound"),
         title="Sensitivity to several words at once",
-        caption=f"Means over draws, {INTERVALS}.",
+        caption=f"Means over draws, {INTERVALS}. Shaded up to the upper bound for every choice of "
+        "so many words, where there is one.",
     )
     return {"several-words": drawn}
 
