@@ -74,7 +74,6 @@ def test_the_report(wordsens, asked):
     for words in (
         "kind: negation",
         "place: middle",
-        "band: common",
         "By layer",
         "Length",
         "negation",

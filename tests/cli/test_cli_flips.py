@@ -27,7 +27,7 @@ def test_the_answer_in_words_comes_first(wordsens, dataset):
     assert run.code == 0
     told = " ".join(run.out.split())
     assert told.startswith("moderation: 48 texts")
-    assert "rude: of 36 texts, 67% (49% to 81%) change class" in told
+    assert "rude: of 36 texts, 67 % [49, 81] change class" in told
     assert "rude -> fine (-0.700)" in told
 
 

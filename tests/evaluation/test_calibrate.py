@@ -38,15 +38,15 @@ def test_hits_by_kind_are_those_that_reach_the_threshold():
         if value >= result.threshold
     ]
     assert result.point.hits > 0
-    assert {row.kind: row.hits for row in result.kinds} == {
+    assert {row["kind"]: row["hits"] for row in result.kinds} == {
         kind: reach.count(kind) for kind in ("negation", "antonym")
     }
-    assert sum(row.hits for row in result.kinds) == result.point.hits
+    assert sum(row["hits"] for row in result.kinds) == result.point.hits
 
 
 def test_words_in_another_order_leave_a_bag_of_words_without_a_threshold():
     result = ws.calibrate(bag_of_words, few_pairs(kinds=("role",), opposites=60), 0.1)
-    assert (result.threshold, result.kinds, result.distances) == (None, (), None)
+    assert (result.threshold, result.kinds, result.distances) == (None, [], None)
     assert result.answer[0].startswith("No threshold of bag_of_words keeps false hits under 10 %")
 
 

@@ -77,9 +77,9 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
     assert result.recall_low < result.recall < result.recall_high
     for kind, row in result.near_duplicates.items():
         near = values[same & (kinds == kind)]
-        assert (row.pairs, row.recall) == (len(near), np.mean(near >= result.threshold))
-        assert row.recall_low <= row.recall <= row.recall_high
-    assert sum(row.pairs for row in result.near_duplicates.values()) == 25
+        assert (row.n, row.value) == (len(near), np.mean(near >= result.threshold))
+        assert row.low <= row.value <= row.high
+    assert sum(row.n for row in result.near_duplicates.values()) == 25
 
 
 def test_the_area_of_a_length_is_that_against_near_duplicates_of_that_length():
@@ -120,7 +120,7 @@ def test_pairs_at_the_threshold_pass_wherever_they_are_counted():
     for kind, row in result.kinds.items():
         assert row.false_hits == share(lambda pair, kind=kind: not pair.same and pair.kind == kind)
     for kind, row in result.near_duplicates.items():
-        assert row.recall == share(lambda pair, kind=kind: pair.near and pair.kind == kind)
+        assert row.value == share(lambda pair, kind=kind: pair.near and pair.kind == kind)
     for row in result.lengths:
         assert row.false_hits == share(
             lambda pair, row=row: (

@@ -41,7 +41,7 @@ def test_a_rude_word_alone_decides(found):
     alone = {number for number, text in enumerate(found.texts) if len(RUDE & {*text.split()}) == 1}
     assert {word.text for word in found.words if word.removed_to} == alone
     rude = next(row for row in found.classes if row.label == "rude")
-    assert (rude.removal.value, rude.removal.count) == (24 / 36, 36)
+    assert (rude.removal.value, rude.removal.n) == (24 / 36, 36)
     assert rude.removal.low < 24 / 36 < rude.removal.high
     assert {row.word for row in found.by_word if row.more} == RUDE
     assert any("'awful' decides" in sentence for sentence in found.answer)

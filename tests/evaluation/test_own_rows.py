@@ -36,7 +36,7 @@ def test_no_kind_of_a_row_that_means_the_same_is_reserved(kind):
     vectors = [bag_of_words([pair.first, pair.second]) for pair in OWN if pair.same]
     cosines = np.array([a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in vectors])
     assert result.recall == np.mean(cosines.round(12) >= result.threshold)
-    assert result.near_duplicates[kind].pairs == 20
+    assert result.near_duplicates[kind].n == 20
     calibrated = ws.calibrate(bag_of_words, named, 0.1)
     assert calibrated.point == ws.calibrate(bag_of_words, OWN, 0.1).point
     assert "package" not in result.answer[0] + calibrated.answer[0]

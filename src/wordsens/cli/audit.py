@@ -378,7 +378,7 @@ def _audit(
     ]
     model = cells[0].of_the_model()
     advice, no_advice = _advice(options, phi, documents, model)
-    summary = summarise_audit((audited(record) for record in records if record.done), texts.counts)
+    summary = summarise_audit(audited(record) for record in records if record.done)
     return Audit(
         name=records[0].audit,
         map_name=phi.name,

@@ -55,17 +55,6 @@ class OperatingPoint:
     recall_high: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class KindHits:
-    """One kind of opposite: how many there are and pass, and the exact upper limit of the share
-    that does."""
-
-    kind: str
-    pairs: int
-    hits: int
-    limit: float
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Calibration(Result):
     """A threshold for a budget of false hits.
@@ -123,21 +112,16 @@ class Calibration(Result):
         return least_count(self.budget, self.confidence)
 
     @property
-    def kinds(self) -> tuple[KindHits, ...]:
-        """A row a kind of opposite; none without a threshold."""
+    def kinds(self) -> list[dict[str, Any]]:
+        """For each kind of opposite how many there are and pass, and the exact upper limit of the
+        share that does; none without a threshold."""
         threshold, scores = self.threshold, self._scores(self.guard)
         rows = []
         for kind, members in self.measured.opposites.items() if threshold is not None else ():
             hits, pairs = int((scores[members] >= threshold).sum()), int(members.sum())
-            rows.append(
-                KindHits(
-                    kind=kind,
-                    pairs=pairs,
-                    hits=hits,
-                    limit=share_at_most(hits, pairs, self.confidence),
-                )
-            )
-        return tuple(rows)
+            limit = share_at_most(hits, pairs, self.confidence)
+            rows.append({"kind": kind, "pairs": pairs, "hits": hits, "limit": limit})
+        return rows
 
     @property
     def distances(self) -> dict[str, float] | None:
@@ -176,7 +160,7 @@ class Calibration(Result):
             "opposites": int(self.measured.opposite.sum()),
             "needed": self.needed,
             "near_duplicates": int(self.measured.near.sum()),
-            "kinds": [asdict(row) for row in self.kinds],
+            "kinds": self.kinds,
             "budgets": [[asdict(point) for point in points] for points in self.budgets],
             "notes": [*self.changes, *self.notes],
         }

@@ -18,7 +18,6 @@ from wordsens.evaluation.check_result import (
     Check,
     KindRow,
     LengthRow,
-    NearRow,
     not_dropped,
     verdicts_of,
 )
@@ -191,7 +190,8 @@ def evaluate(
     recall = share_over(near, used)
     kind_rows = [_kind_row(measured, kind, used, kept, seed) for kind in measured.opposites]
     kinds = {row.kind: row for row in sorted(kind_rows, key=lambda row: -row.false_hits)}
-    near_rows = {kind: _near_row(measured, kind, used) for kind in measured.near_kinds}
+    members = measured.near_kinds
+    near_rows = {kind: share_over(values[members[kind]], used) for kind in members}
     drops, further = ({}, []) if baseline is None else baseline.drops(measured, seed=seed)
     gate = read_requirements(requirements, pairs)
     hits = share_over(values[measured.opposite], used, kept, seed=seed)
@@ -296,18 +296,6 @@ def _kind_row(
         false_hits=hits.value,
         false_hits_low=ends(hits)[0],
         false_hits_high=ends(hits)[1],
-    )
-
-
-def _near_row(measured: PairSimilarities, kind: str, threshold: float) -> NearRow:
-    values = measured.values[measured.near_kinds[kind]]
-    share = share_over(values, threshold)
-    return NearRow(
-        kind=kind,
-        pairs=len(values),
-        recall=share.value,
-        recall_low=ends(share)[0],
-        recall_high=ends(share)[1],
     )
 
 

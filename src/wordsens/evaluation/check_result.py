@@ -91,18 +91,6 @@ class KindRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearRow:
-    """One kind of near-duplicate: its pairs, and their share at or above the threshold with its 95
-    % interval."""
-
-    kind: str
-    pairs: int
-    recall: float
-    recall_low: float
-    recall_high: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class LengthRow:
     """One kind at one length: its AUC against near-duplicates of that length, and its share at or
     above the threshold; the first is None where there are none."""
@@ -129,7 +117,7 @@ class Check(Gated):
             interval.
         false_hits, false_hits_low, false_hits_high: that of all opposites.
         kinds: by kind of opposite, its row; the one with most false hits first.
-        near_duplicates: by kind of near-duplicate, its row.
+        near_duplicates: by kind of near-duplicate, the share that is accepted.
         lengths: one row a kind and length.
         drops: how each kind's AUC has changed since the baseline, and that of all together; empty
             without one.
@@ -153,7 +141,7 @@ class Check(Gated):
     false_hits_low: float
     false_hits_high: float
     kinds: dict[str, KindRow]
-    near_duplicates: dict[str, NearRow]
+    near_duplicates: dict[str, Estimate]
     lengths: tuple[LengthRow, ...]
     drops: dict[str, dict[str, float]]
     requirements: tuple[Requirement, ...]
@@ -362,11 +350,11 @@ class Check(Gated):
 
     def _near_table(self, verbose: bool) -> Table:
         """Recall by kind, the lowest first."""
-        rows = sorted(self.near_duplicates.values(), key=lambda row: row.recall)
+        rows = sorted(self.near_duplicates.items(), key=lambda row: row[1].value)
         columns = {
-            "kind": [row.kind for row in rows],
-            "pairs": [row.pairs for row in rows],
-            "accepted": [_estimate(row, "recall") for row in rows],
+            "kind": [kind for kind, _ in rows],
+            "pairs": [share.n for _, share in rows],
+            "accepted": [share for _, share in rows],
         }
         most = len(rows) if verbose else _NEAR
         return Table("Near-duplicates by kind", columns, units={"accepted": "%"}, most=most)
@@ -447,7 +435,11 @@ class Check(Gated):
             "answer": [self.headline],
             **{name: getattr(self, name) for name in FIELDS},
             "kinds": [asdict(row) for row in self.kinds.values()],
-            "near_duplicates": [asdict(row) for row in self.near_duplicates.values()],
+            "near_duplicates": [
+                {"kind": kind, "pairs": share.n, "recall": share.value}
+                | {"recall_low": share.low, "recall_high": share.high}
+                for kind, share in self.near_duplicates.items()
+            ],
             "lengths": [asdict(row) for row in self.lengths],
             "drops": self.drops,
             "failing_pairs": self.failing_pairs(),

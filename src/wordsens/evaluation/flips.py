@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from wordsens.display.numbers import Estimate
 from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.requirement import Gated, Requirement, Unmet
@@ -75,22 +76,6 @@ class FlipWord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """A share of `count` with its 95 % interval (Clopper and Pearson 1934)."""
-
-    value: float
-    low: float
-    high: float
-    count: int
-
-    @classmethod
-    def of(cls, hits: int, count: int) -> "Share":
-        """The share of hits."""
-        low, high = ends(share_estimate(hits, count))
-        return cls(value=hits / count, low=low, high=high, count=count)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ClassFlips:
     """The texts of one label.
 
@@ -105,15 +90,15 @@ class ClassFlips:
     """
 
     label: str
-    removal: Share
-    swap: Share | None
-    radius: Share | None
+    removal: Estimate
+    swap: Estimate | None
+    radius: Estimate | None
     median_radius: float | None
 
     def number(self, field: str) -> float | None:
         """The value of one of FIELDS."""
-        value = self.removal.count if field == "texts" else getattr(self, field)
-        return value.value if isinstance(value, Share) else value
+        value = self.removal.n if field == "texts" else getattr(self, field)
+        return value.value if isinstance(value, Estimate) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +114,7 @@ class WordFlips:
 
     word: str
     label: str
-    share: Share
+    share: Estimate
     usual: float
     more: bool
 
@@ -375,8 +360,8 @@ def _class(
     """The row of a label; the words of the first `moved` texts were moved as vectors."""
     texts = [words for words in of_text if words[0].label == label]
 
-    def share(field: str) -> Share:
-        return Share.of(
+    def share(field: str) -> Estimate:
+        return share_estimate(
             sum(any(getattr(word, field) for word in words) for words in texts), len(texts)
         )
 
@@ -390,7 +375,7 @@ def _class(
         label=label,
         removal=share("removed_to"),
         swap=share("swapped_to") if swapped else None,
-        radius=Share.of(sum(radius <= 1 for radius in radii), len(radii)) if radii else None,
+        radius=share_estimate(sum(radius <= 1 for radius in radii), len(radii)) if radii else None,
         median_radius=middle if middle <= 1 else None,
     )
 
@@ -414,11 +399,11 @@ def _by_word(texts: Iterable[Sequence[FlipWord]]) -> list[WordFlips]:
         hits, usual = sum(flips for flips, _ in counts), fmean(others for _, others in counts)
         # Of many words some stand out by chance: the level is shared among them.
         low = 1 - share_at_most(len(counts) - hits, len(counts), 1 - _TAIL / len(frequent))
-        share = Share.of(hits, len(counts))
+        share = share_estimate(hits, len(counts))
         rows.append(
             WordFlips(word=name, label=label, share=share, usual=usual, more=bool(low > usual))
         )
-    return sorted(rows, key=lambda row: (-row.share.low, row.word))
+    return sorted(rows, key=lambda row: (-ends(row.share)[0], row.word))
 
 
 def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list[float | None]:

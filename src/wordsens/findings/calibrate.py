@@ -86,10 +86,10 @@ def view(calibration: Calibration, distance: str = "") -> View:
 def _kinds(calibration: Calibration) -> Table:
     rows, limit = calibration.kinds, f"at most ({percent(calibration.confidence)})"
     columns = {
-        "kind": [row.kind for row in rows],
-        "opposites": [row.pairs for row in rows],
-        "pass": [row.hits for row in rows],
-        limit: [row.limit for row in rows],
+        "kind": [row["kind"] for row in rows],
+        "opposites": [row["pairs"] for row in rows],
+        "pass": [row["hits"] for row in rows],
+        limit: [row["limit"] for row in rows],
     }
     return Table("", columns, units={limit: "%"}, most=len(rows))
 

@@ -3,9 +3,9 @@ a label."""
 
 from typing import Any
 
-from wordsens.display.numbers import Estimate, percent
+from wordsens.display.numbers import Estimate, column, percent
 from wordsens.display.view import Marked, Table, View
-from wordsens.evaluation.flips import FlipWord, LabelFlips, Share
+from wordsens.evaluation.flips import FlipWord, LabelFlips
 
 _SHOWN, _AROUND = 10, 40
 """Words that are shown, and the letters of their text on either side."""
@@ -14,8 +14,8 @@ _NAMED = 5
 """Words that a sentence names."""
 
 
-def _text(share: Share) -> str:
-    return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
+def _text(share: Estimate) -> str:
+    return column([share], "%")[0]
 
 
 def answer(flips: LabelFlips) -> tuple[str, ...]:
@@ -24,14 +24,14 @@ def answer(flips: LabelFlips) -> tuple[str, ...]:
     sentences = []
     for row in flips.classes:
         sentence = (
-            f"{row.label}: of {row.removal.count} texts, {_text(row.removal)} change class when "
+            f"{row.label}: of {row.removal.n} texts, {_text(row.removal)} change class when "
             "one word is deleted"
         )
         if row.swap is not None:
             sentence += f", {_text(row.swap)} when one word is replaced by another that was tried"
         if row.radius is not None:
             sentence += (
-                f", {_text(row.radius)} of {row.radius.count} when one word's vector moves by up "
+                f", {_text(row.radius)} of {row.radius.n} when one word's vector moves by up "
                 "to its own length"
             )
         if row.median_radius is not None:
@@ -40,7 +40,7 @@ def answer(flips: LabelFlips) -> tuple[str, ...]:
     for row in [row for row in flips.by_word if row.more][:_NAMED]:
         sentences.append(
             f"'{row.word}' decides: deleting it changes the class of {_text(row.share)} of "
-            f"{row.share.count} {row.label} texts, deleting another of their words "
+            f"{row.share.n} {row.label} texts, deleting another of their words "
             f"{percent(row.usual)}."
         )
     return tuple(sentences)
@@ -63,8 +63,8 @@ def view(flips: LabelFlips) -> View:
         {
             "word": [row.word for row in rows],
             "class": [row.label for row in rows],
-            "flipped": [Estimate(row.share.value, row.share.low, row.share.high) for row in rows],
-            "texts": [row.share.count for row in rows],
+            "flipped": [row.share for row in rows],
+            "texts": [row.share.n for row in rows],
             "others": [row.usual for row in rows],
             "more than others": [row.more for row in rows],
         },

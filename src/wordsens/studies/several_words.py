@@ -189,7 +189,7 @@ def by_series(frame: "DataFrame") -> dict[str, list[Any]]:
         return {
             "words": over_draws(reached) if len(reached) == len(draws) else None,
             "exponent": fit[0] if fit and 1.0 not in reached else None,
-            "not enough": max(bounded, default=None),
+            "not enough": max(map(int, bounded), default=None),
             "draws": len(draws),
         }
 

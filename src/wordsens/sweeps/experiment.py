@@ -306,7 +306,7 @@ def rows_by(
     """The columns of a table with a row for each value of the keys, in the order in which these
     first appear: the keys, then what `row` makes of their records."""
     groups = frame.groupby(list(keys), dropna=False, sort=False)
-    rows = [{name: part[name].iloc[0] for name in keys} | row(part) for _, part in groups]
+    rows = [{name: part[name].tolist()[0] for name in keys} | row(part) for _, part in groups]
     return {name: [one[name] for one in rows] for name in rows[0]} if rows else {}
 
 
