@@ -52,7 +52,7 @@ def test_no_handler_no_style_and_no_address_stands_in_the_page(page):
 def test_markdown_holds_findings_and_tables_and_is_escaped(small, tmp_path, capsys):
     assert report(capsys, small, "--format", "md", "--quiet")[0] == 0
     text = (small / "report.md").read_text(encoding="utf-8")
-    assert text.startswith("# How far one word moves attention\n")
+    assert text.startswith("# Word sensitivity: run\n")
     assert "\n| map | texts | d |" in text
     assert r"\<b\>\&amp;" in text
 

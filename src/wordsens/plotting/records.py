@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError
-from wordsens.evaluation.audit.cell import audited
 from wordsens.intervals import Bounds
 from wordsens.plotting.axes import Points
-from wordsens.plotting.figures import label_of, lines, points
+from wordsens.plotting.figures import label_of, lines
 from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
 from wordsens.sweeps.experiment import Column, estimate, grouped, varying_columns
 from wordsens.sweeps.series import column_title, series_along
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.sweep import finished_of_one
-from wordsens.text.english import KINDS, kind_of
 
 Figures = dict[str, Any]
 """By the name of the file."""
@@ -38,9 +36,7 @@ def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
     """
     experiment, done = finished_of_one(records)
     with in_style(style):
-        # The audit's experiment lies below the figures and cannot name its own.
-        draw = audit_figures if experiment.name == "audit" else experiment.figures or along_axes
-        drawn = draw(done)
+        drawn = (experiment.figures or along_axes)(done)
     shown = {name: figure for name, figure in drawn.items() if figure is not None}
     for figure in shown.values():
         figure.style = style
@@ -141,42 +137,3 @@ def along(
         caption=BARS.replace("draws", "records"),
         style=style,
     )
-
-
-_MEASURES = {
-    "removal": ("A word is deleted", ""),
-    "sensitivity": ("A word's vector is moved up to its length", ""),
-    "swap": ("A word is replaced by the best real word", ", replaced by “{}”"),
-}
-"""By column of an audited word: the title of its panel, and what a page adds to the word."""
-
-
-def audit_figures(records: Sequence[Record]) -> Figures:
-    """The relative change of the output against the text's tokens, a mark for each measured
-    word."""
-    words = [(text.tokens, word) for text in map(audited, records) for word in text.measured]
-    words.sort(key=lambda pair: KINDS.index(kind_of(pair[1].word)))
-    rows = [
-        (tokens, change, kind_of(word.word), title, f"“{word.word}”{by.format(word.swapped_for)}")
-        for name, (title, by) in _MEASURES.items()
-        for tokens, word in words
-        if (change := getattr(word, name)) > 0
-    ]
-    if not rows:
-        return {}
-    names = ("tokens", "change", "kind", "what", "word")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    figure = points(
-        columns,
-        x="tokens",
-        y="change",
-        colour="kind",
-        panel="what",
-        log="xy",
-        about="word",
-        share_y=False,
-        labels={"tokens": "tokens in the text", "change": "change of the output, relative"},
-        title="What one word does to its text",
-        caption="Each mark is a word: how far the output moves, relative to its size.",
-    )
-    return {"audit": figure}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from wordsens.display.view import Finding, Table, View
+from wordsens.display.view import Finding, Picture, Table, View
 from wordsens.errors import InputError
 from wordsens.findings.audit import findings_of_records
 from wordsens.maps.registry import map_title
@@ -15,9 +15,10 @@ from wordsens.sweeps.experiment import compact, grouped
 from wordsens.sweeps.measurement import GIVEN
 
 
-def part_view(part: Part, run: Run) -> View:
-    """The findings and tables of one experiment's records, under its name."""
+def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
+    """The findings, figures and tables of one experiment's records, under its name."""
     parts: list[Any] = []
+    tables: list[Table] = []
     if part.name == "audit":
         groups = grouped(part.done, lambda record: record.columns.get("audit"))
         for (name,), group in groups.items():
@@ -35,8 +36,9 @@ def part_view(part: Part, run: Run) -> View:
         note = f"{summary.note} {summary.details}".strip()
         for table in map(compact, summary.tables):
             if len(table):
-                parts.append(replace(table, note=note, most=len(table), folded=True))
-    return View(part.name.replace("-", " ").capitalize(), tuple(parts))
+                tables.append(replace(table, note=note, most=len(table), folded=True))
+    title = part.name.replace("-", " ").capitalize()
+    return View(title, (*parts, *pictures, *tables))
 
 
 def _given(records: Sequence[Any]) -> list[Any]:
