@@ -174,7 +174,7 @@ def column(values: Sequence[Any], unit: str = "") -> list[str]:
     factor = 100 if unit == "%" else 1
     if estimates:
         each = sorted(_decimals_of(estimate, factor) for estimate in estimates)
-        decimals = min(each[-1], each[len(each) // 2] + 1)
+        decimals = each[2 * len(each) // 3]
     else:
         decimals = column_decimals(floats)
     return [_cell(value, decimals, unit) for value in values]

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from wordsens.display.numbers import Estimate, as_sentences, decimals, percent, plural
+from wordsens.display.numbers import (
+    Estimate,
+    as_sentences,
+    column,
+    decimals,
+    number,
+    percent,
+    plural,
+)
 from wordsens.display.view import Chart, Marked, Table, View
 from wordsens.errors import InputError
 from wordsens.evaluation.calibrate import shortest_between
@@ -23,6 +31,7 @@ from wordsens.evaluation.requirement import (
     vacuous,
 )
 from wordsens.evaluation.similarities import PairSimilarities
+from wordsens.intervals import share_estimate
 from wordsens.seeds import Seed
 from wordsens.text.pairs import Pair
 
@@ -231,10 +240,13 @@ class Check(Gated):
         were left out or replaced, and the worst kind."""
         measured = self.measured
         whose = "the package's " if measured.has_stand_ins else ""
+        recall, false_hits = (
+            column([_estimate(self, name)], "%")[0] for name in ("recall", "false_hits")
+        )
         sentence = (
-            f"At threshold {self._threshold()}, {self.model} accepts {percent(self.recall)} of "
+            f"At threshold {self._threshold()}, {self.model} accepts {recall} of "
             f"{whose}{plural(int(measured.near.sum()), 'near-duplicate')} and, wrongly, "
-            f"{percent(self.false_hits)} of {plural(int(measured.opposite.sum()), 'opposite')}."
+            f"{false_hits} of {plural(int(measured.opposite.sum()), 'opposite')}."
         )
         if self.changes:
             sentence += f" {as_sentences(*self.changes)}"
@@ -315,7 +327,8 @@ class Check(Gated):
                 "threshold": f"threshold on the {score} of the two texts",
                 "accepted": "share of the pairs accepted as the same",
             },
-            "caption": "At a threshold, the accepted opposites are false hits.",
+            "caption": "Each curve: the share of the pairs accepted at a threshold. Accepted "
+            "opposites are false hits.",
         }
         return Chart("lines", columns, options)
 
@@ -329,16 +342,17 @@ class Check(Gated):
         guarded = None if self.verdicts is None else self.guarded()
         if guarded is not None:
             columns["with guard"] = [guarded["false_hits"][row.kind] for row in rows]
-        columns["told apart"] = [_told_apart(row) for row in rows]
+        columns["above chance"] = [_above_chance(row) for row in rows]
         columns["AUC"] = [_estimate(row, "auc") for row in rows]
         if any(row.auc_far is not None for row in rows):
             columns["AUC far"] = [row.auc_far for row in rows]
         note = (
             "False hits: opposites at or above the threshold, which mean something else by one "
-            f"change, such as {CHANGES}. Told apart: whether opposites are less alike than "
-            'near-duplicates more often than by chance; "unsure" where there are too few pairs to '
-            "say. AUC: the chance that an opposite is less alike than a near-duplicate; far: than "
-            "a paraphrase in other words. Brackets: 95 % confidence intervals."
+            f"change, such as {CHANGES}. AUC: the chance that an opposite is less alike than a "
+            "near-duplicate; 1 is perfect, 0.5 no better than a coin, and below it opposites are "
+            "more alike; far: the same against paraphrases that share few words. Above chance: "
+            'whether the interval of the AUC says so; "unsure" where there are too few pairs. '
+            "Brackets: 95 % confidence intervals."
         )
         if guarded is not None:
             note += (
@@ -362,7 +376,10 @@ class Check(Gated):
     def _length_table(self) -> Table:
         """False hits by length; no row where all pairs are of one."""
         lengths = list(dict.fromkeys(row.length for row in self.lengths))
-        shares = {(row.kind, row.length): row.false_hits for row in self.lengths}
+        shares = {
+            (row.kind, row.length): share_estimate(round(row.false_hits * row.pairs), row.pairs)
+            for row in self.lengths
+        }
         kinds = list(self.kinds) if len(lengths) > 1 else []
         columns = {"kind": kinds} | {
             length: [shares.get((kind, length)) for kind in kinds] for length in lengths
@@ -416,7 +433,7 @@ class Check(Gated):
             else f"'{first}' / '{second}'"
         )
         text = around(pair.first, pair.second)
-        return f"{change} in {text!r} ({self.measured.values[place]:.3f})"
+        return f"{change} in {text!r} ({number(float(self.measured.values[place]))})"
 
     def _threshold(self) -> str:
         """The threshold in as few decimals as let the same pairs pass; a given one as it was
@@ -472,12 +489,12 @@ def _estimate(row: Any, name: str) -> Estimate:
     return Estimate(getattr(row, name), getattr(row, f"{name}_low"), getattr(row, f"{name}_high"))
 
 
-def _told_apart(row: KindRow) -> str:
+def _above_chance(row: KindRow) -> str:
     """Whether opposites of the kind are less alike than near-duplicates more often than by
     chance."""
     if row.auc_low > CHANCE:
         return "yes"
-    return "no, closer" if row.auc_high < CHANCE else "unsure"
+    return "no, worse" if row.auc_high < CHANCE else "unsure"
 
 
 def verdicts_of(pairs: Sequence[Pair]) -> tuple[str, ...]:

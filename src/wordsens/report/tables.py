@@ -14,6 +14,9 @@ from wordsens.sensitivity.measured import contrast
 from wordsens.sweeps.experiment import compact, grouped
 from wordsens.sweeps.measurement import GIVEN
 
+_SHORT = 60
+"""Letters of a text that is shown in a table."""
+
 
 def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
     """The findings, figures and tables of one experiment's records, under its name."""
@@ -36,7 +39,9 @@ def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
         note = f"{summary.note} {summary.details}".strip()
         for table in map(compact, summary.tables):
             if len(table):
-                tables.append(replace(table, note=note, most=len(table), folded=True))
+                later = bool(tables)
+                table = replace(table, note="" if later else note, folded=later)
+                tables.append(replace(table, most=len(table)))
     title = part.name.replace("-", " ").capitalize()
     return View(title, (*parts, *pictures, *tables))
 
@@ -46,13 +51,15 @@ def _given(records: Sequence[Any]) -> list[Any]:
     map."""
     ordered = sorted(records, key=lambda record: -record.value)
     columns = {
-        "text": [record.source for record in ordered],
+        "text": [_short(record) for record in ordered],
         "map": [map_title(record.map) for record in ordered],
         "S": [record.value for record in ordered],
         "at most": [record.upper for record in ordered],
         "predicted": [record.predicted for record in ordered],
         "word": [record.token for record in ordered],
-        "words": [record.n for record in ordered],
+        "n": [record.n for record in ordered],
+        "d": [record.d for record in ordered],
+        "radius": [record.columns.get("radius") for record in ordered],
         "words searched": [record.words for record in ordered],
         "converged": [record.converged for record in ordered],
         "bound": [record.rigor for record in ordered],
@@ -62,24 +69,29 @@ def _given(records: Sequence[Any]) -> list[Any]:
         name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)
     }
     note = (
-        "S: a lower bound with a witness. At most: an upper bound, of the kind in the column bound."
-        " Predicted: theory for large d, not a bound. Converged: the share of words whose search "
-        "ended at a local maximum."
+        "S: the farthest movement found when one word's vector moves by at most the radius, a "
+        "lower bound. At most: an upper bound. Predicted: theory for large d, not a bound. "
+        "Converged: the share of words whose search ended at a local maximum."
     )
-    table = Table(
-        "Texts that were given", known, units={"converged": "%"}, note=note, coloured=("S",)
-    )
+    units = {"converged": "%"}
+    table = compact(Table("Texts that were given", known, units, note, coloured=("S",)))
     texts = grouped(records, lambda record: record.columns.get("text_content")).values()
     values = [[(record.map, record.value) for record in group] for group in texts]
     sentence = contrast(values) if len({record.d for record in records}) == 1 else None
     return [*([Finding(sentence)] if sentence else []), table]
 
 
+def _short(record: Any) -> str:
+    """The text of a record, or its source where it is long."""
+    content = " ".join((record.columns.get("content") or "").split())
+    return content if 0 < len(content) <= _SHORT else str(record.source)
+
+
 def _predicted_for(record: Any) -> str | None:
     """The texts that a prediction is about."""
     if record.predicted is None:
         return None
-    unlike = "" if record.predicted_in_range else "; not compared at such sizes"
+    unlike = "" if record.predicted_in_range else "; untested at such sizes"
     return f"{record.predicted_of}{unlike}"
 
 

@@ -50,8 +50,8 @@ def text_sections(runs: Sequence[Run]) -> list[View]:
         name = f"{run.name}: " * (len(runs) > 1)
         parts += _shown(record, name, legend=not parts, most=top[0][1].value)
     note = f"{len(listed)} of {len(texts):,} texts. " * (len(texts) > len(listed))
-    note += "The most sensitive text is the first. " * (len(texts) > 1)
-    return [View("Texts", tuple(parts), notes=(f"{note}Point at a word for its numbers.",))]
+    note += "The most sensitive text is the first." * (len(texts) > 1)
+    return [View("Words in colour", (note, *parts) if note else tuple(parts))]
 
 
 def _is_whole(record: Any) -> bool:
@@ -92,7 +92,7 @@ def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words,
         tuple(_word(piece, ranked) if isinstance(piece, dict) else piece for piece in pieces),
         most=STRONGEST if ranked == "S" else most or 1.0,
         legend=_LEGENDS[ranked] * legend,
-        note=_left_out(record, len(rows)),
+        note=f"{_left_out(record, len(rows))} {_HINT * legend}".strip(),
     )
     columns = {heading: [row[heading] for row in rows] for heading in rows[0]}
     measured = {
@@ -101,12 +101,13 @@ def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words,
         if any(cell is not None for cell in cells)
     }
     coloured = (ranked,) if ranked == "S" else ()
-    table = Table("Every word", measured, most=len(rows), folded=True, coloured=coloured)
+    table = Table(f"Every word: {title}", measured, most=len(rows), folded=True, coloured=coloured)
     return words, table
 
 
+_HINT = "Point at a word for its numbers."
 _LEGENDS = {
-    "S": "S, times the output's size, a lower bound",
+    "S": "times the output's size (S, a lower bound); one scale for all texts",
     "deleted": "of the output's size, when the word is deleted",
 }
 

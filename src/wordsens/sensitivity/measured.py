@@ -269,7 +269,7 @@ def _meaning(measured: Sequence[MeasuredMap]) -> str:
     predicted = any(each.predicted is not None for each in measured)
     return (
         "S: how far the output moves, divided by its size, when one word's vector moves by at most "
-        f"{size}; a lower bound with a witness."
+        f"{size}; the farthest movement found, a lower bound."
         f"{' At most: a certified upper bound.' * certified}"
         f"{' Predicted: theory for large d, not a bound.' * predicted}"
     )
@@ -305,10 +305,7 @@ def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
         if each.predicted is not None and each.predicted.outside
     )
     if outside:
-        notes.append(
-            "Predictions marked ~ are at sizes that were not compared with measurements: "
-            f"{'; '.join(outside)}."
-        )
+        notes.append(f"Predictions marked ~ are untested at these sizes: {'; '.join(outside)}.")
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
         notes.append(f"{searches_running(running, total)}{_remedy(results[0].search)}.")

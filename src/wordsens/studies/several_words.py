@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordsens.certificates.base import Certificate
 from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
-from wordsens.display.numbers import number
+from wordsens.display.numbers import Estimate, number
 from wordsens.display.view import Finding, Table
 from wordsens.errors import InputError
 from wordsens.intervals import power_law
@@ -182,14 +182,16 @@ def by_series(frame: "DataFrame") -> dict[str, list[Any]]:
     def row(part: "DataFrame") -> dict[str, Any]:
         draws = [one[["count", "value"]].to_numpy().tolist() for _, one in part.groupby("draw")]
         reached = [place for place in map(_crossing, draws) if place is not None]
+        fewest = int(min(part["count"]))
         few = part.query("count <= n / 2")
         fit = power_law(list(few["count"]), list(few["value"]), list(few["draw"]))
         groups: Any = part.groupby("count")["upper"]
         bounded = [count for count, upper in groups if upper.lt(NOTICED).all()]
         return {
-            "words": over_draws(reached) if len(reached) == len(draws) else None,
-            "exponent": fit[0] if fit and 1.0 not in reached else None,
+            "words": _enough(reached, fewest) if len(reached) == len(draws) else None,
             "not enough": max(map(int, bounded), default=None),
+            "S of the fewest": over_draws(list(part["value"][part["count"] == fewest])),
+            "exponent": fit[0] if fit and fewest not in reached else None,
             "draws": len(draws),
         }
 
@@ -197,10 +199,10 @@ def by_series(frame: "DataFrame") -> dict[str, list[Any]]:
 
 
 _NOTE = (
-    f"Words: how many change at once when S reaches {NOTICED:g}, interpolated between the numbers "
-    "tried. Exponent: b of S ~ words^b up to half of the words. Not enough: no choice of so many "
-    "words reaches it, with probability 1 - 1e-9 over the weights. At most: an upper bound for "
-    f"every choice, likewise. S: attained; means over draws, {INTERVALS}."
+    f"Words: so many changed at once are enough for S = {NOTICED:g}, interpolated between the "
+    "numbers tried; fewer may be. Exponent: b of S ~ words^b up to half of the words. Not enough: "
+    "no choice of so many words reaches it, with probability 1 - 1e-9 over the weights. At most: "
+    f"an upper bound for every choice, likewise. S: attained; means over draws, {INTERVALS}."
 )
 
 
@@ -211,7 +213,7 @@ def summarize(records: Sequence[Record]) -> Summary:
     tables = [
         Table(title, columns | {"map": list(map(map_title, columns["map"]))})
         for title, columns in (
-            ("Words that must change at once", series),
+            ("How many changed words are enough", series),
             ("S of several words at once", by_count(frame)),
         )
     ]
@@ -223,14 +225,14 @@ def summarize(records: Sequence[Record]) -> Summary:
 def findings(series: Mapping[str, Sequence[Any]]) -> Iterator[str]:
     """At most three sentences, each of all rows of the table."""
     if told := _by_map(series, "words", "more than were tried"):
-        yield f"Words that must change at once to move the output by half its size: {told}."
+        yield f"This many changed words are enough to move the output by half its size: {told}."
     if told := _by_map(series, "not enough"):
         yield (
-            "No choice of so many words does, whatever they become, with probability 1 - 1e-9 over "
-            f"the weights: {told}."
+            "This many are never enough, whichever they are and whatever they become, but for a "
+            f"chance of 1e-9 over the random weights: {told}."
         )
     if told := _by_map(series, "exponent"):
-        yield f"Up to half of the words, S grows like k^b with their number k; b: {told}."
+        yield f"For up to half of the words, S grows like a power of their number: {told}."
 
 
 def _by_map(series: Mapping[str, Sequence[Any]], column: str, missing: str = "") -> str:
@@ -240,13 +242,21 @@ def _by_map(series: Mapping[str, Sequence[Any]], column: str, missing: str = "")
         rows = zip(series["map"], series[column], strict=True)
         cells = [cell for one, cell in rows if one == name]
         known = [getattr(cell, "value", cell) for cell in cells if cell is not None]
-        some = f" (in {len(known)} of {len(cells)} rows)" if len(known) < len(cells) else ""
+        some = f" (in {len(known)} of {len(cells)} settings)" if len(known) < len(cells) else ""
         if known:
             span = " to ".join(dict.fromkeys(map(number, (min(known), max(known)))))
-            told.append(f"{map_title(name)} {span}{some}")
+            rows = f" in {len(known)} settings" * (" to " in span)
+            told.append(f"{map_title(name)} {span}{some or rows}")
         elif missing:
             told.append(f"{map_title(name)} {missing}")
     return "; ".join(told)
+
+
+def _enough(reached: Sequence[float], fewest: int) -> Estimate:
+    """The mean over draws; without an interval where the fewest words tried are enough in all."""
+    if set(reached) == {fewest}:
+        return Estimate(float(fewest), n=len(reached))
+    return over_draws(reached)
 
 
 def _crossing(points: Sequence[tuple[int, float]]) -> float | None:

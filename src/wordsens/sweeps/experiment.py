@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wordsens.display.numbers import Estimate, column
+from wordsens.display.numbers import Estimate, column, plural
 from wordsens.display.view import Finding, Table, View
 from wordsens.errors import InputError
 from wordsens.intervals import Bounds, mean_estimate
@@ -100,7 +100,9 @@ class Summary(Result):
             replace(table, note=note * (table is tables[-1]), most=max(20, len(table)))
             for table in tables
         ]
-        return View(self.headline, (*findings, *(parts or [note])))
+        more = len(self.tables) - len(tables)
+        notes = (f"{plural(more, 'more table')} with --verbose.",) if more > 0 else ()
+        return View(self.headline, (*findings, *(parts or [note])), notes=notes)
 
     def __str__(self) -> str:
         return self.show()
