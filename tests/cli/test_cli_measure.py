@@ -30,7 +30,10 @@ def test_the_example_of_the_readme(wordsens):
             rf"^ *\d +{word} +(\d\.\d{{2,3}} +){{2}}\d\.\d{{2}}", run.out, flags=re.MULTILINE
         )
     notes = " ".join(run.out.split())
-    assert "by at most 19.6; a lower bound with a witness. At most: a certified upper" in notes
+    assert (
+        "by at most 19.6; the farthest movement found, a lower bound. At most: a certified upper"
+        in notes
+    )
 
 
 def test_json_is_one_document_with_the_documented_keys(wordsens, documented):

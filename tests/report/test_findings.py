@@ -206,8 +206,8 @@ def test_what_a_row_rests_on_are_columns(make_record, tmp_path):
         n=17, words=4, text="given", tokens=None, whole_words=None, value=0.3, converged=0.75
     )
     _, columns = given_parts([record], tmp_path)
-    known = {name: columns[name] for name in ("words", "words searched", "converged")}
-    assert known == {"words": [17], "words searched": [4], "converged": [0.75]}
+    known = {name: columns[name] for name in ("n", "words searched", "converged")}
+    assert known == {"n": [17], "words searched": [4], "converged": [0.75]}
 
 
 @pytest.mark.parametrize(

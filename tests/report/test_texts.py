@@ -120,7 +120,7 @@ def test_texts_are_counted_once_in_natural_order_after_the_most_sensitive_one(tm
     titles = [part.title for part in section.parts if isinstance(part, Words)]
     assert titles[::2] == [f"RAF (softmax): text {at}" for at in (11, 1, 2, 3, 4, 5)]
     assert titles[1::2] == [f"RF: text {at}" for at in (11, 1, 2, 3, 4, 5)]
-    assert section.notes[0].startswith("6 of 7 texts.")
+    assert section.parts[0].startswith("6 of 7 texts.")
 
 
 def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):

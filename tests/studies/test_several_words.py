@@ -145,7 +145,7 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert (attention["words"], attention["draws"]) == (1, 5)
     found = [finding.sentence for finding in summary.findings]
     assert len(found) == 3 and "RF 16" in found[0] and "RAF (softmax) 1" in found[0]
-    assert "RF 4" in found[1] and "probability" in found[1] and "RF 0.5" in found[2]
+    assert "RF 4" in found[1] and "1e-9" in found[1] and "RF 0.5" in found[2]
     never = summarize([record for record in records if record.map == "rf" and record.count < 16])
     assert "RF more than were tried" in never.findings[0].sentence
     assert never.table()["words"].isna().all()
