@@ -16,9 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import wordsens as ws
-from wordsens.display.numbers import Estimate
-from wordsens.plotting.records import Panel, grid
-from wordsens.plotting.style import series_styles, styled
 from wordsens.theory.conditions import PredictionWarning
 
 LAWS = {
@@ -102,20 +99,17 @@ def limit(folder: Path) -> None:
         warnings.simplefilter(
             "ignore", PredictionWarning
         )  # most sizes are beyond those that were measured
-        curves = {
-            name: [
-                (n, Estimate(ws.theory.raf_sensitivity(n, round(law(n)), words=1))) for n in LENGTHS
-            ]
+        points = [
+            (name, n, float(ws.theory.raf_sensitivity(n, round(law(n)), words=1)))
             for name, law in LAWS.items()
-        }
+            for n in LENGTHS
+        ]
     print("| d |", *(f"n = {n} |" for n in LENGTHS))
     print("| --- |" + " ---: |" * len(LENGTHS))
-    for name, points in curves.items():
-        print(f"| {name} |", *(f"{value.mean:.2f} |" for _, value in points))
-    styles = dict(zip(LAWS, series_styles([(name, None) for name in LAWS]), strict=True))
-    figure = styled(grid)(
-        "", [Panel("", curves)], styles, ("words n", "predicted S"), logarithmic=(True, True)
-    )
+    for law in LAWS:
+        print(f"| {law} |", *(f"{value:.2f} |" for name, _, value in points if name == law))
+    columns = dict(zip(("law", "words n", "predicted S"), zip(*points, strict=True), strict=True))
+    figure = ws.plotting.lines(columns, x="words n", y="predicted S", colour="law", log="xy")
     figure.savefig(folder / "limit.png", dpi=130)
 
 
@@ -131,7 +125,7 @@ def paper(folder: Path) -> None:
         driver.save_screenshot(str(folder / "report-findings.png"))
     with chromium(620, "dark") as driver:
         driver.get(address)
-        driver.execute_script("document.querySelector('#figures').scrollIntoView()")
+        driver.execute_script("document.querySelector('figure').scrollIntoView()")
         driver.save_screenshot(str(folder / "report-figures.png"))
 
 
