@@ -46,7 +46,7 @@ def _row(one: Series, *, keyed: bool) -> tuple[Any, ...]:
     )
 
 
-FITTED = "[95 % confidence interval] of the fit"
+FITTED = "with the 95 % confidence interval of the fit"
 
 SYNTHETIC = ("orthogonal", "correlated", "gaussian")
 """Kinds of text that no one wrote: real ones come first."""
@@ -133,7 +133,7 @@ def _known(series: Series) -> str:
         known += f"; predicted for {series.predicted_of}: {number(point.predicted)}"
         known += "" if point.in_range else " (not compared with measurements at such sizes)"
     if exponent is not None:
-        known += f"; from {series.points[0].n} to {point.n} words exponent {exponent}, {FITTED}"
+        known += f"; from {series.points[0].n} to {point.n} words exponent {exponent} {FITTED}"
     return f"{known}."
 
 
