@@ -180,7 +180,7 @@ def _words(names: Sequence[str], values: Sequence[float], ranked: str) -> Words:
         pieces += [Word(name, value, f"{value:.3g}"), " "]
     more = len(values) - _SHOWN_WORDS
     note = f"... and {more} more" if more > 0 else ""
-    return Words("", tuple(pieces), legend=f"times the output's size ({ranked})", note=note)
+    return Words("", tuple(pieces), legend=f"or more times the output's size ({ranked})", note=note)
 
 
 def split_estimates(columns: dict[str, Sequence[Any]]) -> dict[str, list[Any]]:

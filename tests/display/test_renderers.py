@@ -93,7 +93,7 @@ def test_rows_that_are_left_out_are_counted():
 
 
 def test_words_are_coloured_where_a_terminal_shows_colours(coloured, monkeypatch):
-    words = Words("", ("a ", Word("b", 3.0)), legend="times")
+    words = Words("", ("a ", Word("b", 3.0)), legend="or more times")
     table = Table("", {"word": ["b"], "S": [3.5]}, coloured=("S",))
     view = View("", (words, table))
     shown = printed(view, force_terminal=True)

@@ -120,7 +120,7 @@ def _print_words(words: Words, console: Console) -> None:
     ]
     console.print(Text.assemble(*([f"{words.title}: "] if words.title else []), *pieces))
     if words.legend and console.color_system is not None and not console.no_color:
-        console.print(Text(f"Colours: 0 to {words.most:.3g} or more {words.legend}.", style="dim"))
+        console.print(Text(f"Colours: 0 to {words.most:.3g} {words.legend}.", style="dim"))
 
 
 def _print_table(table: Table, console: Console, *, rows: int) -> None:

@@ -107,7 +107,7 @@ def _shown(record: Any, name: str, *, legend: bool, most: float) -> tuple[Words,
 
 _HINT = "Point at a word for its numbers."
 _LEGENDS = {
-    "S": "times the output's size (S, a lower bound); one scale for all texts",
+    "S": "or more times the output's size (S, a lower bound); one scale for all texts",
     "deleted": "of the output's size, when the word is deleted",
 }
 
