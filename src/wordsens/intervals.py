@@ -438,9 +438,9 @@ def auc_changes(
     seed: Seed,
     draws: int = FLIPS,
 ) -> dict[str, Estimate]:
-    """For every sample of `firsts` the change of its `auc` against `second`, and where there are
-    several that of all as one, TOGETHER, with the p-value of `sign_flips`: of a change, or
-    with `falls` of a fall alone.
+    """For every sample of `firsts` the change of its `auc` against `second`. Several samples have
+    one more entry, TOGETHER, for all of them as one. The p-values are those of `sign_flips`: of a
+    change, or with `falls` of a fall.
 
     The members are the same before and after; the numbers may have another scale. A member's part
     is the change of its placement among the other sample: v_i / m and u_j / n, where mean v = mean

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wordsens.display.numbers import Estimate as Estimate
-from wordsens.display.view import Chart, Table, View, Word, Words
+from wordsens.display.view import Chart, ColouredWord, Table, View, Words
 from wordsens.errors import InputError, MissingExtraError, require_count
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ def _bars(columns: dict[str, Sequence[Any]], ranked: str, title: str) -> Chart:
 
 def _words(names: Sequence[str], values: Sequence[float], ranked: str) -> Words:
     """The first words of a text in reading order, each coloured by its value."""
-    pieces: list[Word | str] = []
+    pieces: list[ColouredWord | str] = []
     for name, value in list(zip(names, values, strict=True))[:_SHOWN_WORDS]:
-        pieces += [Word(name, value, f"{value:.3g}"), " "]
+        pieces += [ColouredWord(name, value, f"{value:.3g}"), " "]
     more = len(values) - _SHOWN_WORDS
     note = f"... and {more} more" if more > 0 else ""
     return Words("", tuple(pieces), legend=f"or more times the output's size ({ranked})", note=note)

@@ -9,7 +9,7 @@ from wordsens.display.html import html_fragment, html_page
 from wordsens.display.markdown import markdown
 from wordsens.display.numbers import Estimate, column, fixed, minus
 from wordsens.display.terminal import Screen, plain_text, print_view
-from wordsens.display.view import Code, Finding, Marked, Table, View, Word, Words
+from wordsens.display.view import Code, ColouredWord, Finding, Marked, Table, View, Words
 
 TABLE = Table(
     "Kinds",
@@ -93,7 +93,7 @@ def test_rows_that_are_left_out_are_counted():
 
 
 def test_words_are_coloured_where_a_terminal_shows_colours(coloured, monkeypatch):
-    words = Words("", ("a ", Word("b", 3.0)), legend="or more times")
+    words = Words("", ("a ", ColouredWord("b", 3.0)), legend="or more times")
     table = Table("", {"word": ["b"], "S": [3.5]}, coloured=("S",))
     view = View("", (words, table))
     shown = printed(view, force_terminal=True)
@@ -104,13 +104,26 @@ def test_words_are_coloured_where_a_terminal_shows_colours(coloured, monkeypatch
         assert "a b" in plain and "3.5" in plain
 
 
+def test_a_terminal_is_blue_above_zero_and_orange_below(coloured):
+    for value, warm in ((4.0, False), (-4.0, True)):
+        shown = printed(View("", (Words("", (ColouredWord("b", value),)),)), force_terminal=True)
+        (colour,) = re.findall(r"48;2;(\d+);(\d+);(\d+)m", shown)
+        red, _, blue = map(int, colour)
+        assert (red > blue) == warm
+
+
 def test_words_keep_their_colours_where_style_sheets_are_dropped():
-    words = Words("", (Word("up", 4.0), " ", Word("down", -2.0), " ", Word("level", 0.0)))
+    words = Words(
+        "",
+        (ColouredWord("up", 4.0), " ", ColouredWord("down", -2.0), " ", ColouredWord("level", 0.0)),
+    )
     cell = html_fragment(View("a", (words,)))
     shades = re.findall(r'style="background:(#\w+);color:(#\w+)"><bdi>(\w+)</bdi>', cell)
     assert [name for *_, name in shades] == ["up", "down", "level"]
     assert len({colour for colour, *_ in shades}) == 3
     assert shades[0][1] == "#fff" and shades[2][0] == "#fff"
+    above, below = ([int(colour[at : at + 2], 16) for at in (1, 5)] for colour, *_ in shades[:2])
+    assert above[0] < above[1] and below[0] > below[1]  # blue above zero, orange below
 
 
 def test_numbers_as_text():

@@ -194,3 +194,13 @@ def test_each_curve_is_the_recall_that_its_name_says():
             result.point_at(float(limit), guard=guard).recall or 0.0 for limit in limits
         ]
     assert drawn[False] != drawn[True]
+
+
+def test_the_sentence_and_the_chart_have_the_interval_the_right_way_round():
+    result = ws.calibrate(bag_of_words, few_pairs(), 0.6)
+    point = result.point
+    low, high = (f"{100 * end:.0f}" for end in (point.recall_low, point.recall_high))
+    assert f"({low} to {high} %)" in result.headline
+    columns = result.view().chart.columns
+    ends = zip(*(columns[name] for name in ("kept low", "kept", "kept high")), strict=True)
+    assert all(low <= kept <= high for low, kept, high in ends)

@@ -343,3 +343,22 @@ def test_the_curves_are_the_shares_that_a_threshold_accepts():
         thresholds, accepted = bars.lines[0].get_data()
         shares = [(values[members] >= edge).mean() for edge in thresholds]
         assert accepted.tolist() == pytest.approx(shares)
+
+
+def test_the_tables_of_kinds_name_chance_by_the_interval_and_begin_with_what_is_lost():
+    rows = [
+        (kind, f"{number} {first}", f"{number} {second}", kind in ("typo", "same"))
+        for number in range(40)
+        for kind, first, second in (
+            ("role", "ab cd ef", "cd ab ef"),
+            ("topic", "ab cd ef", "uv wx yz"),
+            ("typo", "lift up now", "liftt up now"),
+            ("same", "lift up now", "lift up now!"),
+        )
+    ]
+    result = ws.check(bag_of_words, rows, threshold=0.99)
+    kinds, near, *_ = [part for part in result.view().parts if isinstance(part, Table)]
+    said = dict(zip(kinds.columns["kind"], kinds.columns["above chance"], strict=True))
+    assert said == {"role": "no, worse", "topic": "yes"}
+    accepted = [share.value for share in near.columns["accepted"]]
+    assert accepted == [0, 1] and near.columns["kind"] == ["typo", "same"]

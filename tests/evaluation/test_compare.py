@@ -307,3 +307,20 @@ def test_a_threshold_is_one_that_a_cosine_can_have_and_recall_is_that_of_each_mo
     matched = ws.compare(bag_of_words, equal, texts, few_pairs(), threshold=0.9).matched
     assert 0 < matched.recall < 1
     assert (matched.recall_second, matched.false_hits_second) == (1, 1)
+
+
+def test_the_model_that_tells_fewer_opposites_apart_is_said_to():
+    pairs = [
+        (kind, f"b{number} the lift is not open", f"b{number} {other}", kind == "same")
+        for number in range(40)
+        for kind, other in (("negation", "the lift is open"), ("same", "the lift is not open!"))
+    ]
+    texts = [f"b{number} the lift is not open" for number in range(40)]
+    found = ws.compare(bag_of_words, deaf_to_negations, texts, pairs)
+    assert "deaf_to_negations tells fewer opposites from near-" in " ".join(found.answer)
+    turned = ws.compare(deaf_to_negations, bag_of_words, texts, pairs)
+    assert "bag_of_words tells more opposites from near-duplicates" in " ".join(turned.answer)
+    for table in [part for part in found.view().parts if hasattr(part, "columns")]:
+        rows = zip(table.columns["differs"], table.columns["difference"], strict=True)
+        order = [(not differs, -abs(change.value)) for differs, change in rows]
+        assert order == sorted(order)

@@ -1,12 +1,14 @@
 """Words that flip labels, against classifying the texts again and against rules that are known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
+from wordsens.display.view import Table
 from wordsens.evaluation.flips import LabelFlips, flip_radii
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.maps.transformer.features import TransformerFeatures
@@ -45,6 +47,22 @@ def test_a_rude_word_alone_decides(found):
     assert rude.removal.low < 24 / 36 < rude.removal.high
     assert {row.word for row in found.by_word if row.more} == RUDE
     assert any("'awful' decides" in sentence for sentence in found.answer)
+
+
+def test_the_word_that_moves_its_text_most_is_the_first_row(found):
+    flipping = [word for word in found.words if word.removed_to][:3]
+    graded = [
+        replace(word, removal=removal)
+        for word, removal in zip(flipping, (-0.3, -0.9, -0.6), strict=True)
+    ]
+    table = next(
+        part for part in replace(found, words=tuple(graded)).view().parts if isinstance(part, Table)
+    )
+    assert [label.split()[-1] for label in table.columns["label"]] == [
+        "(-0.900)",
+        "(-0.600)",
+        "(-0.300)",
+    ]
 
 
 def test_every_number_is_that_of_classifying_again(found):

@@ -5,7 +5,7 @@ import functools
 import json
 import pickle
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -270,6 +270,30 @@ def test_words_of_users_are_shown_as_text_and_in_order():
     ]
     assert places == sorted(places)
     assert "&lt;script&gt;" in removals()._repr_html_()
+
+
+def test_a_table_of_words_has_the_most_sensitive_first_and_the_figure_reads_in_order():
+    found = made("sensitivity")
+    (table,) = [part for part in found.view().parts if isinstance(part, Table)]
+    values = list(table.columns[found.ranked])
+    assert values == sorted(values, reverse=True) == sorted(found.per_word.tolist(), reverse=True)
+
+
+def test_tuning_says_what_it_reached_by_the_interval():
+    apart, mixed = (
+        replace(row, auc_low=low, auc_high=high)
+        for row, low, high in zip(
+            [next(iter(result_of("check").kinds.values()))] * 2, (0.6, 0.4), (0.9, 0.7), strict=True
+        )
+    )
+    check = replace(result_of("check"), kinds={"role": apart, "time": replace(mixed, kind="time")})
+    scores = HeldOutScores(check, None, Estimate(0.5, 0.4, 0.6, n=9))
+    said = [
+        part
+        for part in Tuned("a", "b", 9, (), scores, scores, 9, 9, ()).view().parts
+        if isinstance(part, str)
+    ]
+    assert "It tells role from" in said[1] and "little for time" in said[2]
 
 
 def test_the_bars_are_the_numbers():

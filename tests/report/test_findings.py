@@ -270,3 +270,22 @@ def test_two_runs_are_compared_with_an_error(tmp_path, make_record):
     assert ab.low > 0.5 and bc.high < -0.5
     assert ac.low < 0 < ac.high
     assert "no difference is claimed" in table.note
+
+
+def test_the_place_whose_words_count_for_more_is_named(audit_record):
+    words = ("film", "plot", "actor", "script", "scene", "river", "town", "house", "garden", "lamp")
+    told = {}
+    for place, values in (("beginning", (2.0, 0.4)), ("end", (0.4, 2.0))):
+        texts = [
+            audit_record(
+                [(word, values[at > 4] + 0.01 * draw) for at, word in enumerate(words)],
+                tokens=12 + draw,
+            )
+            for draw in range(6)
+        ]
+        (told[place],) = [
+            one.sentence for one in findings_of(texts) if "count for more" in one.sentence
+        ]
+    for place, other in (("beginning", "end"), ("end", "beginning")):
+        assert f"count for more at the {place} of a text" in told[place]
+        assert told[place].endswith(f"Do not hide what matters at the {other}.")

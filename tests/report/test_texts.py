@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.report.conftest import write_records
-from wordsens.display.view import STRONGEST, Word, Words
+from wordsens.display.view import STRONGEST, ColouredWord, Words
 from wordsens.report.load import load_runs
 from wordsens.report.texts import text_sections
 from wordsens.text.whole_words import reading_words
@@ -51,7 +51,7 @@ def parts_of(folder, *records):
 
 
 def words_of(part):
-    return [piece for piece in part.pieces if isinstance(piece, Word)]
+    return [piece for piece in part.pieces if isinstance(piece, ColouredWord)]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def words_of(part):
 def test_a_text_is_written_as_it_was(tmp_path, given, content):
     text, _ = parts_of(tmp_path, given(content))
     assert (
-        "".join(piece.text if isinstance(piece, Word) else piece for piece in text.pieces)
+        "".join(piece.text if isinstance(piece, ColouredWord) else piece for piece in text.pieces)
         == content
     )
     assert [word.text for word in words_of(text)] == reading_words(content)
@@ -76,7 +76,7 @@ def test_a_text_is_written_as_it_was(tmp_path, given, content):
 def test_the_token_that_moves_most_speaks_for_its_word(tmp_path, given):
     text, table = parts_of(tmp_path, given("one two"))
     first, last = words_of(text)
-    assert first == Word("one", 1.0, "S 1, at most 2, best real word swap0 0.5")
+    assert first == ColouredWord("one", 1.0, "S 1, at most 2, best real word swap0 0.5")
     assert (last.text, last.value) == ("two", 3.0)
     assert {name: cells[1] for name, cells in table.columns.items()} == {
         "word": "one",
@@ -127,7 +127,7 @@ def test_what_was_cut_off_unread_is_not_printed(tmp_path, given):
     record = given("one two").replace(content="one two three four")
     text, _ = parts_of(tmp_path, record)
     assert (
-        "".join(piece.text if isinstance(piece, Word) else piece for piece in text.pieces)
+        "".join(piece.text if isinstance(piece, ColouredWord) else piece for piece in text.pieces)
         == "one two …"
     )
 

@@ -143,6 +143,8 @@ def test_findings_and_rows_say_how_many_words_each_map_notices():
     assert dense["words"] == pytest.approx(16, rel=0.01)
     assert (dense["exponent"], dense["not enough"]) == (pytest.approx(0.5, abs=0.01), 4)
     assert (attention["words"], attention["draws"]) == (1, 5)
+    assert dense["S of the fewest"] == pytest.approx(0.125)
+    assert attention["S of the fewest"] == pytest.approx(4)
     found = [finding.sentence for finding in summary.findings]
     assert len(found) == 3 and "RF 16" in found[0] and "RAF (softmax) 1" in found[0]
     assert "RF 4" in found[1] and "1e-9" in found[1] and "RF 0.5" in found[2]

@@ -6,7 +6,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from wordsens.app.parts import Box, Button, Chart, Field, Markup, Site, Text, curve, shipped, table
+from wordsens.app.parts import (
+    Box,
+    Button,
+    Field,
+    LineChart,
+    Markup,
+    Site,
+    Text,
+    curve,
+    shipped,
+    table,
+)
 from wordsens.app.work_line import WorkLine
 from wordsens.display.numbers import as_sentences
 from wordsens.display.view import Marked
@@ -67,7 +78,7 @@ class ModelPairs:
         )
         Text("p", about, "hint")
         with Box("section", aria_label="Pairs of known meaning"):
-            self._chart = Chart("", "", "share of the pairs")
+            self._chart = LineChart("", "", "share of the pairs")
             with Box("div", "under-chart"):
                 self._slider = Field(
                     "range", "drag", "Threshold", threshold, self._slide, step=0.01

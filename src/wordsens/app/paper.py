@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from wordsens.app.parts import Box, Button, Chart, Field, Lines, Site, Text, curve, screen
+from wordsens.app.parts import Box, Button, Field, LineChart, Lines, Site, Text, curve, screen
 from wordsens.app.request import EXAMPLES
 from wordsens.app.work_line import WorkLine
 
@@ -180,7 +180,7 @@ class PaperScreen:
         """The controls and pictures of the steps."""
         longer, proof, learned = self._steps
         with longer.place:
-            self._lengths_chart = Chart(
+            self._lengths_chart = LineChart(
                 "Word sensitivity by length",
                 "words in the text",
                 "word sensitivity S",
@@ -194,7 +194,7 @@ class PaperScreen:
         with proof.place:
             self._theorem_lines = Lines()
         with learned.place:
-            self._learning_chart = Chart(
+            self._learning_chart = LineChart(
                 "The least error by γ", "γ", "squared error on the changed text", y_min=0
             )
 

@@ -288,7 +288,7 @@ def curve(
     }
 
 
-class Chart(ui.echart):
+class LineChart(ui.echart):
     """A chart of curves, hidden until it has some; colours are the page's, light and dark."""
 
     def __init__(

@@ -249,7 +249,7 @@ def _pairs(lines: Iterable[str]) -> Iterator[tuple[str, str] | InputError]:
             else:
                 yield row[places[0]], row[places[1]]
     if number == 1:
-        raise InputError("stdin has the header of a table and no pair; give pairs below it")
+        raise InputError("stdin has a header and no pair below it; give at least one pair")
 
 
 def _of_json(line: str, number: int) -> tuple[str, str] | InputError:

@@ -106,7 +106,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Word:
+class ColouredWord:
     """A word of a text.
 
     Attributes:
@@ -135,7 +135,7 @@ class Words:
     """
 
     title: str
-    pieces: tuple[Word | str, ...]
+    pieces: tuple[ColouredWord | str, ...]
     most: float = STRONGEST
     legend: str = ""
     note: str = ""
@@ -143,7 +143,9 @@ class Words:
     @property
     def signed(self) -> bool:
         """True where some values are below 0: the legend needs both colours."""
-        return any(isinstance(piece, Word) and (piece.value or 0) < 0 for piece in self.pieces)
+        return any(
+            isinstance(piece, ColouredWord) and (piece.value or 0) < 0 for piece in self.pieces
+        )
 
     @property
     def rtl(self) -> bool:

@@ -43,7 +43,8 @@ class OperatingPoint:
             members pass.
         hits: the unwanted members of the sample that pass.
         limit: the upper limit of their share, of at most the budget.
-        recall, recall_low, recall_high: the share of wanted ones that pass, with its 95 % interval.
+        recall, recall_low, recall_high: the share of near-duplicates that pass, with its 95 %
+            interval.
     """
 
     budget: float

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wordsens.display.numbers import Estimate, as_sentences, minus
-from wordsens.display.view import Table, View, Word, Words
+from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.evaluation.compare import Comparison
 from wordsens.evaluation.difference import (
     ALL_KINDS,
@@ -194,13 +194,13 @@ def _changed_texts(comparison: Comparison) -> View:
     return View(title, (about, *parts))
 
 
-def _pieces(changed: ChangedNeighbour) -> tuple[tuple[Word | str, ...], float]:
+def _pieces(changed: ChangedNeighbour) -> tuple[tuple[ColouredWord | str, ...], float]:
     """The text with its words, and the number at which colours are strongest."""
     most = max((abs(word.apart) for word in changed.words), default=0.0) or 1.0
     stop, pieces = 0, []
     for word in sorted(changed.words, key=lambda word: word.start):
         about = minus(f"{word.first:+.4f} and {word.second:+.4f}")
-        coloured = Word(word.word, word.apart, about, word.back or word.away)
+        coloured = ColouredWord(word.word, word.apart, about, word.back or word.away)
         pieces += [changed.text[stop : word.start], coloured]
         stop = word.stop
     return (*pieces, changed.text[stop:]), most

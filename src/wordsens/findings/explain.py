@@ -4,7 +4,7 @@ word."""
 from typing import Any
 
 from wordsens.display.numbers import minus
-from wordsens.display.view import Table, View, Word, Words
+from wordsens.display.view import ColouredWord, Table, View, Words
 from wordsens.evaluation.explain import Explanation, WordEffect
 from wordsens.text.pairs import Pair
 
@@ -104,7 +104,7 @@ def view(explanation: Explanation) -> View:
     return View(first, (*others, *coloured, _word_table(explanation), table))
 
 
-def _pieces(explanation: Explanation, side: int) -> tuple[Word | str, ...]:
+def _pieces(explanation: Explanation, side: int) -> tuple[ColouredWord | str, ...]:
     text, stop, pieces = explanation.texts[side], 0, []
     dividing = dividing_words(explanation)
     apart = explanation.dividing if dividing else None
@@ -117,7 +117,7 @@ def _pieces(explanation: Explanation, side: int) -> tuple[Word | str, ...]:
             decides = counterpart or word == apart
             change = apart.rise if decides else change
         about = "" if word.removal is None else minus(f"{word.removal:+.4f}")
-        pieces += [text[stop : word.start], Word(word.word, change, about, decides)]
+        pieces += [text[stop : word.start], ColouredWord(word.word, change, about, decides)]
         stop = word.stop
     return (*pieces, text[stop:])
 
@@ -135,7 +135,7 @@ _COLUMNS = {
     "at most": ("upper", "At most: no move of the word's vectors goes farther."),
     "both deleted": (
         "apart",
-        "Both deleted: the largest rise without this word and one of the other text.",
+        "Both deleted: the largest rise when this word and one of the other text are deleted.",
     ),
     "with": ("counterpart", ""),
 }

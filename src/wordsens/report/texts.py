@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from wordsens.display.numbers import number
-from wordsens.display.view import STRONGEST, Table, View, Word, Words
+from wordsens.display.view import STRONGEST, ColouredWord, Table, View, Words
 from wordsens.errors import InputError
 from wordsens.evaluation.audit.cell import audited
 from wordsens.maps.registry import base_name, map_entry, map_title
@@ -69,8 +69,8 @@ def _ranked(record: Any) -> str:
 
 
 def _order(record: Any) -> tuple[Any, ...]:
-    """Given texts before those of experiments, real before made-up ones, text 2 before text 10;
-    attention before other maps."""
+    """What texts are sorted by: those of the user come first, then reviews; text 2 comes before
+    text 10, and attention before the other maps."""
     try:
         family = map_entry(base_name(record.map)).family
     except InputError:
@@ -112,14 +112,14 @@ _LEGENDS = {
 }
 
 
-def _word(row: Row, ranked: str) -> Word:
+def _word(row: Row, ranked: str) -> ColouredWord:
     known = [
         name for name in ("S", "at most", "deleted", "best real word") if row[name] is not None
     ]
     about = ", ".join(
         f"{name} {row[name] if isinstance(row[name], str) else number(row[name])}" for name in known
     )
-    return Word(row["word"], row[ranked], about)
+    return ColouredWord(row["word"], row[ranked], about)
 
 
 def _left_out(record: Any, measured: int) -> str:

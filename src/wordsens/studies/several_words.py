@@ -223,7 +223,7 @@ def summarize(records: Sequence[Record]) -> Summary:
 
 
 def findings(series: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-    """At most three sentences, each of all rows of the table."""
+    """At most three sentences; each speaks of all rows of the table."""
     if told := _by_map(series, "words", "more than were tried"):
         yield f"This many changed words are enough to move the output by half its size: {told}."
     if told := _by_map(series, "not enough"):
