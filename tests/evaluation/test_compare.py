@@ -324,3 +324,15 @@ def test_the_model_that_tells_fewer_opposites_apart_is_said_to():
         rows = zip(table.columns["differs"], table.columns["difference"], strict=True)
         order = [(not differs, -abs(change.value)) for differs, change in rows]
         assert order == sorted(order)
+
+
+def test_the_kind_that_changed_most_is_named_first():
+    def opposites(kind, number):
+        other = "the lift is open" if kind == "most" or number % 2 else "a red boat sails"
+        return kind, f"{kind}{number} the lift is not open", f"{kind}{number} {other}", False
+
+    pairs = [opposites(kind, number) for kind in ("less", "most") for number in range(60)]
+    pairs += [("same", f"b{n} it is not so", f"b{n} it is not so!", True) for n in range(60)]
+    texts = [pair[1] for pair in pairs]
+    said = " ".join(ws.compare(bag_of_words, deaf_to_negations, texts, pairs).answer)
+    assert 0 < said.index("most AUC") < said.index("less AUC")
