@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,3 +174,11 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
     longest = around.passage(around.negated_sentences()[0], "middle", 64)
     assert longest and 60 <= max(map(count, longest)) <= 64
     assert done[-1][0] <= done[-1][1]
+
+
+def test_an_open_interval_is_said_on_the_side_where_it_is_open():
+    found = ws.advise_length(encoder(LAWS["power"][0], [1.0] * 12), texts_of(12))
+    longer = replace(found, length=None, low=64, high=None, reason="why").advice
+    shorter = replace(found, length=None, low=None, high=64, reason="why").advice
+    assert longer.endswith("why (95 %: 64 or more)")
+    assert shorter.endswith("why (95 %: 64 or fewer)")
