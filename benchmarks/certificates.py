@@ -12,7 +12,7 @@ import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, table
-from wordsens.text import texts_of_length
+from wordsens.models.embedding import texts_of_length
 
 RADII, LENGTHS = (0.1, 0.3, 1.0), (20, 100)
 

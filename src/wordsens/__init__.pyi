@@ -48,6 +48,8 @@ from .maps.random_transformer import RandomTransformer as RandomTransformer
 from .maps.transformer.features import TransformerFeatures as TransformerFeatures
 from .models import Endpoint as Endpoint
 from .models import as_model as as_model
+from .models import embed as embed
+from .models.vocabulary import Vocabulary as Vocabulary
 from .report.write import write_report as write_report
 from .search.objective import Ball as Ball
 from .search.plan import SearchPlan as SearchPlan
@@ -70,7 +72,6 @@ from .sweeps.store import read_records as read_records
 from .sweeps.sweep import summarize as summarize
 from .text import Document as Document
 from .text import correlated_text as correlated_text
-from .text import embed as embed
 from .text import gaussian_text as gaussian_text
 from .text import meaning_pairs as meaning_pairs
 from .text import near_duplicates as near_duplicates
@@ -79,6 +80,5 @@ from .text import shipped_reviews as shipped_reviews
 from .text.matrix import TextMatrix as TextMatrix
 from .text.pairs import read_pairs as read_pairs
 from .text.pairs import write_pairs as write_pairs
-from .text.vocabulary import Vocabulary as Vocabulary
 
 __version__: str

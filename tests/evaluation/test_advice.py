@@ -169,7 +169,7 @@ def test_a_transformer_is_measured_in_tokens_up_to_its_context():
         progress=lambda now, total: done.append((now, total)),
     )
     assert (found.unit, found.context, found.changes, found.longest) == ("tokens", 256, 6, 64)
-    count = ws.as_model("minilm").features().reading().count
+    count = ws.as_model("minilm").text_model().count_tokens
     around = Surroundings(texts, count)
     longest = around.passage(around.negated_sentences()[0], "middle", 64)
     assert longest and 60 <= max(map(count, longest)) <= 64

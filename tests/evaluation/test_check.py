@@ -13,7 +13,7 @@ from wordsens.display.view import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
 from wordsens.models.pairs import FunctionPairModel
-from wordsens.text.pretrained import minilm_folder
+from wordsens.models.pretrained import minilm_folder
 
 PAIRS = few_pairs()
 

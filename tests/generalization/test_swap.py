@@ -4,8 +4,6 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.errors import InputError
-from wordsens.text import vocabulary_rows
 
 WORDS, D, N_TEXTS = 4, 6, 9
 NAMES = [f"w{index}" for index in range(25)]
@@ -42,22 +40,15 @@ def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma
     assert g.evaluations == WORDS * len(NAMES)
 
 
-def test_vocabulary_rows_are_those_that_embed_gives_at_the_position():
+def test_rows_of_the_vocabulary_are_those_that_embed_gives_at_the_position():
     pytest.importorskip("transformers")
     wanted = {"love", "her", "much"}
+    phi = ws.TransformerFeatures.from_pretrained("minilm")
     for special in (False, True):
+        vocabulary = phi.vocabulary(special_tokens=special, rescale=True)
         X = ws.embed("I love her much", special_tokens=special)[0]
         for position, token in enumerate(X.tokens):
             if token in wanted:
-                words, rows = vocabulary_rows(
-                    "minilm",
-                    position,
-                    special_tokens=special,
-                    keep=lambda word, token=token: word == token,
-                )
-                assert words == (token,)
-                assert torch.allclose(rows[0], X.rows[position], rtol=0, atol=1e-5)
-    with pytest.raises(InputError, match="past the context"):
-        vocabulary_rows("minilm", 5000)
-    with pytest.raises(InputError, match="`keep` leaves no word"):
-        vocabulary_rows("minilm", 0, keep=lambda token: False)
+                entry = torch.tensor([vocabulary.tokens.index(token)])
+                rows = vocabulary.rows(entry, torch.tensor([position]))[0, 0]
+                assert torch.allclose(rows.double(), X.rows[position], rtol=0, atol=1e-5)

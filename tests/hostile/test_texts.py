@@ -9,9 +9,9 @@ import pytest
 
 import wordsens as ws
 from wordsens.errors import InputError
+from wordsens.models.pretrained import _MOST_LAYERS as MOST_LAYERS
 from wordsens.text import Document, read_documents
 from wordsens.text.pairs import read_pairs
-from wordsens.text.pretrained import MOST_LAYERS
 
 HALF = "half a pair \ud800 here"
 

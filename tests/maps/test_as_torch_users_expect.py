@@ -177,7 +177,7 @@ def test_a_model_of_texts_is_pointed_to_its_map(unchecked_types):
         ((bert, words), loaded),
         (torch.nn.DataParallel(bert), pair),
         (pipeline("feature-extraction", bert, tokenizer=words), loaded),
-        (as_model((bert, words)), "model.features()"),
+        (as_model((bert, words)), "map_of(model)"),
         ("minilm", "TransformerFeatures.from_pretrained('minilm')"),
     ):
         for measure in (ws.word_sensitivity, ws.certify):

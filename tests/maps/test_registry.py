@@ -176,11 +176,11 @@ def test_a_transformer_by_name_is_loaded_once(tmp_path):
         for layer in (1, 2)
     )
     assert (first.layer, second.layer, first.dtype) == (1, 2, torch.float32)
-    assert first.stack is second.stack
+    assert first.model is second.model
     content = map_content("model", model=str(tmp_path))
     assert len(content or "") == 64
     assert map_content(f"model(model={tmp_path})") == content
-    assert isinstance(first.stack.model, nn.Module)
+    assert isinstance(first.model.model, nn.Module)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import torch
 import wordsens as ws
 from tests.laws.feature_map_laws import FeatureMapLaws
 from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, UNUSUAL, model_of, tokenizer
+from wordsens.models.text_model import encoder_part
 from wordsens.seeds import generator
-from wordsens.text.transformer_encoder import encoder_part
 
 EVERY = (*ENCODERS, *DECODERS, *UNUSUAL)
 IDS = torch.tensor([[2, 5, 6, 9, 14, 8, 13, 12, 3], [2, 7, 7, 10, 11, 5, 6, 19, 3]])
@@ -24,7 +24,7 @@ def phi_of(kind, *, dtype=torch.float32, auto="AutoModel", **options):
 @torch.no_grad()
 def own(phi, ids, **options):
     """The model's own run, with the mask that its tokenizer would give."""
-    return encoder_part(phi.stack.model)(
+    return encoder_part(phi.model.model)(
         input_ids=ids, attention_mask=torch.ones_like(ids), **options
     )
 
@@ -57,7 +57,7 @@ class TestEveryArchitecture:
         expected = own(phi, IDS, output_hidden_states=True)
         rows = phi.rows_of(IDS)
         torch.testing.assert_close(rows, expected.hidden_states[0], **UP_TO_ROUNDING)
-        assert len(expected.hidden_states) == phi.stack.layers + 1 == 4
+        assert len(expected.hidden_states) == phi.model.layers + 1 == 4
         for layer, states in enumerate(expected.hidden_states[:-1]):
             torch.testing.assert_close(phi.at(layer=layer)(rows), states, **UP_TO_ROUNDING)
         torch.testing.assert_close(phi(rows), expected.last_hidden_state, **UP_TO_ROUNDING)
@@ -113,7 +113,7 @@ class TestEveryArchitecture:
         phi = phi_of(kind)
         rows = phi.rows_of(IDS)
         for layer in (1, 3):
-            projection = phi.stack.projections[(layer - 1) * len(phi.stack.projections) // 3][-1]
+            projection = phi.heads.parts(layer)[-1]
             seen = []
             handle = projection.register_forward_hook(
                 lambda _, __, output, seen=seen: seen.append(output)
@@ -155,7 +155,7 @@ class TestEveryArchitecture:
 
     def test_bfloat16_is_float32_roughly(self, kind):
         half, single = phi_of(kind, dtype=torch.bfloat16, pool="mean"), phi_of(kind, pool="mean")
-        assert (half.dtype, half.stack.dtype) == (torch.float32, torch.bfloat16)
+        assert (half.dtype, half.model.dtype) == (torch.float32, torch.bfloat16)
         features, expected = half(half.rows_of(IDS)), single(single.rows_of(IDS))
         assert features.dtype == torch.float32
         assert 0 < float((features - expected).norm() / expected.norm()) < 0.05
@@ -163,8 +163,8 @@ class TestEveryArchitecture:
     def test_weights_are_frozen_and_no_hook_stays(self, kind):
         phi = phi_of(kind)
         phi.at(layer=1, head=0)(phi.rows_of(IDS))
-        assert not any(parameter.requires_grad for parameter in phi.stack.model.parameters())
-        parts = list(phi.stack.model.modules())
+        assert not any(parameter.requires_grad for parameter in phi.model.model.parameters())
+        parts = list(phi.model.model.modules())
         names = [hook.__module__ for part in parts for hook in (*part._forward_pre_hooks.values(),)]
         assert not [name for name in names if name.startswith("wordsens")]
 
@@ -187,7 +187,7 @@ def test_a_classifiers_logits_and_probabilities(kind):
     phi = phi_of(kind, auto="AutoModelForSequenceClassification", output="logits")
     rows = phi.rows_of(IDS)
     # A decoder's classifier reads the last token that is not padding; none of these is.
-    expected = torch.cat([phi.stack.model(ids.unsqueeze(0)).logits.detach() for ids in IDS])
+    expected = torch.cat([phi.model.model(ids.unsqueeze(0)).logits.detach() for ids in IDS])
     torch.testing.assert_close(phi(rows), expected, **UP_TO_ROUNDING)
     probabilities = phi.at(output="probabilities")
     torch.testing.assert_close(probabilities(rows), expected.softmax(dim=-1), **UP_TO_ROUNDING)
@@ -214,7 +214,7 @@ def test_a_classifier_whose_tokenizer_ends_a_text_with_the_padding_token():
 def test_a_language_models_next_token(kind):
     phi = phi_of(kind, auto="AutoModelForCausalLM", output="logits", pool="last")
     rows = phi.rows_of(IDS)
-    expected = phi.stack.model(IDS).logits.detach()
+    expected = phi.model.model(IDS).logits.detach()
     torch.testing.assert_close(phi(rows), expected[:, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi(rows[0]), expected[0, -1], **UP_TO_ROUNDING)
     torch.testing.assert_close(phi.at(output="logits")(rows), expected, **UP_TO_ROUNDING)
@@ -351,6 +351,6 @@ def test_an_empty_text_and_a_map_without_tokenizer():
         phi_of("bert").embed("  ")
     with pytest.raises(
         ws.InputError,
-        match="this map has no tokenizer; pass one to TransformerFeatures, or give rows",
+        match="has no tokenizer; pass one, or give rows",
     ):
         ws.TransformerFeatures(model_of("bert")).embed("good")

@@ -11,8 +11,8 @@ from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from wordsens.evaluation.flips import label_flips
 from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.models.load import as_model
+from wordsens.models.vocabulary import whole_word_tokens
 from wordsens.text.whole_words import reading_words
 
 NAMES = {
@@ -177,6 +177,6 @@ def test_a_prompt_of_a_chat_template_has_one_begin_token(llama):
     prompt = "<s>[user] is the lift on?"
     once = words(prompt, add_special_tokens=False)["input_ids"]
     assert words(prompt)["input_ids"][:2] == [1, 1]
-    assert list(phi.reading().tokens(prompt).ids) == once
+    assert list(phi.model.read(prompt).ids) == once
     found = prompt_pair(phi, prompt, "is the lift on?").probabilities[0]
     assert found.tolist() == pytest.approx([own(once, "▁Yes"), own(once, "▁No")], rel=1e-5)

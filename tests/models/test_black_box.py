@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 
 from wordsens.errors import InputError
-from wordsens.models.black_box import STEADY, load_named
+from wordsens.models.function import STEADY, load_named
 from wordsens.models.load import as_model
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
@@ -23,7 +23,7 @@ def letters(texts):
 def test_a_function_gives_its_own_numbers():
     model = as_model(letters, batch_size=2)
     found = model.encode(TEXTS)
-    assert (found.dtype, found.device.type, model.name, model.can_differentiate) == (
+    assert (found.dtype, found.device.type, model.name, model.no_rows is None) == (
         torch.float64,
         "cpu",
         "letters",

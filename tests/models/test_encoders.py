@@ -14,9 +14,10 @@ import torch
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
+from wordsens.maps.transformer.features import map_of
 from wordsens.models import as_pair_model
-from wordsens.models.black_box import UNKNOWN
 from wordsens.models.classifier import as_classifier
+from wordsens.models.identity import UNKNOWN
 from wordsens.models.load import as_model, is_pair_model
 
 library = pytest.importorskip("sentence_transformers")
@@ -203,7 +204,7 @@ def test_a_length_of_queries_cuts_them(dense, tmp_path):
         ):
             loaded = as_model(given, prompt_name=name)
             assert np.abs(loaded.encode([LONG]).numpy() - own).max() < 1e-5
-            assert np.abs(loaded.features().encode([LONG]).numpy() - own).max() < 1e-5
+            assert np.abs(map_of(loaded).encode([LONG]).numpy() - own).max() < 1e-5
         assert (
             as_model(given, prompt_name="query").read_span(LONG)[1]
             < as_model(given).read_span(LONG)[1]
@@ -321,7 +322,7 @@ def test_of_a_text_that_is_cut_in_front_the_end_is_read(dense, folder, tmp_path)
     asked = as_model(str(tmp_path), prompt_name="query")
     for text in (LONG, "the film was not good and", "good"):
         assert np.abs(asked.encode([text]).numpy() - model.encode_query([text])).max() < 1e-5
-    assert [word.text for word in ours.features().embed([LONG])[0].whole_words] == end.split()
+    assert [word.text for word in map_of(ours).embed([LONG])[0].whole_words] == end.split()
     read = as_classifier((classifier, words))
     assert float((read.probabilities([LONG]) - classes).abs().max()) < 1e-6
     assert LONG[slice(*read.read_span(LONG))].strip() == end

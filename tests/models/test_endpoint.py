@@ -37,7 +37,7 @@ def test_texts_go_out_and_vectors_come_back():
         {"model": "tiny", "input": TEXTS[:2]},
         {"model": "tiny", "input": TEXTS[2:]},
     ]
-    assert (model.name, model.can_differentiate) == ("tiny at 127.0.0.1", False)
+    assert (model.name, model.no_rows is None) == ("tiny at 127.0.0.1", False)
 
 
 @pytest.mark.parametrize("given", ["", "/", "/v1", "/v1/", "/v1/embeddings"])

@@ -8,8 +8,9 @@ import torch
 import wordsens as ws
 from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 from wordsens.errors import InputError
+from wordsens.maps.transformer.features import map_of
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
-from wordsens.text.pretrained import minilm_folder
+from wordsens.models.pretrained import minilm_folder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
@@ -108,8 +109,8 @@ def test_object_folder_and_map_give_the_librarys_own_numbers(made, tmp_path, kin
         rows = torch.stack([phi(text) for text in phi.embed(TEXTS)])
         np.testing.assert_allclose(rows.numpy(), expected, rtol=0, atol=TOLERANCE)
         np.testing.assert_allclose(phi.encode(TEXTS).numpy(), expected, rtol=0, atol=TOLERANCE)
-    assert loaded.can_differentiate
-    assert named.can_differentiate
+    assert loaded.no_rows is None
+    assert named.no_rows is None
     # At least one text is longer than the model reads.
     assert max(len(text) for text in maps[0].embed(TEXTS)) == options.get("length", 11)
 
@@ -117,7 +118,7 @@ def test_object_folder_and_map_give_the_librarys_own_numbers(made, tmp_path, kin
 def test_layers_of_both(made, tmp_path):
     model = made("normalize")
     loaded, named, _ = both_ways(model, tmp_path)
-    assert loaded.layers == named.layers == 4
+    assert loaded.layers == named.layers == 3
     layers = loaded.encode_layers(TEXTS)
     torch.testing.assert_close(layers, named.encode_layers(TEXTS), rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(layers[-1].numpy(), model.encode(TEXTS), rtol=0, atol=TOLERANCE)
@@ -205,7 +206,7 @@ def test_a_vector_is_that_of_the_text_alone(kind, tmp_path):
     if kind == "llama":
         with pytest.raises(InputError, match=r"the text 'the film was good and short .* shorten"):
             as_model(model).encode([*texts, long])
-        assert "longest text" in as_model(model).unreadable(long)
+        assert "context is 8 tokens" in as_model(model).unreadable(long)
     else:
         texts.insert(1, long)
     alone = np.stack([model.encode([text])[0] for text in texts])
@@ -222,7 +223,7 @@ def test_an_object_in_training_stays_in_training(made):
     model = made("all").train()
     found = as_model(model)
     found.encode(TEXTS)
-    found.features()
+    map_of(found)
     assert model.training
     assert all(weight.requires_grad for weight in model.parameters())
 
@@ -239,11 +240,11 @@ def test_a_model_that_only_the_library_can_run(tmp_path):
         np.testing.assert_allclose(
             each.encode(TEXTS).numpy(), model.encode(TEXTS), rtol=0, atol=1e-6
         )
-        assert (each.can_differentiate, each.layers) == (False, None)
+        assert each.no_rows is not None
         with pytest.raises(
             InputError, match=r"where gradients or layers are needed .* has no rows to move"
         ):
-            each.features()
+            map_of(each)
     assert as_model(model).identity() == as_model(tmp_path).identity()
 
 
@@ -304,7 +305,7 @@ def test_one_side_stays_and_the_other_moves(reranker):
 @pytest.mark.parametrize("moves", ["first", "second"])
 def test_the_words_of_one_side_move_a_cross_encoder(reranker, moves):
     model, _ = reranker
-    phi = as_pair_model(model).features()
+    phi = map_of(as_pair_model(model), "logits")
     for query, document in zip(QUERIES, DOCUMENTS, strict=True):
         text = phi.embed_pair(query, document, moves)
         logit = model.predict([(query, document)], activation_fn=torch.nn.Identity())[0]
@@ -333,7 +334,7 @@ def test_a_function_of_pairs():
     assert pair.name == "longer"
     assert pair.identity() == "unknown"
     with pytest.raises(InputError, match="where gradients are needed longer cannot be used"):
-        pair.features()
+        map_of(pair)
 
 
 def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):

@@ -9,8 +9,9 @@ from safetensors.torch import save_file
 import wordsens as ws
 from tests.maps.tiny_models import CONTEXT, model_of, save_tiny, tokenizer
 from wordsens.errors import InputError
+from wordsens.maps.transformer.features import map_of
+from wordsens.models.embedding import load_encoder
 from wordsens.models.load import as_model
-from wordsens.text import load_encoder
 
 TEXTS = ["the film was good", "the film was not good and not bad", "the film was bad", "very long"]
 LONG = "the film was good and " * 10
@@ -33,7 +34,7 @@ def folder(tmp_path):
 def test_a_pair_gives_the_mean_of_its_last_states():
     given = model_of("bert")
     model = as_model((given, tokenizer()))
-    assert (model.name, model.can_differentiate, model.layers) == ("BertModel (mean)", True, 4)
+    assert (model.name, model.no_rows, model.layers) == ("BertModel (mean)", None, 3)
     expected = torch.stack([theirs(given, text) for text in TEXTS])
     torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(model.encode(TEXTS[2:3])[0], expected[2], rtol=0, atol=1e-6)
@@ -68,7 +69,7 @@ def test_the_given_model_keeps_its_mode_and_its_gradients():
     given = model_of("gpt2").train()
     before = as_model((given, tokenizer()))
     before.encode(TEXTS)
-    before.features()
+    map_of(before)
     assert given.training
     assert all(weight.requires_grad for weight in given.parameters())
     assert given.config.pad_token_id is None
@@ -82,7 +83,7 @@ def test_the_given_model_keeps_its_mode_and_its_gradients():
 
 def test_features_are_those_of_encode():
     model = as_model((model_of("bert"), tokenizer()))
-    phi = model.features()
+    phi = map_of(model)
     for text, row in zip(phi.embed(TEXTS), model.encode(TEXTS), strict=True):
         torch.testing.assert_close(phi(text).double(), row, rtol=0, atol=1e-6)
     assert (
@@ -136,12 +137,11 @@ def test_a_folder(folder):
 def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
     given = model_of("xlnet")
     model = as_model((given, tokenizer()))
-    assert not model.can_differentiate
-    assert model.layers is None
+    assert model.no_rows is not None
     expected = torch.stack([theirs(given, text) for text in TEXTS])
     torch.testing.assert_close(model.encode(TEXTS), expected, rtol=0, atol=2e-6)
-    with pytest.raises(InputError, match=r"where gradients are needed .* cannot be run from rows"):
-        model.features()
+    with pytest.raises(InputError, match=r"where gradients .* cannot be run from rows"):
+        map_of(model)
     assert model.identity() == as_model((model_of("xlnet"), tokenizer())).identity()
 
 
@@ -176,11 +176,11 @@ def hub(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("revision", "layers"), [(None, 3), ("main", 3), ("v2", 2), ("b" * 40, 2)])
 def test_a_revision_of_a_name_on_the_hub(hub, revision, layers):
     model = as_model(hub, revision=revision, local_files_only=True)
-    assert model.layers == layers + 1
+    assert model.layers == layers
     expected = theirs(model_of("bert", num_hidden_layers=layers), TEXTS[0])
     torch.testing.assert_close(model.encode(TEXTS)[0], expected, rtol=0, atol=1e-6)
     phi = ws.TransformerFeatures.from_pretrained(hub, revision=revision, local_files_only=True)
-    assert phi.stack.layers == layers
+    assert phi.model.layers == layers
     encoder = load_encoder(hub, revision=revision, local_files_only=True)
     assert (
         ws.embed(TEXTS, encoder, layer=-1, rescale=False)[0].rows.shape[1]

@@ -103,7 +103,7 @@ def test_the_small_radius_limit_of_a_transformer(kind):
     """At a small radius the largest singular value of the Jacobian is reached to 1 %."""
     phi = ws.TransformerFeatures(model_of(kind, dtype=torch.float64))
     X = torch.randn(
-        6, phi.stack.dimension, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
+        6, phi.model.dimension, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
     )
     small = ws.word_sensitivity(phi, X, radius=0.01).per_word / 0.01
     assert bool((small >= 0.99 * ws.jacobian_sensitivity(phi, X).per_word).all())

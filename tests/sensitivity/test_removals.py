@@ -79,7 +79,7 @@ def test_a_text_of_one_word_and_a_model_without_a_mask_token():
     ):
         ws.removal_effects(phi_of(pool="mean"), "good")
     phi = phi_of(pool="mean")
-    phi.reader.tokenizer = type(
+    phi.model.tokenizer = type(
         "Unmasked",
         (),
         {"mask_token_id": None, "__call__": lambda self, *a, **b: tokenizer()(*a, **b)},

@@ -6,8 +6,8 @@ import torch
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
+from wordsens.models.vocabulary import Vocabulary
 from wordsens.sensitivity.swaps import ShortlistPlan, _Hunt
-from wordsens.text.vocabulary import Vocabulary
 
 SCORES = ("softmax", "relu", "sigmoid")
 
@@ -133,7 +133,7 @@ def test_a_swap_is_the_model_reading_the_other_word(kind):
         for other in vocabulary.tokens:
             read = list(ids)
             read[word] = tokenizer().convert_tokens_to_ids(other)
-            states = phi.stack.model(torch.tensor([read])).last_hidden_state.mean(dim=1)[0]
+            states = phi.model.model(torch.tensor([read])).last_hidden_state.mean(dim=1)[0]
             changes[other] = float((states - phi(X)).norm() / phi(X).norm())
         assert token == max(changes, key=changes.get)
         assert float(value) == pytest.approx(changes[token], rel=1e-4)

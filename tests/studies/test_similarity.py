@@ -9,6 +9,7 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError, ZeroFeaturesError
+from wordsens.models.embedding import load_encoder
 from wordsens.plotting import of_experiment
 from wordsens.studies.passages import single_words, swapped_passages
 from wordsens.studies.similarity import (
@@ -21,7 +22,6 @@ from wordsens.studies.similarity import (
 from wordsens.sweeps.run import failed
 from wordsens.sweeps.sweep import paper_sweep
 from wordsens.sweeps.texts import DatasetText, ReviewsText
-from wordsens.text import load_encoder
 from wordsens.text.whole_words import reading_words
 
 SMALL = {

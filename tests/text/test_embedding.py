@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.text import Document, embed, load_encoder, texts_of_length
+from wordsens.models.embedding import embed, load_encoder, texts_of_length
+from wordsens.text import Document
 
 SENTENCE = "the film was very long and not good"
 
@@ -19,7 +20,7 @@ class TestRows:
         from transformers import AutoModel
         from transformers.utils import logging
 
-        from wordsens.text.pretrained import minilm_folder
+        from wordsens.models.pretrained import minilm_folder
 
         logging.disable_progress_bar()
         model = AutoModel.from_pretrained(minilm_folder()).eval()

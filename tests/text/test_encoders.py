@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from wordsens.errors import InputError
-from wordsens.text import TransformerEncoder, load_encoder
-from wordsens.text.encoder import EncoderInput
+from wordsens.models.embedding import load_encoder
+from wordsens.models.load import load_text_model
+from wordsens.models.pretrained import model_digest
 from wordsens.text.hub import HubAnswer
-from wordsens.text.model_files import model_digest
 
 SENTENCE = "the film was very long and not good"
 
@@ -39,7 +39,7 @@ def folder(request):
 def test_layer_k_is_hidden_state_k(folder, layer):
     encoder = load_encoder(str(folder))
     ids = encoder.tokenize(SENTENCE).ids
-    (rows,) = encoder.encode([EncoderInput(ids)], layer=layer)
+    (rows,) = encoder.rows([SENTENCE], layer)
     assert rows.dtype == torch.float32
     torch.testing.assert_close(rows, reference(folder, ids, layer), rtol=0, atol=1e-6)
 
@@ -47,13 +47,11 @@ def test_layer_k_is_hidden_state_k(folder, layer):
 @pytest.mark.parametrize("folder", ["tiny_bert", "tiny_gpt2"], indirect=True)
 def test_a_batch_of_unequal_lengths_gives_what_single_texts_give(folder):
     encoder = load_encoder(str(folder))
-    inputs = [
-        EncoderInput(encoder.tokenize(text).ids) for text in (SENTENCE, "good", "the film was bad")
-    ]
+    texts = [SENTENCE, "good", "the film was bad"]
     for layer in range(encoder.layers + 1):
-        together = encoder.encode(inputs, layer=layer)
-        for text, rows in zip(inputs, together, strict=True):
-            (alone,) = encoder.encode([text], layer=layer)
+        together = encoder.rows(texts, layer)
+        for text, rows in zip(texts, together, strict=True):
+            (alone,) = encoder.rows([text], layer)
             torch.testing.assert_close(rows, alone, rtol=0, atol=1e-5)
 
 
@@ -71,10 +69,9 @@ def test_positions_behind_a_padding_number_shorten_the_context(tiny_bert, tmp_pa
     )
     RobertaModel(config).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    encoder = TransformerEncoder(str(tmp_path))
+    encoder = load_text_model(str(tmp_path))
     assert encoder.context == 8
-    (rows,) = encoder.encode([EncoderInput((4,) * 8)], layer=-1)
-    assert rows.shape == (8, 8)
+    assert encoder.hidden_states(torch.tensor([[4] * 8]), 1).shape == (1, 8, 8)
 
 
 def test_minilm_tokenizer_does_not_truncate():
@@ -119,16 +116,16 @@ def test_a_folder_whose_model_cannot_be_loaded(tiny_bert, tmp_path, damage, mess
     shutil.copytree(tiny_bert, tmp_path, dirs_exist_ok=True)
     damage(tmp_path, load_file(tmp_path / "model.safetensors"))
     with pytest.raises(InputError) as caught:
-        TransformerEncoder(str(tmp_path))
+        load_text_model(str(tmp_path))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("answer", [HubAnswer.MISSING, HubAnswer.UNREACHABLE])
 def test_a_name_that_the_hub_does_not_give(answer, monkeypatch):
-    monkeypatch.setattr("wordsens.text.pretrained.ask_hub", lambda name, kind: answer)
+    monkeypatch.setattr("wordsens.models.pretrained.ask_hub", lambda name, kind: answer)
     with pytest.raises(InputError, match=f"it is not on this machine, and {answer.value}"):
-        TransformerEncoder("no-such-owner/no-such-model")
+        load_text_model("no-such-owner/no-such-model")
 
 
 @pytest.fixture
@@ -184,10 +181,9 @@ def test_pickled_weights_of_a_module_count(model_folder):
     assert model_digest(str(model_folder)) != before
 
 
-def test_other_files_and_other_places_do_not_count(model_folder, tmp_path_factory):
+def test_files_that_decide_nothing_and_the_place_do_not_count(model_folder, tmp_path_factory):
     before = model_digest(str(model_folder))
     (model_folder / "README.md").write_text("other")
-    (model_folder / "other" / "notes.json").write_text("[]")
     (model_folder / "pytorch_model.bin").write_text("pickled")
     assert model_digest(str(model_folder)) == before
     moved = tmp_path_factory.mktemp("elsewhere") / "model"

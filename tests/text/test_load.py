@@ -1,15 +1,16 @@
 """load_encoder: MiniLM is read from its files as transformers reads it."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.text import TransformerEncoder, embed, load_encoder
-from wordsens.text.encoder import EncoderInput
-from wordsens.text.load import MiniLM
-from wordsens.text.pretrained import minilm_folder
+from wordsens.models.embedding import embed, load_encoder
+from wordsens.models.load import load_text_model
+from wordsens.models.minilm import MiniLM
+from wordsens.models.pretrained import minilm_folder
 
 TEXTS = [
     "I love her much",
@@ -27,12 +28,12 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def encoders():
-    return load_encoder(), TransformerEncoder("minilm")
+    return load_encoder(), load_text_model("minilm", attention=None)
 
 
 def test_minilm_has_the_facts_and_the_vocabulary_that_transformers_reads(encoders):
     ours, theirs = encoders
-    assert not isinstance(ours, TransformerEncoder)
+    assert isinstance(ours, MiniLM)
     for fact in ("name", "dimension", "layers", "context", "padding", "device"):
         assert getattr(ours, fact) == getattr(theirs, fact), fact
     assert list(ours.vocabulary().items()) == list(theirs.vocabulary().items())
@@ -43,11 +44,13 @@ def test_minilm_has_the_tokens_and_the_rows_of_transformers(encoders, text):
     ours, theirs = encoders
     tokens = ours.tokenize(text)
     assert tokens == theirs.tokenize(text)
-    inputs = [EncoderInput(tokens.ids), EncoderInput((*tokens.ids[:3], 0), padding=1)]
-    for layer in (0, 1, -1):
-        rows, expected = (encoder.encode(inputs, layer=layer) for encoder in encoders)
-        for of_ours, of_theirs in zip(rows, expected, strict=True):
-            torch.testing.assert_close(of_ours, of_theirs, rtol=0, atol=1e-6)
+    inputs = [(tokens.ids, 0), ((*tokens.ids[:3], 0), 1)]
+    for layer in (0, 1, 6):
+        for ids, padding in inputs:
+            rows, expected = (
+                encoder.hidden_states(torch.tensor([ids]), layer, padding) for encoder in encoders
+            )
+            torch.testing.assert_close(rows, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +67,13 @@ def test_minilm_refuses_what_transformers_refuses(encoders, text):
     assert messages[0] == messages[1]
 
 
-def test_files_of_minilm_without_weights_are_refused(tmp_path, monkeypatch):
-    shutil.copytree(
-        minilm_folder(),
-        tmp_path,
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns("*.safetensors"),
-    )
-    monkeypatch.setattr("wordsens.text.load.minilm_folder", lambda: tmp_path)
-    with pytest.raises(InputError, match="no model 'minilm': it cannot be loaded on this machine"):
-        MiniLM()
+def test_weights_of_minilm_that_are_not_those_published_are_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+    shutil.copytree(minilm_folder(), folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    package = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: package)
+    for content in (None, b"other weights"):
+        if content is not None:
+            (folder / "model.safetensors").write_bytes(content)
+        with pytest.raises(InputError, match="missing, or not those that were published"):
+            MiniLM()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wordsens.evaluation.length import LengthAdvice
     from wordsens.evaluation.requirement import Requirement
     from wordsens.maps.transformer.features import TransformerFeatures
-    from wordsens.models.black_box import Model
+    from wordsens.models.model import Model
     from wordsens.sensitivity.substitution import SubstitutionSensitivity
     from wordsens.sweeps.store import Record
     from wordsens.text import Document
@@ -277,8 +277,8 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
     """One cell a text, each with the model by the files that it has now, or by what it answers
     now."""
     from wordsens.evaluation.audit.cell import AuditCell, BlackBox, black_box
-    from wordsens.maps.transformer.features import content_of
     from wordsens.models.load import is_pair_model
+    from wordsens.models.pretrained import model_digest
 
     keys: dict[str, Any] = {name: getattr(options, name) for name in _OF_CELLS}
     if options.model is not None:
@@ -287,7 +287,7 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
                 f"`model` (={options.model!r}) scores pairs of texts; an audit takes one text a "
                 "time"
             )
-        keys |= {"model": options.model, "content": content_of(options.model, options.revision)}
+        keys |= {"model": options.model, "content": model_digest(options.model, options.revision)}
     else:
         asked: dict[str, Any] = {"encode": options.encode}
         if options.endpoint is not None:
@@ -307,7 +307,7 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
 
 
 def _require_mask(phi: "TransformerFeatures | Model", removal: str) -> None:
-    from wordsens.models.black_box import Model
+    from wordsens.models.model import Model
 
     if removal != "mask":
         return
@@ -316,7 +316,7 @@ def _require_mask(phi: "TransformerFeatures | Model", removal: str) -> None:
             f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use "
             "delete"
         )
-    if phi.reader is not None and phi.reader.tokenizer.mask_token_id is None:
+    if phi.model.tokenizer.mask_token_id is None:
         raise InputError(
             f"`removal` (='mask') needs a mask token, but {phi.name} has none; use delete"
         )
@@ -337,7 +337,7 @@ def _readable(
     readable = []
     for cell, document in zip(cells, texts.documents, strict=True):
         try:
-            tokens = phi.reading().tokens(document.text, document.source, options.max_words)
+            tokens = phi.model.read(document.text, document.source, options.max_words)
         except InputError as error:
             texts.left_out.append(
                 (document.source, str(error).removeprefix(f"{document.source}: "))

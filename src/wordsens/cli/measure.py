@@ -316,8 +316,8 @@ def _measure_all(
     options: MeasureOptions, store: "Store | None"
 ) -> "tuple[list[MeasuredText], list[TextMatrix]]":
     """The texts of two words or more under every map, and the others, which are left out."""
+    from wordsens.models.embedding import embed
     from wordsens.sensitivity.measured import MeasuredText
-    from wordsens.text import embed
 
     documents = _documents(options)
     if options.of_model:

@@ -20,8 +20,8 @@ from wordsens.errors import InputError, RequirementError, require_choice, requir
 from wordsens.version import __version__
 
 if TYPE_CHECKING:
-    from wordsens.models.black_box import Model
     from wordsens.models.endpoint import Endpoint
+    from wordsens.models.model import Model
     from wordsens.models.pairs import PairModel
     from wordsens.text.document import Document
 
@@ -183,8 +183,8 @@ class ModelOptions:
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.black_box import load_named
         from wordsens.models.endpoint import ResumableEndpoint
+        from wordsens.models.function import load_named
         from wordsens.models.load import as_model, load
 
         if self.endpoint is not None:

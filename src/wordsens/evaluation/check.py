@@ -48,8 +48,8 @@ from wordsens.intervals import (
     kept_threshold,
     share_over,
 )
-from wordsens.models.black_box import Model
 from wordsens.models.load import load
+from wordsens.models.model import Model
 from wordsens.models.pairs import PairModel
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.pairs import LENGTHS, Pair, Pairs

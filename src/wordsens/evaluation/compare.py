@@ -32,8 +32,8 @@ from wordsens.evaluation.similarities import (
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, common_span
 from wordsens.evaluation.word_differences import ModelAnswers, encodings, word_differences
 from wordsens.intervals import DRAWS, TOGETHER, auc, auc_changes
-from wordsens.models.black_box import SIMILARITIES, Model
 from wordsens.models.load import load
+from wordsens.models.model import SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed

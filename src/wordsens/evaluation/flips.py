@@ -21,8 +21,9 @@ from wordsens.evaluation.text_scores import gradient
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
 from wordsens.intervals import ends, share_at_most, share_estimate
 from wordsens.maps.mapping import perturbed_texts
-from wordsens.models.black_box import require_texts
+from wordsens.maps.transformer.features import map_of
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
+from wordsens.models.function import require_texts
 from wordsens.seeds import Seed
 from wordsens.text.whole_words import Span, with_word, words_at
 
@@ -241,7 +242,7 @@ def label_flips(
         )
     chosen, notes = _chosen(classifier, require_texts(texts), words_per_text, seed)
     words = _measured(classifier, chosen, tries)
-    if classifier.phi is not None:
+    if classifier.no_rows is None:
         radii = [
             radius
             for each in chosen[:radius_texts]
@@ -259,7 +260,7 @@ def label_flips(
         list(words_of_text) for _, words_of_text in groupby(words, key=lambda word: word.text)
     ]
     labels_of_texts = tuple(words_of_text[0].label for words_of_text in of_text)
-    moved = radius_texts if classifier.phi is not None else 0
+    moved = radius_texts if classifier.no_rows is None else 0
     classes = {
         label: _class(label, of_text, tries > 0, moved) for label in dict.fromkeys(labels_of_texts)
     }
@@ -413,8 +414,7 @@ def flip_radii(classifier: Classifier, text: str, spans: Sequence[Span]) -> list
     upper bound of the smallest: the text at that radius has another label. None where none up to 1
     flips, or the model did not read the word. The classifier has a map.
     """
-    phi = classifier.phi
-    assert phi is not None
+    phi = map_of(classifier, classifier.output)
     try:
         X = phi.embed([text])[0]
     except InputError:  # hardly a token that the vocabulary knows

@@ -4,6 +4,7 @@ after pooling."""
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,8 +15,8 @@ from wordsens.display.view import Table
 from wordsens.errors import InputError
 from wordsens.evaluation.similarities import PairSimilarities, Progress, unit_vectors
 from wordsens.intervals import auc
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.models.black_box import Model, require_cosines
+from wordsens.maps.transformer.features import TransformerFeatures, map_of
+from wordsens.models.model import Model, require_cosines
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.pairs import LENGTHS, Pair
 
@@ -92,22 +93,21 @@ def layer_rows(
             "`pairs` holds none of the length of a question, where layers are compared"
         )
     texts = [text for pair in short for text in (pair.first, pair.second)]
-    units = unit_vectors(model.encode_layers, texts, progress)
+    phi = map_of(model)
+    encode = partial(phi.model.encode_layers, pool=phi.pool)
+    units = unit_vectors(encode, texts, progress)
     pooled = np.array(
         [(units[pair.first] * units[pair.second]).sum(-1).tolist() for pair in short]
     ).T
-    phi = model.features()
-    count = len(pooled)
-    first = phi.stack.layers + 1 - count
     layers: list[LayerRow] = []
-    for layer, cosines in enumerate(pooled, first):
+    for layer, cosines in enumerate(pooled):
         rows = _token_rows(phi.at(layer=layer), texts)
         tables = (rows[pair.first] @ rows[pair.second].T for pair in short)
         apart = np.array(
             [1 - float(torch.minimum(table.amax(0).min(), table.amax(1).min())) for table in tables]
         )
         layers += _rows_of(layer, PairSimilarities(tuple(short), cosines), apart)
-        progress(layer - first + 1, count)
+        progress(layer + 1, len(pooled))
     return layers
 
 

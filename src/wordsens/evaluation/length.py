@@ -13,11 +13,11 @@ from wordsens.display.view import View
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.near_misses import SENTENCE_END, negate
 from wordsens.intervals import least_values, median_estimate
-from wordsens.models.black_box import Model, require_cosines
+from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import as_model
+from wordsens.models.model import Model, require_cosines
 from wordsens.results import Result
 from wordsens.sensitivity.removals import cosine_distance
-from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.pairs import Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import minimal_pairs
 
@@ -211,9 +211,9 @@ def advise_length(
     loaded = as_model(model)
     require_cosines(loaded, "lengths")
     count, unit, context = (lambda text: len(text.split())), "words", None
-    if loaded.can_differentiate:
-        reader = loaded.features().reading()
-        count, unit, context = reader.count, "tokens", reader.context
+    if loaded.no_rows is None:
+        reader = loaded.text_model()
+        count, unit, context = reader.count_tokens, "tokens", reader.context
     around = Surroundings([document.text for document in documents], count)
     source, kind, sentences = _sentences(around, pairs, changes)
     room = math.inf if context is None else context // 2

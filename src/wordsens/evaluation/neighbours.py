@@ -14,7 +14,7 @@ from wordsens.evaluation.difference import FAMILIES, NEAREST, NEIGHBOURS, RECALL
 from wordsens.evaluation.texts import choose_words, common_span, encoded
 from wordsens.evaluation.word_differences import ModelAnswers
 from wordsens.intervals import Bounds, mean_changes
-from wordsens.models.black_box import Model
+from wordsens.models.model import Model
 from wordsens.seeds import Seed, derive_seed
 
 LEAST_TEXTS = 8

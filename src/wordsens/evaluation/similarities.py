@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice
-from wordsens.models.black_box import COSINE, SIMILARITIES, Model
+from wordsens.models.model import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import ASSUMED, ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
 from wordsens.text.shipped_data import near_duplicates

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_count
 from wordsens.evaluation.similarities import SIMILARITY_OF, similarity_of
-from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.loaded import SIDES
-from wordsens.models.black_box import SIMILARITIES, Model
+from wordsens.maps.transformer.features import TransformerFeatures, map_of
 from wordsens.models.classifier import Classifier, as_classifier
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
+from wordsens.models.model import SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
+from wordsens.models.text_model import SIDES
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.whole_words import Span
 
@@ -123,7 +123,7 @@ class SimilarityScore(TextScore):
         return torch.stack([self._known[side, text] for text in texts])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
-        phi, other = self._models[side].features(), self._unchanged[1 - side]
+        phi, other = map_of(self._models[side]), self._unchanged[1 - side]
         rows = phi.embed([self.texts[side]])[0]
         return phi, rows, lambda moved: self._compare(phi.features(moved), other.to(moved))[:, 0]
 
@@ -149,7 +149,7 @@ class DistanceMoved(TextScore):
         return self._model.read_span(self.texts[0])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
-        phi = self._model.features()
+        phi = map_of(self._model)
         return (
             phi,
             phi.embed(list(self.texts))[0],
@@ -187,9 +187,7 @@ class ClassScore(TextScore):
         return self._model.read_span(self.texts[0])
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
-        phi = self._model.phi
-        if phi is None:
-            raise InputError(f"{self._model.name} gives probabilities alone: {self._model.no_map}")
+        phi = map_of(self._model, self._model.output)
         return (
             phi,
             phi.embed(list(self.texts))[0],
@@ -214,7 +212,7 @@ class RerankerScore(TextScore):
         return self._model.read_spans(*self.texts)[side]
 
     def function(self, side: int) -> tuple[TransformerFeatures, TextMatrix, RowFunction]:
-        phi = self._model.features()
+        phi = map_of(self._model, "logits")
         rows = phi.embed_pair(*self.texts, moves=SIDES[side])
         return phi, rows, lambda moved: phi.features(moved)[..., 0]
 

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from wordsens.evaluation.difference import FAMILIES, RANK, REMOVAL, WORD, Difference
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, Progress, encoded
 from wordsens.intervals import Bounds, mean_changes, mean_estimate
-from wordsens.models.black_box import Model
+from wordsens.models.model import Model
 from wordsens.seeds import Seed
 from wordsens.text.english import kind_of, place_of
 

@@ -354,7 +354,7 @@ class NewText(OneWordSetting):
         Args:
             word, training, objective, penalty: as for `generalization`.
             vocabulary: (words, rows (v, d)), or a function of the position that gives them where
-                rows depend on it (`wordsens.text.vocabulary_rows`).
+                rows depend on it (`TransformerFeatures.vocabulary`).
             gamma_limit: only swaps with gamma up to this count; None for all.
             radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the
                 ball of radius sqrt(d).

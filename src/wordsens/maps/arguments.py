@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import FunctionFeatures
-from wordsens.text.loaded_models import is_instance, is_loaded_model
+from wordsens.models.load import is_of, is_transformer
+from wordsens.models.model import Model
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 
@@ -47,12 +48,12 @@ def _map_of_texts(phi: Any) -> str | None:
             f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's "
             "name,"
         )
-    if is_loaded_model(phi):
+    if is_transformer(phi):
         return "TransformerFeatures.from_pretrained(model)"
-    if hasattr(phi, "encode_layers"):
-        return "model.features()"
-    parts = is_instance(phi, "transformers", "PreTrainedModel") or hasattr(phi, "get_vocab")
-    if parts or is_instance(phi, "sentence_transformers", "BaseModel"):
+    if isinstance(phi, Model):
+        return "map_of(model)"
+    parts = is_of(phi, "transformers", "PreTrainedModel") or hasattr(phi, "get_vocab")
+    if parts or is_of(phi, "sentence_transformers", "BaseModel"):
         return "TransformerFeatures.from_pretrained((model, tokenizer))"
     return None
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from wordsens.display.view import Chart, View
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.embedding import embed
 from wordsens.results import Result
-from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 Text = str | TextMatrix | Tensor | np.ndarray
@@ -160,7 +160,7 @@ def attention_pair(
     changed = (
         _changed(first_tokens, second_tokens) if len(first_tokens) == len(second_tokens) else ()
     )
-    name = phi.stack.name if isinstance(phi, TransformerFeatures) else phi.name
+    name = phi.model.name if isinstance(phi, TransformerFeatures) else phi.name
     return AttentionPair(
         number, head, name, (first_tokens, second_tokens), (weights[0], weights[1]), changed
     )

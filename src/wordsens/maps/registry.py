@@ -111,7 +111,7 @@ OPTIONS = {
     "pool": MapOption(
         None,
         "One vector a text of the transformer: own, mean, cls, last or max; default: all rows.",
-        _one_of("wordsens.maps.transformer.features", "POOL_NAMES"),
+        _one_of("wordsens.models.text_model", "POOL_NAMES"),
     ),
 }
 """Every option that fixes a map beside its name, the size of the text and the seed."""
@@ -368,7 +368,8 @@ def build_map(
     elif entry.family == "transformer":
         from wordsens.maps.transformer.features import loaded_model
 
-        phi = loaded_model(made_with["model"], dtype, str(device))
+        own = made_with["pool"] == "own"
+        phi = loaded_model(made_with["model"], dtype, str(device), own=own)
         phi = phi.at(layer=made_with["model_layer"], pool=made_with["pool"])
     else:
         from wordsens.maps.custom import build_custom
@@ -388,9 +389,9 @@ def map_content(name: str, **options: Any) -> str | None:
     """
     entry = map_entry(name)
     if entry.family == "transformer":
-        from wordsens.maps.transformer.features import content_of
+        from wordsens.models.pretrained import model_digest
 
-        return content_of((checked_options(**options) | dict(entry.fixed))["model"])
+        return model_digest((checked_options(**options) | dict(entry.fixed))["model"])
     if entry.family == "own":
         from wordsens.maps.custom import custom_content
 

@@ -1,24 +1,19 @@
 """Classifiers: texts in, a probability for each class out."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, running
-from wordsens.maps.transformer.features import TransformerFeatures, by_length
-from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.models.black_box import PROBES, FunctionModel
-from wordsens.text.hooks import call
-from wordsens.text.loaded_models import is_loaded_model
-from wordsens.text.pretrained import Access
-from wordsens.text.transformer_encoder import context_of, embedding_rows, require_rows, span_within
+from wordsens.errors import InputError, require_choice
+from wordsens.models.function import FunctionModel
+from wordsens.models.load import is_transformer, load_text_model, name_of
+from wordsens.models.pretrained import Access
+from wordsens.models.text_model import TextModel
 from wordsens.text.whole_words import Span
 
-PROBABILITIES = "probabilities"
 SOFTMAX, SIGMOID, REGRESSION = "softmax", "sigmoid", "regression"
 """What makes a classifier's numbers of its logits: one class of several; every class by itself; no
 classes at all."""
@@ -37,12 +32,10 @@ class Classifier:
         function: from a list of texts to an array (texts, classes).
         name: for tables.
         labels: the classes' names; None: 0, 1, ...
-        kind: SOFTMAX: the label is the class with the largest number; SIGMOID: all classes from 1/2
-            on; REGRESSION: there are no labels.
-        phi: the map behind it, where there are gradients.
-        no_map: why there is none.
-        read_span: from a text to where the part that the model reads starts and stops; None: all of
-            it.
+        kind: SOFTMAX: the label is the class with the largest number; SIGMOID: all classes of 1/2
+            and more; REGRESSION: there are no labels.
+        model: the transformer behind it, where there is one.
+        no_rows: why it is not run from rows, so that there are no gradients; None where it is.
     """
 
     def __init__(
@@ -52,14 +45,27 @@ class Classifier:
         name: str,
         labels: Sequence[str] | None = None,
         kind: str = SOFTMAX,
-        phi: TransformerFeatures | None = None,
-        no_map: str = "it gives probabilities alone",
-        read_span: Callable[[str], Span] | None = None,
+        model: TextModel | None = None,
+        no_rows: str | None = "it gives probabilities alone",
     ):
-        self.name, self.labels, self.phi, self.no_map = name, labels, phi, no_map
+        self.name, self.labels, self.model, self.no_rows = name, labels, model, no_rows
         self.kind = require_choice("kind", kind, (SOFTMAX, SIGMOID, REGRESSION))
-        self.read_span = read_span or (lambda text: (0, len(text)))
-        self._model = FunctionModel(function, name=name, zero=True)
+        self._function = FunctionModel(function, name=name, zero=True)
+
+    @property
+    def output(self) -> str:
+        """What of the transformer the numbers are."""
+        return "logits" if self.kind == REGRESSION else "probabilities"
+
+    def text_model(self) -> TextModel:
+        """The transformer, which is run from rows; InputError where there is none."""
+        if self.model is None or self.no_rows is not None:
+            raise InputError(f"{self.name} gives probabilities alone: {self.no_rows}")
+        return self.model
+
+    def read_span(self, text: str) -> Span:
+        """Start and end of the part of the text that the model reads."""
+        return (0, len(text)) if self.model is None else self.model.read_span(text)
 
     def probabilities(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
         """A row for each text, in float64.
@@ -68,7 +74,7 @@ class Classifier:
             InputError: the answer is no such array, or has a single class of several to choose
                 from.
         """
-        rows = self._model.encode(texts)
+        rows = self._function.encode(texts)
         if rows.shape[1] < 2 and self.kind == SOFTMAX:
             raise InputError(
                 f"{self.name} gives one number a text; a classifier gives one for each class"
@@ -131,12 +137,12 @@ def as_classifier(
 
     A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a
     softmax, sigmoids for several labels at once or a single output, the output itself for a
-    regression. Its map, which gives gradients, is used where it has the same numbers.
+    regression. It is run from rows, which gives gradients, where that gives the same numbers.
 
     Args:
         model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for
-            sequence classification; a TransformerFeatures with output="probabilities"; or a
-            function from a list of texts to an array (texts, classes) of probabilities.
+            sequence classification; or a function from a list of texts to an array (texts, classes)
+            of probabilities.
         labels: the classes' names; None: the model's own, or 0, 1, ...
         device: of a model that is loaded here.
         revision: branch, tag or commit of a name on the hub.
@@ -150,109 +156,56 @@ def as_classifier(
     """
     if isinstance(model, Classifier):
         return model
-    if isinstance(model, str | Path):
-        return _of_transformer(
-            load_parts(str(model), task="head", device=device, access=Access(revision=revision)),
-            labels,
-        )
-    if is_loaded_model(model):
-        return _of_transformer(load_parts(model), labels)
-    if isinstance(model, TransformerFeatures):
-        if model.output != PROBABILITIES:
+    if isinstance(model, str) or hasattr(model, "__fspath__") or is_transformer(model):
+        access = Access(revision=revision)
+        loaded = load_text_model(model, head=True, device=device, access=access)
+        return _of_transformer(loaded, labels)
+    if isinstance(getattr(model, "model", None), TextModel):  # a map of a transformer
+        if model.output == "states":
             raise InputError(
-                f"`model` ({model.name}) gives {model.output}; load it with output='probabilities'"
+                f"`model` ({model.name}) gives states; load it with output='probabilities'"
             )
-        config = model.stack.model.config
-        read = None if model.reader is None else model.reader.read_span
-        return Classifier(
-            model.encode,
-            name=model.name,
-            labels=labels or _names(config),
-            kind=_kind(config),
-            phi=model,
-            read_span=read,
-        )
+        return _of_transformer(model.model, labels)
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
-        return Classifier(
-            model, name=getattr(model, "__name__", type(model).__name__), labels=labels
-        )
+        return Classifier(model, name=name_of(model), labels=labels)
     raise InputError(
         f"`model` (a {type(model).__name__}) is no classifier; pass a name, a folder, a pair "
-        "(model, tokenizer), a "
-        "pipeline, or a function from a list of texts to an array (texts, classes)"
+        "(model, tokenizer), a pipeline, or a function from a list of texts to an array (texts, "
+        "classes)"
     )
 
 
-def _of_transformer(loaded: LoadedModel, labels: Sequence[str] | None) -> Classifier:
-    config = loaded.model.config
-    name = f"{loaded.name} {PROBABILITIES}"
-    kind, context = _kind(config), context_of(loaded.tokenizer, loaded.model)
-    run = _own_forward(loaded, kind, context)
-    phi: TransformerFeatures | None = None
-    no_map = ""
-    try:
-        phi = TransformerFeatures(loaded, output=PROBABILITIES)
-        phi.reading().cuts = True
-        apart = (
-            float((phi.encode(PROBES) - run(list(PROBES))).abs().max())
-            if kind != REGRESSION
-            else 0.0
-        )
-        tolerance = (
-            _TOLERANCE if phi.stack.dtype in (torch.float32, torch.float64) else _HALF_TOLERANCE
-        )
-        if apart > tolerance:
-            phi, no_map = None, f"its own forward pass differs from its layers' by {apart:.2g}"
-    except InputError as refused:
-        no_map = str(refused)
-    if kind == REGRESSION and phi is not None:
-        phi = phi.at(output="logits")
-    return Classifier(
-        run,
-        name=name,
-        labels=labels or _names(config),
-        kind=kind,
-        phi=phi,
-        no_map=no_map,
-        read_span=lambda text: span_within(text, loaded.tokenizer, context),
-    )
-
-
-def _own_forward(
-    loaded: LoadedModel, kind: str, context: int | None
-) -> Callable[[list[str]], Tensor]:
-    """The numbers of the model's own forward pass, texts of one length in tokens together, so that
-    none is padded."""
-    model, tokenizer = loaded.model.eval(), loaded.tokenizer
-    device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
-    # Without a padding token a decoder takes one text at a time.
-    together = 1 if getattr(model.config, "pad_token_id", None) is None else 32
-
-    def logits(ids: Tensor) -> Tensor:
-        output = call(model, ids.to(device), attention_mask=torch.ones_like(ids).to(device))
-        result = getattr(output, "logits", None)
-        result = (output if isinstance(output, Tensor) else output[0]) if result is None else result
-        if result.ndim != 2:
-            raise InputError(
-                f"{loaded.name} gives an array of shape {tuple(result.shape)}: it classifies no "
-                "texts"
-            )
-        return result.float() if result.dtype != torch.float64 else result
+def _of_transformer(model: TextModel, labels: Sequence[str] | None) -> Classifier:
+    config, model.cuts = model.config, True
+    kind = _kind(config)
+    named: dict[Any, Any] = getattr(config, "id2label", None) or {}
+    names = [str(named[at]) for at in sorted(named)] or None
+    numbers = {SOFTMAX: lambda rows: rows.softmax(dim=1), SIGMOID: torch.sigmoid}
+    reading = numbers.get(kind, lambda rows: rows)
 
     def run(texts: list[str]) -> Tensor:
-        cut = {"truncation": context is not None, "max_length": context, "verbose": False}
-        ids = [tokenizer(text, **cut)["input_ids"] for text in texts]
-        if not all(map(len, ids)):
-            raise InputError(f"{loaded.name} has no token for an empty text; leave it out")
-        for text, each in zip(texts, ids, strict=True):
-            require_rows(
-                each, embedding_rows(model), tokenizer, f"the text {text[:40]!r} in {loaded.name}"
-            )
-        with running(f"{loaded.name} failed on {len(texts)} texts"):
-            rows = by_length(ids, together, lambda batch: logits(batch)[None])[0]
-        return {SOFTMAX: rows.softmax(dim=1), SIGMOID: rows.sigmoid(), REGRESSION: rows}[kind]
+        return reading(model.logits_of(texts))
 
-    return run
+    return Classifier(
+        run,
+        name=f"{model.name} probabilities",
+        labels=labels or names,
+        kind=kind,
+        model=model,
+        no_rows=model.no_rows or _difference(model),
+    )
+
+
+def _difference(model: TextModel) -> str | None:
+    """Why the logits from rows are not those of the model's own pass; None where they are."""
+    texts = model.probes()
+    own = model.logits_of(texts)
+    with torch.no_grad():
+        rows = (model.entering(torch.tensor([model.read(text).ids])) for text in texts)
+        ours = torch.cat([model.logits(each).double().cpu() for each in rows])
+    apart = float((ours - own).abs().max() / (1 + own.abs().max()))
+    tolerance = _TOLERANCE if model.dtype == model.row_dtype else _HALF_TOLERANCE
+    return None if apart <= tolerance else f"its own pass differs from its layers' by {apart:.2g}"
 
 
 def _kind(config: Any) -> str:
@@ -260,13 +213,5 @@ def _kind(config: Any) -> str:
     problem = getattr(config, "problem_type", None)
     if problem == "regression":
         return REGRESSION
-    return (
-        SIGMOID
-        if problem == "multi_label_classification" or getattr(config, "num_labels", 2) == 1
-        else SOFTMAX
-    )
-
-
-def _names(config: Any) -> list[str] | None:
-    named: Any = getattr(config, "id2label", None) or {}
-    return [str(named[at]) for at in sorted(named)] or None
+    several = problem == "multi_label_classification" or getattr(config, "num_labels", 2) == 1
+    return SIGMOID if several else SOFTMAX

@@ -1,44 +1,45 @@
 """One call that makes a model of whatever stands for one."""
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from wordsens.errors import (
     InputError,
-    first_line,
     require_choice,
     require_count,
     require_device,
-    require_extra,
     without_secrets,
 )
 from wordsens.files import named_path
-from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
-from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.models.black_box import FunctionModel, Model
+from wordsens.models.cross_encoder import CrossEncoderModel
 from wordsens.models.endpoint import Endpoint, endpoint_model
-from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, MultiVectorModel, PairModel
-from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
-from wordsens.text import pretrained
-from wordsens.text.loaded_models import is_instance, is_loaded_model, is_sentence_transformer
-from wordsens.text.model_files import model_folder
-from wordsens.text.pretrained import (
-    OWN_CODE,
+from wordsens.models.function import FunctionModel
+from wordsens.models.model import Model
+from wordsens.models.multi_vector import MultiVectorModel
+from wordsens.models.pairs import FunctionPairModel, PairModel
+from wordsens.models.pretrained import (
+    USUAL_ACCESS,
     Access,
-    encoder_kind,
-    find_model,
-    quiet_transformers,
-    read_object,
+    bring_modules,
+    classes_of,
+    library_class,
+    load_library_model,
+    load_transformer,
+    require_words,
 )
+from wordsens.models.sentence_transformer import SentenceTransformerModel
+from wordsens.models.text_model import OWN, POOL_NAMES, TextModel, frozen_views
 
-_KINDS = (
-    "a name or folder, a pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, "
-    "a function from a list of texts to an array (texts, d), or an Endpoint"
-)
-_MODULES_FILE = "modules.json"
-_CLASSIFIER = "ForSequenceClassification"
-_CROSS, _MULTI_VECTOR, _SPARSE = "CrossEncoder", "MultiVectorEncoder", "SparseEncoder"
+ATTENTIONS = ("eager", "sdpa")
+
+_LIBRARY = "sentence_transformers"
+_PAIR_MODELS = {"CrossEncoder": CrossEncoderModel, "MultiVectorEncoder": MultiVectorModel}
+_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 
 def as_model(
@@ -55,9 +56,9 @@ def as_model(
 
     Args:
         model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers,
-            or a pipeline; a SentenceTransformer or SparseEncoder; a TransformerFeatures with a
-            pool; a function from a list of texts to an array (m, d), which may be sparse, or an
-            object with such an `encode`; an Endpoint. A Model is given back as it is.
+            or a pipeline; a SentenceTransformer or SparseEncoder; a function from a list of texts
+            to an array (m, d), which may be sparse, or an object with such an `encode`; an
+            Endpoint. A Model, such as a TransformerFeatures with a pool, is given back as it is.
         pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its
             sentence-transformers files. None: its own where it has one, else what
             sentence-transformers takes: the last token of causal language models, the mean of
@@ -80,29 +81,261 @@ def as_model(
     require_count("batch_size", batch_size)
     if pool is not None:
         require_choice("pool", pool, POOL_NAMES)
-    if isinstance(model, str | Path):
-        built = _named(
-            str(model), pool, revision, require_device(device), batch_size, local_files_only
-        )
-    elif revision is not None:
+    if revision is not None and not _is_name(model):
         raise InputError(
             f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an "
             "object"
         )
-    elif pool in (None, OWN) and (
-        is_sentence_transformer(model) or is_instance(model, "sentence_transformers", _SPARSE)
-    ):
-        built = SentenceTransformerModel(model, name=_name_of(model), batch_size=batch_size)
-    elif is_loaded_model(model):
-        built = _transformer(load_parts(model), pool, batch_size)
-    elif pool is not None:
+    takes_pool = _is_name(model) or is_transformer(model)
+    if pool is not None and not takes_pool:
         raise InputError(
             f"`pool` (={pool!r}) is of a transformer's states; leave it out for a "
             f"{type(model).__name__}"
         )
-    else:
-        built = _other(model, batch_size)
+    access = Access(local_files_only=local_files_only, revision=revision)
+    options = {"pool": pool, "device": device, "access": access, "batch_size": batch_size}
+    adapter = next((adapter for stands_for, adapter in ADAPTERS if stands_for(model)), None)
+    if adapter is None:
+        raise InputError(
+            f"`model` (a {type(model).__name__}) is none that is known; pass a name or folder, a "
+            "pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, a function "
+            "from a list of texts to an array (texts, d), or an Endpoint"
+        )
+    built = adapter(model, options)
     return built if prompt_name is None else built.prompted(prompt_name)
+
+
+def load_text_model(
+    source: Any,
+    *,
+    pool: str | None = None,
+    vectors: bool = False,
+    head: bool = False,
+    dtype: torch.dtype | None = None,
+    device: str = "cpu",
+    attention: str | None = "eager",
+    access: Access = USUAL_ACCESS,
+    batch_size: int = 32,
+) -> TextModel:
+    """The TextModel of a name, a folder, a pair (model, tokenizer), a pipeline or a
+    SentenceTransformer; an object's weights are shared.
+
+    Args:
+        vectors: whether it is a model of one vector per text, which cuts texts that are too long;
+            a pool of None then stands for the model's own, or the usual one.
+        head: load the head of the model's task.
+        dtype: in which it computes; None: float32, or that of the object.
+        device, access: of a name or folder.
+        attention: of a name or folder: "eager", from which attention weights can be read, "sdpa",
+            or None for what transformers chooses.
+
+    Raises what `load_transformer` raises.
+    """
+    if attention is not None:
+        require_choice("attention", attention, ATTENTIONS)
+    if dtype not in (None, *_DTYPES):
+        raise InputError(
+            f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64"
+        )
+    if _is_name(source):
+        name = str(source)
+        options = {
+            "head": head,
+            "dtype": dtype or torch.float32,
+            "attention": attention,
+            "access": access,
+        }
+        model, tokenizer = load_transformer(name, **options)
+        model = model.to(require_device(device))
+        library = not head and bring_modules(name, access)
+    else:
+        model, tokenizer, name = _parts(source)
+        model = model.to(dtype)
+        library = is_of(source, _LIBRARY, "SentenceTransformer")
+    if pool is None and vectors:
+        pool = OWN if library else _usual_pool(model)
+    if pool == OWN and library:
+        loaded = _around(name, model, device, access) if _is_name(source) else source
+        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+    name = f"{name} ({pool})" if vectors else name
+    made = TextModel(model, tokenizer, name, pool=pool, cuts=vectors, batch_size=batch_size)
+    made.library = library
+    return made
+
+
+def _around(name: str, model: Any, device: str, access: Access) -> Any:
+    """The SentenceTransformer of that name, made to run this model, whose weights were checked."""
+    library = load_library_model(name, device, access)
+    if not is_of(library, _LIBRARY, "SentenceTransformer"):
+        raise InputError(
+            f"the model {name!r} is a {type(library).__name__}: its vectors are not run from rows; "
+            "use as_model or as_pair_model"
+        )
+    children = library[0].named_children()
+    place = next((place for place, child in children if hasattr(child, "config")), None)
+    if place is not None:
+        setattr(library[0], place, model)
+    return library
+
+
+def _parts(source: Any) -> tuple[Any, Any, str]:
+    """A view of a loaded model, with modes and gradients of its own, its tokenizer and its name."""
+    if is_of(source, _LIBRARY, "SentenceTransformer"):
+        model, tokenizer = (getattr(source[0], part, None) for part in ("auto_model", "tokenizer"))
+    elif is_of(source, "transformers", "Pipeline"):
+        model, tokenizer = source.model, source.tokenizer
+    elif is_transformer(source):
+        model, tokenizer = source
+    else:
+        raise InputError(
+            f"a transformer cannot be made of a {type(source).__name__}; pass a name, a folder, a "
+            "pair (model, tokenizer), a transformers pipeline or a SentenceTransformer"
+        )
+    name = name_of(model if hasattr(model, "config") else source)
+    if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
+        raise InputError(
+            f"{name} does not run a transformer with a tokenizer, so that it has no rows to move"
+        )
+    if any(weight.is_meta for weight in model.parameters()):
+        raise InputError(
+            f"the weights of {name} are on the meta device, where they have no numbers; load them"
+        )
+    require_words(tokenizer, name)
+    return frozen_views([model])[0], tokenizer, name
+
+
+def _usual_pool(model: Any) -> str:
+    """The pooling that sentence-transformers gives a model that says nothing of its own."""
+    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
+    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
+    return "last" if causal else "mean"
+
+
+def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
+    name, pool, access = str(model), options["pool"], options["access"]
+    if "://" in name:
+        raise InputError(
+            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the "
+            "command line --endpoint"
+        )
+    if ":" in name and not named_path("model", name).exists():
+        raise InputError(
+            f"`model` (={name!r}) is no name; pass the function itself, on the command line "
+            "--encode"
+        )
+    _require_vectors(name, pool, access.revision)
+    own = pool in (None, OWN) and importlib.util.find_spec(_LIBRARY) is not None
+    refused: InputError | None = None
+    if not own or library_class(name, access.revision) != "SparseEncoder":
+        try:
+            built = load_text_model(name, vectors=True, **options)
+            # What the hub had alone is known now.
+            _require_vectors(name, pool, access.revision)
+            return built
+        except InputError as error:
+            refused = error
+    if refused is not None and not (own and library_class(name, access.revision)):
+        raise refused
+    try:
+        library = load_library_model(name, require_device(options["device"]), access)
+    except InputError as error:
+        raise refused or error from None
+    return SentenceTransformerModel(library, name=name, batch_size=options["batch_size"])
+
+
+def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
+    """InputError for the name of a model of pairs or of a classifier, as far as it is on this
+    machine."""
+    kind = None if pool else library_class(name, revision)
+    if kind in _PAIR_MODELS:
+        raise InputError(
+            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass "
+            "pool='mean' for the mean of its hidden states"
+        )
+    classes = classes_of(name, revision) if kind == "" else 0
+    if classes > 1:
+        raise InputError(
+            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
+            "with flips, or with explain --classes; pass pool='mean' for the mean of its hidden "
+            "states"
+        )
+
+
+def _of_object(model: Any, options: dict[str, Any]) -> Model:
+    """A SentenceTransformer or SparseEncoder by its own `encode`, unless another pool is named."""
+    if options["pool"] not in (None, OWN):
+        return load_text_model(model, vectors=True, **options)
+    return SentenceTransformerModel(model, name=name_of(model), batch_size=options["batch_size"])
+
+
+def _of_function(model: Any, options: dict[str, Any]) -> Model:
+    """A function of texts, or an object with such an `encode`."""
+    encode = getattr(model, "encode", None)
+    function = encode if callable(encode) else model
+    built = FunctionModel(function, name=name_of(model), batch_size=options["batch_size"])
+    built.require_steady()
+    return built
+
+
+def _refuse_pairs(model: Any, options: dict[str, Any]) -> Model:
+    raise InputError(
+        f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"
+    )
+
+
+def is_of(given: Any, package: str, *names: str) -> bool:
+    """True for an object of one of these classes of the package, which is not imported for the
+    question."""
+    return any(
+        kind.__name__ in names and kind.__module__.partition(".")[0] == package
+        for kind in type(given).__mro__
+    )
+
+
+def is_transformer(given: Any) -> bool:
+    """True for a pair (model, tokenizer), a transformers pipeline and a SentenceTransformer."""
+    pair = isinstance(given, tuple | list) and len(given) == 2 and hasattr(given[0], "config")
+    library = is_of(given, _LIBRARY, "SentenceTransformer")
+    return pair or library or is_of(given, "transformers", "Pipeline")
+
+
+def name_of(model: Any) -> str:
+    """The name of an object: a function's own name, a loaded model's, or its class."""
+    inner = getattr(model, "transformers_model", model)
+    path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
+    if path:
+        return Path(path).name if Path(path).is_absolute() else path
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _is_name(given: Any) -> bool:
+    return isinstance(given, str | Path)
+
+
+def _gives_vectors(given: Any) -> bool:
+    """True for a function, or an object with `encode`; a class, and a transformer or tokenizer
+    alone, can be called but give texts no vectors."""
+    half = isinstance(given, type) or hasattr(given, "get_vocab")
+    half = half or is_of(given, "transformers", "PreTrainedModel")
+    return not half and (callable(given) or callable(getattr(given, "encode", None)))
+
+
+Adapter = Callable[[Any, dict[str, Any]], Model]
+
+ADAPTERS: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
+    (lambda given: isinstance(given, Model), lambda model, options: model),
+    (_is_name, _by_name),
+    (lambda given: is_of(given, _LIBRARY, "SentenceTransformer", "SparseEncoder"), _of_object),
+    (is_transformer, lambda model, options: load_text_model(model, vectors=True, **options)),
+    (
+        lambda given: isinstance(given, Endpoint),
+        lambda model, options: endpoint_model(model, batch_size=options["batch_size"]),
+    ),
+    (lambda given: is_pair_model(given), _refuse_pairs),
+    (_gives_vectors, _of_function),
+)
+"""What stands for a model of texts, and what makes the model of it: the first that fits is used.
+Support for a new kind of model is one more row."""
 
 
 def as_pair_model(
@@ -122,251 +355,52 @@ def as_pair_model(
 
     Raises:
         MissingExtraError: a name, and sentence-transformers is not installed.
-        InputError: anything else, or a model that cannot be loaded or gives more than one score a
+        InputError: anything else, or a model that cannot be loaded or gives more than one score per
             pair.
     """
     require_count("batch_size", batch_size)
     if isinstance(model, PairModel):
         return model
-    if isinstance(model, str | Path):
-        loaded = _pair_encoder(str(model), revision, require_device(device), local_files_only)
-        kind = (
-            MultiVectorModel
-            if is_instance(loaded, "sentence_transformers", _MULTI_VECTOR)
-            else CrossEncoderModel
-        )
-        return kind(loaded, name=str(model), batch_size=batch_size)
-    if is_instance(model, "sentence_transformers", _MULTI_VECTOR):
-        return MultiVectorModel(model, name=_name_of(model), batch_size=batch_size)
-    if is_instance(model, "sentence_transformers", _CROSS):
-        return CrossEncoderModel(model, name=_name_of(model), batch_size=batch_size)
+    name = str(model) if _is_name(model) else name_of(model)
+    if _is_name(model):
+        # Of any other model the library would make a classifier with random weights.
+        access = Access(local_files_only=local_files_only, revision=revision)
+        bring_modules(name, access)
+        if not is_pair_model(name, revision):
+            raise InputError(
+                f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a "
+                "model of texts"
+            )
+        model = load_library_model(name, require_device(device), access)
+    for kind, adapter in _PAIR_MODELS.items():
+        if is_of(model, _LIBRARY, kind):
+            return adapter(model, name=name, batch_size=batch_size)
     if callable(model) and not isinstance(model, type) and not hasattr(model, "parameters"):
-        return FunctionPairModel(model, name=_name_of(model), batch_size=batch_size)
+        return FunctionPairModel(model, name=name, batch_size=batch_size)
     raise InputError(
         f"`model` (a {type(model).__name__}) does not score pairs; pass a CrossEncoder or a "
-        "MultiVectorEncoder, its "
-        "name or folder, or a function from two lists of texts to a list of scores"
+        "MultiVectorEncoder, its name or folder, or a function from two lists of texts to a list "
+        "of scores"
     )
 
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
     """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the
     name of one on this machine."""
-    if not isinstance(model, str | Path):
-        return isinstance(model, PairModel) or any(
-            is_instance(model, "sentence_transformers", kind) for kind in (_CROSS, _MULTI_VECTOR)
-        )
-    folder = _folder(str(model), revision)
-    if folder is None:
-        return False
-    return encoder_kind(folder) in (_CROSS, _MULTI_VECTOR) or _classes(folder) == 1
+    if _is_name(model):
+        return library_class(str(model), revision) in _PAIR_MODELS
+    return isinstance(model, PairModel) or is_of(model, _LIBRARY, *_PAIR_MODELS)
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:
     """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no
     pool or prompt."""
-    if is_pair_model(model, options.get("revision")):
-        wrong = next(
-            (name for name in ("pool", "prompt_name") if options.get(name) is not None), None
-        )
-        if wrong is not None:
-            raise InputError(
-                f"`{wrong}` (={options[wrong]!r}) is of a model of texts, and {model} scores pairs"
-            )
-        return as_pair_model(
-            model, **{key: value for key, value in options.items() if value is not None}
-        )
-    return as_model(model, **{key: value for key, value in options.items() if value is not None})
-
-
-def _named(
-    name: str,
-    pool: str | None,
-    revision: str | None,
-    device: str,
-    batch_size: int,
-    local_files_only: bool,
-) -> Model:
-    if "://" in name:
+    given = {name: value for name, value in options.items() if value is not None}
+    if not is_pair_model(model, options.get("revision")):
+        return as_model(model, **given)
+    wrong = next((name for name in ("pool", "prompt_name") if name in given), None)
+    if wrong is not None:
         raise InputError(
-            f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the "
-            "command line "
-            "--endpoint"
+            f"`{wrong}` (={given[wrong]!r}) is of a model of texts, and {model} scores pairs"
         )
-    if ":" in name and not named_path("model", name).exists():
-        raise InputError(
-            f"`model` (={name!r}) is no name; pass the function itself, on the command line "
-            "--encode"
-        )
-    _require_vectors(name, pool, revision)
-    access, folder = (
-        Access(local_files_only=local_files_only, revision=revision),
-        _folder(name, revision),
-    )
-    try:
-        if folder is not None and pool in (None, OWN) and encoder_kind(folder) == _SPARSE:
-            raise InputError(
-                f"the model {name!r} is a {_SPARSE}: its vectors are not run from rows"
-            )
-        built = _transformer(load_parts(name, device=device, access=access), pool, batch_size)
-    except InputError as refused:
-        folder = _folder(name, revision)
-        library = folder is not None and (folder / _MODULES_FILE).is_file()
-        if (
-            not library
-            or pool not in (None, OWN)
-            or importlib.util.find_spec("sentence_transformers") is None
-        ):
-            raise
-        try:
-            loaded = pretrained.sentence_transformer(
-                name, name, True, Access(revision=revision), device
-            )
-        except InputError:
-            raise refused from None
-        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
-    # What the hub had alone is known now.
-    _require_vectors(name, pool, revision)
-    return built
-
-
-def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
-    """InputError for the name of a model of pairs or of a classifier, as far as it is on this
-    machine."""
-    folder = _folder(name, revision)
-    if folder is None or pool is not None:
-        return
-    if is_pair_model(name, revision):
-        raise InputError(
-            f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass "
-            "pool='mean' for the mean "
-            "of its hidden states"
-        )
-    classes = 0 if (folder / _MODULES_FILE).is_file() else _classes(folder)
-    if classes > 1:
-        raise InputError(
-            f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
-            "with flips, or with "
-            "explain --classes; pass pool='mean' for the mean of its hidden states"
-        )
-
-
-def _transformer(loaded: LoadedModel, pool: str | None, batch_size: int) -> Model:
-    """The model by its map, or by its own forward pass where it has none."""
-    native = pool == OWN or (pool is None and loaded.sentence is not None)
-    chosen = OWN if native else pool or _usual_pool(loaded.model)
-    name = loaded.name if native else f"{loaded.name} ({chosen})"
-    try:
-        phi = TransformerFeatures(loaded, pool=chosen)
-    except InputError as refused:
-        if native:
-            raise
-        return PlainTransformer(loaded, chosen, name=name, refused=refused, batch_size=batch_size)
-    phi.reading().cuts = True
-    return TransformerModel(phi, name=name, batch_size=batch_size)
-
-
-def _usual_pool(model: Any) -> str:
-    """The pooling that sentence-transformers gives a model that says nothing of its own."""
-    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
-    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
-    return "last" if causal else "mean"
-
-
-def _other(model: Any, batch_size: int) -> Model:
-    """A model of ours, an endpoint or a black box."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, TransformerFeatures):
-        return TransformerModel(model, name=model.name, batch_size=batch_size)
-    if isinstance(model, Endpoint):
-        return endpoint_model(model, batch_size=batch_size)
-    if is_pair_model(model):
-        raise InputError(
-            f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"
-        )
-    encode = getattr(model, "encode", None)
-    function = encode if callable(encode) else model
-    if callable(function) and not _is_half_a_pair(model):
-        built = FunctionModel(function, name=_name_of(model), batch_size=batch_size)
-        built.require_steady()
-        return built
-    raise InputError(f"`model` (a {type(model).__name__}) is none that is known; pass {_KINDS}")
-
-
-def _is_half_a_pair(model: Any) -> bool:
-    """True for a class, or a transformer or tokenizer alone, which can be called but gives texts no
-    vectors."""
-    return (
-        isinstance(model, type)
-        or hasattr(model, "get_vocab")
-        or is_instance(model, "transformers", "PreTrainedModel")
-    )
-
-
-def _name_of(model: Any) -> str:
-    """The name of an object: a function's own name, a loaded model's, or its class."""
-    inner = getattr(model, "transformers_model", None)
-    path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
-    if path:
-        return Path(path).name if Path(path).is_absolute() else path
-    return str(getattr(model, "__name__", type(model).__name__))
-
-
-def _pair_encoder(name: str, revision: str | None, device: str, local_files_only: bool) -> Any:
-    """The CrossEncoder or MultiVectorEncoder of that name."""
-    require_extra("models", f"the CrossEncoder {name!r}", "sentence_transformers")
-    place, local = find_model(name, revision, local_files_only=local_files_only)
-    import sentence_transformers
-
-    folder = _folder(name, revision)
-    kind = _MULTI_VECTOR if folder is not None and encoder_kind(folder) == _MULTI_VECTOR else _CROSS
-    if not hasattr(sentence_transformers, kind):
-        raise InputError(
-            f"the model {name!r} is a {kind}, which this sentence-transformers lacks; install 6 or "
-            "later"
-        )
-    try:
-        with quiet_transformers():
-            model = getattr(sentence_transformers, kind)(
-                place, device=device, revision=revision, local_files_only=local
-            )
-    except Exception as error:  # the library raises what its modules raise
-        # The library's messages of a module and of a model differ.
-        own_code = any(
-            words in str(error)
-            for words in ("trust_remote_code", "custom code", "third-party code")
-        )
-        remedy = OWN_CODE.partition("; on the command line")[
-            0
-        ]  # which has no models of pairs but by their names
-        reason = f" without code of its own, {remedy}" if own_code else f": {first_line(error)}"
-        raise InputError(f"no {kind} {name!r}: it cannot be loaded{reason}") from error
-    # Of any other model the library makes a classifier with random weights.
-    if not is_pair_model(name, revision):
-        raise InputError(
-            f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a model of "
-            "texts"
-        )
-    return model
-
-
-def _folder(name: str, revision: str | None) -> Path | None:
-    """The folder of the model's files; None where it is not on this machine."""
-    try:
-        return model_folder(name, revision)
-    except InputError:
-        return None
-    except ModuleNotFoundError:
-        require_extra("models", f"the model {name!r}", "huggingface_hub")
-        raise
-
-
-def _classes(folder: Path) -> int:
-    """The labels of a classifier's folder; 0 of another model's."""
-    config = read_object(folder / "config.json")
-    architectures, labels = config.get("architectures"), config.get("id2label")
-    classifies = isinstance(architectures, list) and str(*architectures[:1]).endswith(_CLASSIFIER)
-    if not classifies:
-        return 0
-    return len(labels) if isinstance(labels, dict) else 2  # transformers leaves out the usual two
+    return as_pair_model(model, **given)

@@ -98,16 +98,13 @@ def removal_effects(
     require_kind(
         "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"
     )
-    if phi.reader is None:
-        raise InputError("this map has no tokenizer; pass one to TransformerFeatures")
-    mask = phi.reader.tokenizer.mask_token_id
+    mask: Any = None if phi.model.tokenizer is None else phi.model.tokenizer.mask_token_id
     if way == "mask" and mask is None:
         raise InputError(
             f"`way` (='mask') needs a mask token, but {phi.name} has none; use way='delete'"
         )
-    tokens = phi.reader.tokens(
-        text.text if isinstance(text, Document) else text, max_words=max_words
-    )
+    read = text.text if isinstance(text, Document) else text
+    tokens = phi.model.read(read, "the text", max_words)
     ids, whole = list(tokens.ids), tokens.whole_words or ()
     chosen = list(range(len(whole))) if words is None else [int(word) for word in words]
     if any(not 0 <= word < len(whole) for word in chosen) or not chosen:

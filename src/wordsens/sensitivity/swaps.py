@@ -29,12 +29,12 @@ from torch import Tensor
 from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.models.vocabulary import Vocabulary
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import attained
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.vocabulary import Vocabulary
 
 SEARCHES = ("auto", "scan", "shortlist")
 

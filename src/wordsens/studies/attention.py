@@ -17,10 +17,10 @@ from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
+from wordsens.models.pretrained import model_digest
 from wordsens.sweeps.experiment import Experiment, Grids, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import Record, json_text
-from wordsens.text.model_files import model_digest
 
 PAIR = ("I love her much", "I love her smile")
 """The pair of the paper's figure 1."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from wordsens.display.view import Finding
 from wordsens.intervals import ends
 from wordsens.maps.registry import map_title
+from wordsens.models.embedding import load_encoder
 from wordsens.sweeps.experiment import (
     INTERVALS,
     Column,
@@ -32,7 +33,6 @@ from wordsens.sweeps.measurement import (
 )
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import Embedded, texts_at_least
-from wordsens.text import load_encoder
 
 CORRELATED = "correlated"
 

@@ -21,6 +21,7 @@ from wordsens.maps.arguments import radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
+from wordsens.models.embedding import load_encoder
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Ball, Objective, unit
 from wordsens.seeds import gaussian_on, generator
@@ -49,7 +50,6 @@ from wordsens.sweeps.texts import (
     reads_labels,
     texts_at_least,
 )
-from wordsens.text import load_encoder
 from wordsens.text.matrix import TextMatrix
 
 SENSITIVITY, ERROR = "sensitivity", "error"

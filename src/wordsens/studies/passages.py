@@ -7,10 +7,11 @@ from functools import cache, lru_cache
 
 from wordsens.errors import InputError
 from wordsens.evaluation.word_lists import Table, antonyms, exchange, negations, synonyms
+from wordsens.models.embedding import load_encoder
+from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed
 from wordsens.sweeps.texts import Embedded, documents
-from wordsens.text import Document, load_encoder
-from wordsens.text.encoder import Encoder
+from wordsens.text import Document
 from wordsens.text.pairs import SYNONYM, Pair, read_pairs
 from wordsens.text.whole_words import word_spans
 
@@ -82,7 +83,9 @@ def _chosen(
     return (*flipped, *same)
 
 
-def _swapped(text: str, reader: Encoder, n: int, chance: random.Random) -> tuple[Pair, Pair] | None:
+def _swapped(
+    text: str, reader: TextModel, n: int, chance: random.Random
+) -> tuple[Pair, Pair] | None:
     for passage in _passages(text, reader, n, chance):
         kinds = chance.sample(FLIPS, len(FLIPS))
         flips = (
@@ -95,7 +98,7 @@ def _swapped(text: str, reader: Encoder, n: int, chance: random.Random) -> tuple
     return None
 
 
-def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iterator[str]:
+def _passages(text: str, reader: TextModel, n: int, chance: random.Random) -> Iterator[str]:
     """A few runs of whole words with n tokens, at random places."""
     tokens = reader.tokenize(text)
     if tokens.words < n or tokens.whole_words is None:
@@ -113,7 +116,7 @@ def _passages(text: str, reader: Encoder, n: int, chance: random.Random) -> Iter
 
 
 def _exchanged(
-    passage: str, table: Table, reader: Encoder, n: int, chance: random.Random
+    passage: str, table: Table, reader: TextModel, n: int, chance: random.Random
 ) -> str | None:
     """The passage with one word of the table exchanged, of n rows like itself; None where no try
     gives one."""

@@ -20,6 +20,7 @@ from wordsens.errors import InputError
 from wordsens.intervals import power_law
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
+from wordsens.models.embedding import load_encoder
 from wordsens.seeds import generator
 from wordsens.sensitivity.several_words import group_sensitivity, word_sets
 from wordsens.sweeps.experiment import (
@@ -34,7 +35,6 @@ from wordsens.sweeps.experiment import (
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_frame
 from wordsens.sweeps.texts import Embedded, load_text, texts_at_least
-from wordsens.text import load_encoder
 
 if TYPE_CHECKING:
     from pandas import DataFrame

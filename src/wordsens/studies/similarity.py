@@ -24,6 +24,8 @@ from wordsens.intervals import auc, auc_estimate, correlation_estimate, ends
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.registry import map_title
 from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.embedding import embed, load_encoder
+from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed, generator
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.studies.passages import shipped_pairs, some_pairs, swapped_passages
@@ -45,8 +47,7 @@ from wordsens.sweeps.experiment import (
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.store import Record, as_records
 from wordsens.sweeps.texts import Embedded, ReviewsText
-from wordsens.text import Document, embed, load_encoder
-from wordsens.text.encoder import Encoder
+from wordsens.text import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.pairs import LENGTHS, SYNONYM, Pair
 
@@ -156,7 +157,7 @@ def measure_similarity(cell: SimilarityCell) -> dict[str, Any]:
     if isinstance(phi, TransformerFeatures):
         features = _pooled(phi, texts, cell)
         first = phi.embed([texts[0]])[0]
-        group = phi.reading().leading_tokens, len(first) - phi.reading().own_tokens
+        group = phi.model.leading_tokens, len(first) - phi.model.own_tokens
     else:
         matrices, lengths = _rows(cell, texts)
         features = _mapped(phi, matrices)
@@ -268,7 +269,7 @@ class _Held:
     of pooling are."""
 
     def __init__(self, phi: TransformerFeatures, texts: Sequence[str]):
-        self.phi, self.key = phi, (tuple(texts), id(phi.stack), phi.pool)
+        self.phi, self.key = phi, (tuple(texts), id(phi.model), phi.pool)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Held) and self.key == other.key
@@ -280,7 +281,7 @@ class _Held:
 @lru_cache(maxsize=2)
 def _layers(held: _Held) -> Float[Tensor, "layers m d"]:
     """The pooled states of every layer, from one pass; kept for the cells of the other layers."""
-    return held.phi.encode_layers(list(held.key[0]))
+    return held.phi.model.encode_layers(list(held.key[0]), pool=held.phi.pool)
 
 
 def _searched(
@@ -411,7 +412,7 @@ def preset(scale: str, source: Embedded, seed: int, labels: str | None) -> Grids
 def _grids(
     pairs: dict[str, Any],
     source: Embedded,
-    encoder: Encoder,
+    encoder: TextModel,
     maps: list[dict[str, Any]],
     pooled: dict[str, Any],
 ) -> list[dict[str, Any]]:

@@ -15,24 +15,23 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.files import named_path
-from wordsens.maps.transformer.features import TransformerFeatures, content_of
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.embedding import embed, load_encoder
+from wordsens.models.pretrained import MINILM, model_digest
+from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed, generator
 from wordsens.sweeps.spec import Strict, spelled_out
 from wordsens.text import (
     Document,
     correlated_text,
-    embed,
     gaussian_text,
-    load_encoder,
     meaning_pairs,
     orthogonal_text,
     read_documents,
     repeated_text,
     shipped_reviews,
 )
-from wordsens.text.encoder import Encoder
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.pretrained import MINILM
 from wordsens.text.tables import require_column, require_table, table_rows
 
 SENTIMENT = "sentiment"
@@ -210,7 +209,7 @@ def text_spec(text: Any, content: str | None, *, own_rows: bool) -> dict[str, An
     left = _PLACE + (_ROWS if own_rows else ())
     keys = {name: value for name, value in keys.items() if name not in left}
     if not own_rows and text.encoder != MINILM:
-        keys["encoder_content"] = content_of(text.encoder)
+        keys["encoder_content"] = model_digest(text.encoder)
     return {**keys, "content": content}
 
 
@@ -325,7 +324,7 @@ def text_rows(
         if isinstance(source, GivenText) and all(text.rows.shape == (n, d) for text in rows):
             return rows  # as `embed` gives it, to the last digit: truncated scales the rows anew
         return [text.truncated(n, d) for text in rows]
-    around = 0 if model.reader is None else model.reader.own_tokens
+    around = model.model.own_tokens
     if n - around < 1:
         raise InputError(
             f"`n` (={n}) leaves no word beside the {around} tokens that the model adds; take a "
@@ -530,15 +529,13 @@ def _digest(place: _Read) -> str:
 
 
 def _length(
-    place: _Read, source: Embedded, model: TransformerFeatures | Encoder, index: int
+    place: _Read, source: Embedded, model: TransformerFeatures | TextModel, index: int
 ) -> int:
-    if isinstance(model, Encoder):
-        return _words(place, model, source.keep_special_tokens, index)
-    assert model.reader is not None, "a model by name has its tokenizer"
-    return model.reader.count(_read(place)[index].text)
+    own_rows = isinstance(model, TransformerFeatures)
+    reader = model.model if own_rows else model
+    return _tokens(place, reader, own_rows or source.keep_special_tokens, index)
 
 
 @lru_cache(maxsize=1 << 17)
-def _words(place: _Read, encoder: Encoder, special_tokens: bool, index: int) -> int:
-    tokens = encoder.tokenize(_read(place)[index].text)
-    return len(tokens.ids) if special_tokens else tokens.words
+def _tokens(place: _Read, model: TextModel, special: bool, index: int) -> int:
+    return model.count_tokens(_read(place)[index].text, special=special)

@@ -1,9 +1,4 @@
 from .document import Document as Document
-from .embedding import embed as embed
-from .embedding import texts_of_length as texts_of_length
-from .embedding import vocabulary_rows as vocabulary_rows
-from .encoder import Encoder as Encoder
-from .load import load_encoder as load_encoder
 from .readers import read_documents as read_documents
 from .readers import stream_documents as stream_documents
 from .shipped_data import MeaningPair as MeaningPair
@@ -16,4 +11,3 @@ from .synthetic import correlated_text as correlated_text
 from .synthetic import gaussian_text as gaussian_text
 from .synthetic import orthogonal_text as orthogonal_text
 from .synthetic import repeated_text as repeated_text
-from .transformer_encoder import TransformerEncoder as TransformerEncoder

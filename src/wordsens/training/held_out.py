@@ -13,7 +13,7 @@ from wordsens.errors import InputError
 from wordsens.evaluation.check import Check, evaluate
 from wordsens.evaluation.similarities import readable, similarities, unit_vectors
 from wordsens.intervals import share_estimate
-from wordsens.models.black_box import Model
+from wordsens.models.model import Model
 from wordsens.results import Result
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.pairs import Pair

@@ -28,18 +28,12 @@ from wordsens.errors import (
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
-from wordsens.models.black_box import require_cosines
-from wordsens.models.load import as_model, is_pair_model
+from wordsens.models.load import as_model, is_of, is_pair_model
+from wordsens.models.model import require_cosines
+from wordsens.models.pretrained import load_library_model, quiet_transformers
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
-from wordsens.text.loaded_models import is_sentence_transformer
 from wordsens.text.pairs import Pairs
-from wordsens.text.pretrained import (
-    USUAL_ACCESS,
-    find_model,
-    quiet_transformers,
-    sentence_transformer,
-)
 from wordsens.text.shipped_data import shipped_reviews
 from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
 from wordsens.training.triples import Triple, make_triples, sentences_of
@@ -179,9 +173,8 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
     if is_pair_model(name):
         raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
-    place, local = find_model(name, None, local_files_only=False)
-    network = sentence_transformer(name, place, local, USUAL_ACCESS, device)
-    if not is_sentence_transformer(network):
+    network = load_library_model(name, device)
+    if not is_of(network, "sentence_transformers", "SentenceTransformer"):
         raise InputError(
             f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer"
         )
@@ -338,8 +331,7 @@ def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, dev
             from peft import PeftModel
 
             network.save_pretrained(str(adapter), create_model_card=False)
-            place, local = find_model(name, None, local_files_only=False)
-            whole: Any = sentence_transformer(name, place, local, USUAL_ACCESS, device)
+            whole: Any = load_library_model(name, device)
             whole[0].model = PeftModel.from_pretrained(
                 whole[0].auto_model, str(adapter)
             ).merge_and_unload()

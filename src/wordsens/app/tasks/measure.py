@@ -17,13 +17,13 @@ from wordsens.maps.attention_pair import AttentionMap
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.registry import MODEL, build_map
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
+from wordsens.models.embedding import embed
 from wordsens.search.objective import Progress
 from wordsens.sensitivity.one_word import attained, word_sensitivity
 from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import sampled_words
 from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text.document import Document
-from wordsens.text.embedding import embed
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.prediction import predict
 

@@ -28,8 +28,8 @@ from wordsens.findings.explain import differ_alone, dividing_words
 from wordsens.intervals import kept_threshold
 from wordsens.maps.attention_pair import attention_pair, comparable_pair
 from wordsens.maps.transformer.features import loaded_model
-from wordsens.models.black_box import Model
 from wordsens.models.load import load
+from wordsens.models.model import Model
 from wordsens.models.pairs import PairModel
 from wordsens.text.pairs import Pair
 from wordsens.text.tables import parsed_json

@@ -8,9 +8,9 @@ from wordsens.errors import InputError
 from wordsens.generalization import NewText, fit_min_norm
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.registry import build_map
+from wordsens.models.embedding import embed
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.theorem_witness import theorem_witness
-from wordsens.text.embedding import embed
 from wordsens.text.synthetic import gaussian_text
 from wordsens.theory.prediction import predict
 

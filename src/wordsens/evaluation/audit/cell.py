@@ -19,16 +19,18 @@ from wordsens.evaluation.audit.text import (
     audit_text,
 )
 from wordsens.evaluation.substitutes import substitutes
-from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
-from wordsens.models.black_box import Model, load_named
+from wordsens.maps.transformer.features import TransformerFeatures, map_of
 from wordsens.models.endpoint import Endpoint
+from wordsens.models.function import load_named
 from wordsens.models.load import as_model
+from wordsens.models.model import Model
+from wordsens.models.pretrained import model_digest
+from wordsens.models.text_model import POOL_NAMES
 from wordsens.sensitivity.removals import WAYS
 from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell, ModelName, Strict
 from wordsens.sweeps.store import Record, json_text
 from wordsens.text.document import Document
-from wordsens.text.model_files import model_digest
 
 OUTPUTS = ("embedding", "probabilities")
 DEFAULT_MAX_WORDS = 126
@@ -74,7 +76,7 @@ class AuditCell(Cell, frozen=True):
         black_box: how a black box is asked; changes no value, and neither does `revision`:
             `content` decides.
         revision: branch, tag or commit of a name on the hub.
-        content: digest of the model's files, `wordsens.text.model_files.model_digest`; a cell is
+        content: digest of the model's files, `wordsens.models.pretrained.model_digest`; a cell is
             only measured with these. None: those that are there now. Of a black box the digest of
             its answers to a few sentences.
         text: what is audited.
@@ -238,7 +240,7 @@ def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
     """
     if cell.black_box is not None:
         return _black_box(cell.black_box.model_dump_json(), str(cell.content))
-    content = cell.content or content_of(cell.model, cell.revision)
+    content = cell.content or model_digest(cell.model, cell.revision)
     return _loaded(cell.model, cell.revision, cell.output, cell.pool, cell.device, content)
 
 
@@ -269,27 +271,20 @@ def _loaded(
     model: str, revision: str | None, output: str, pool: str | None, device: str, content: str
 ) -> TransformerFeatures | Model:
     _require_content(model, revision, content)
-    wanted = "states" if output == "embedding" else output
-    try:
+    if output == "embedding":
+        loaded = as_model(model, pool=pool, revision=revision, device=device)
+        phi = loaded if loaded.no_rows else map_of(loaded)
+    else:
         phi = TransformerFeatures.from_pretrained(
-            model, pool=pool, output=wanted, device=device, revision=revision
+            model, pool=pool, output=output, device=device, revision=revision
         )
-        if pool is None and output == "embedding":
-            phi = phi.at(pool="own" if phi.has_own_pool else "mean")
-    except InputError:
-        if output != "embedding":
-            raise
-        return as_model(model, pool=pool, revision=revision, device=device)
+        phi = phi.at(pool="last", output=output) if pool is None and phi.causal else phi
     _require_content(model, revision, content)
-    return (
-        phi.at(pool="last", output=output)
-        if pool is None and output != "embedding" and phi.causal
-        else phi
-    )
+    return phi
 
 
 def _require_content(model: str, revision: str | None, content: str) -> None:
-    if content_of(model, revision) != content:
+    if model_digest(model, revision) != content:
         raise InputError(
             f"the files of the model {model!r} are not those that the audit began with; start it "
             "again, or put them "

@@ -53,7 +53,7 @@ def layer_sensitivities(
     texts = [(document, text) for document, text in embedded if len(text.whole_words or ()) >= 2]
     if not texts:
         return []
-    layers, depth = [], phi.stack.layers
+    layers, depth = [], phi.attention_layers
     for layer in range(1, depth + 1):
         values, heads = [], []
         for document, text in texts:
@@ -82,9 +82,8 @@ def _head_changes(
 ) -> list[float]:
     """For each head the largest relative change of its output from the first text to any other."""
     changes = []
-    for outputs in phi.stack.heads_outputs(
-        texts.to(phi.stack.dtype), layer, range(phi.stack.heads)
-    ):
+    rows = texts.to(phi.model.dtype)
+    for outputs in phi.heads.outputs(rows, layer, range(phi.model.heads)):
         base, *moved = outputs.double().flatten(start_dim=1)
         changes.append(
             max(float(torch.linalg.vector_norm(one - base)) for one in moved)

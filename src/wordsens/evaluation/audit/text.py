@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.evaluation.texts import NEGATION, drawn_words
 from wordsens.maps.mapping import feature_norm
-from wordsens.maps.transformer.features import TransformerFeatures, by_length
-from wordsens.models.black_box import Model
+from wordsens.maps.transformer.features import TransformerFeatures
+from wordsens.models.model import Model
+from wordsens.models.tokens import wide_offsets
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.sensitivity.removals import removal_effects
 from wordsens.sensitivity.several_words import whole_word_sensitivity
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.transformer_encoder import wide_offsets
 from wordsens.text.whole_words import (
     Span,
     reading_words,
@@ -284,20 +285,17 @@ def _changes(
     phi: TransformerFeatures, text: str, changed: Sequence[str], max_words: int
 ) -> list[float]:
     """The relative change of the features from the text to each changed one."""
-    reader = phi.reading()
-    room = None if reader.context is None else max(max_words, reader.context - reader.own_tokens)
-    ids = [reader.tokens(each, max_words=room).ids for each in [text, *changed]]
-    rows = by_length(
-        ids, _TOGETHER, lambda batch: phi.features(phi.rows_of(batch)).flatten(start_dim=1)[None]
-    )[0]
+    model = phi.model
+    room = None if model.context is None else max(max_words, model.context - model.own_tokens)
+    ids = [model.read(each, max_words=room).ids for each in [text, *changed]]
+    made = model.by_length(ids, lambda batch: phi.features(phi.rows_of(batch)))
+    rows = torch.stack([row.flatten().double().cpu() for row in made])
     return ((rows[1:] - rows[0]).norm(dim=1) / feature_norm(rows[0], phi.name)).tolist()
 
 
 def _lost(phi: TransformerFeatures, document: Document, read: Span) -> list[str]:
     """The words of the text that have a token, but outside what the model reads."""
-    if phi.reader is None:
-        return []
-    encoded = phi.reader.tokenizer(
+    encoded = phi.model.tokenizer(
         document.text,
         add_special_tokens=False,
         truncation=False,

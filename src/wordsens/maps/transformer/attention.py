@@ -4,13 +4,12 @@ model's own weights."""
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from wordsens.errors import InputError
 from wordsens.maps.attention.given_weights import CAUSAL, AttentionBias, AttentionFeatures
 from wordsens.maps.transformer.features import TransformerFeatures
-from wordsens.maps.transformer.stack import Stack, weight_input_first
+from wordsens.models.heads import input_first
 from wordsens.text.matrix import TextMatrix
 
 _PROBED, _TOLERANCE = 5, 1e-4
@@ -24,8 +23,8 @@ def entering_attention(phi: TransformerFeatures, X: TextMatrix, layer: int) -> T
     They are the hidden states that enter the layer, behind its norm where that stands before the
     attention.
     """
-    rows = _entering(phi.stack, phi.accept(X.rows).to(phi.stack.dtype).unsqueeze(0), layer)
-    return replace(X, rows=rows[0].double())
+    rows = phi.accept(X.rows).to(phi.model.dtype).unsqueeze(0)
+    return replace(X, rows=phi.heads.entering(rows, layer)[0].double())
 
 
 @torch.no_grad()
@@ -49,74 +48,58 @@ def trained_attention(
     >>> phi(entering_attention(model, X, layer=3)).shape
     torch.Size([6, 384])
     """
-    stack = phi.stack
-    if not 1 <= layer <= stack.layers or (head is not None and not 0 <= head < stack.heads):
+    model, heads = phi.model, phi.heads
+    if not 1 <= layer <= model.layers or (head is not None and not 0 <= head < model.heads):
         raise InputError(
-            f"layer {layer}, head {head}: {stack.name} has heads 0 to {stack.heads - 1} in layers "
-            "1 to "
-            f"{stack.layers}"
+            f"layer {layer}, head {head}: {model.name} has heads 0 to {model.heads - 1} in layers "
+            f"1 to {model.layers}"
         )
-    parts = stack.projections[(layer - 1) * len(stack.projections) // stack.layers][:-1]
-    split = _three(parts)
-    chosen = range(stack.heads) if head is None else [head]
-    size = stack.head_slice(layer, 0)[1].shape[0]
-    if any(weight.shape[1] != stack.heads * size for weight, _ in split):
-        raise _other_scores(stack)
-    columns = [slice(head * size, (head + 1) * size) for head in chosen]
+    split = _three(heads.parts(layer)[:-1])
+    if any(weight.shape[1] != model.heads * heads.size for weight, _ in split):
+        raise _other_scores(model.name)
+    chosen = range(model.heads) if head is None else [head]
 
     def stacked(whole: Tensor) -> Tensor:
-        taken = torch.stack([whole[..., of_head] for of_head in columns]).double()
-        return taken[0] if len(columns) == 1 else taken
+        taken = torch.stack([whole[..., heads.columns(each)] for each in chosen]).double()
+        return taken[0] if len(chosen) == 1 else taken
 
-    output = torch.stack([stack.head_slice(layer, head)[1] for head in chosen]).double()
     query, key, value = (stacked(weight) for weight, _ in split)
+    output = torch.stack([heads.output_weight(layer, each) for each in chosen]).double()
     named = zip(("query", "key", "value"), (bias for _, bias in split), strict=True)
+    biases = {name: None if bias is None else stacked(bias) for name, bias in named}
     attention = AttentionFeatures(
         query,
         key,
         value,
-        output[0] if len(columns) == 1 else output,
-        mask=CAUSAL if stack.causal else None,
-        bias=AttentionBias(
-            **{name: None if bias is None else stacked(bias) for name, bias in named}
-        ),
+        output[0] if len(chosen) == 1 else output,
+        mask=CAUSAL if model.causal else None,
+        bias=AttentionBias(**biases),
     )
-    ids = (
-        torch.arange(_PROBED, device=stack.device)
-        .unsqueeze(0)
-        .clamp(max=stack.model.config.vocab_size - 1)
-    )
-    rows = stack.entering(ids)
-    expected = torch.stack(stack.heads_outputs(rows, layer, chosen)).sum(dim=0).double()
-    apart = (attention(_entering(stack, rows, layer)) - expected).abs().max()
-    tolerance = max(_TOLERANCE, 8 * torch.finfo(stack.dtype).eps)
+    ids = torch.arange(_PROBED).unsqueeze(0).clamp(max=model.config.vocab_size - 1)
+    rows = model.entering(ids)
+    expected = torch.stack(heads.outputs(rows, layer, chosen)).sum(dim=0).double()
+    apart = (attention(heads.entering(rows, layer)) - expected).abs().max()
+    tolerance = max(_TOLERANCE, 8 * torch.finfo(model.dtype).eps)
     if not bool(apart <= tolerance * (1 + expected.abs().max())):
-        raise _other_scores(stack)
-    attention.name = f"{stack.name} layer {layer} attention" + (
-        "" if head is None else f" head {head}"
-    )
+        raise _other_scores(model.name)
+    attention.name = f"{model.name} layer {layer} attention"
+    attention.name += "" if head is None else f" head {head}"
     return attention
 
 
-def _entering(stack: Stack, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
-    return stack.reaching(rows, [parts[0] for parts in stack.projections], layer)
-
-
-def _other_scores(stack: Stack) -> InputError:
+def _other_scores(name: str) -> InputError:
     return InputError(
-        f"the attention of {stack.name!r} is not softmax(Q K^T / sqrt(size)) V of its weights "
-        "alone: its scores may "
-        "depend on places too, so there is no map of it by itself"
+        f"the attention of {name!r} is not softmax(Q K^T / sqrt(size)) V of its weights alone: its "
+        "scores may depend on places too, so there is no map of it by itself"
     )
 
 
 def _three(parts: list[nn.Module]) -> list[tuple[Tensor, Tensor | None]]:
     """Weights, input first, and biases of queries, keys and values; one layer may hold all
     three."""
-    layers = [(weight_input_first(part), getattr(part, "bias", None)) for part in parts]
+    layers = [(input_first(part), getattr(part, "bias", None)) for part in parts]
     if len(layers) != 1:
         return layers[:3]
     weight, bias = layers[0]
-    return list(
-        zip(weight.chunk(3, dim=1), (None,) * 3 if bias is None else bias.chunk(3), strict=True)
-    )
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return list(zip(weight.chunk(3, dim=1), biases, strict=True))

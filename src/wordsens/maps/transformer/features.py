@@ -1,40 +1,31 @@
-"""Pretrained transformers as feature maps: from the rows that enter the first layer to what the
-model makes of them."""
+"""Transformers as feature maps: from the rows that enter the first layer to what the model makes of
+them."""
 
 import copy
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from wordsens.errors import InputError, first_line, require_choice, require_count
+from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
-from wordsens.maps.transformer.loaded import SIDES, LoadedModel, Reader, SentenceModules, load_parts
-from wordsens.maps.transformer.stack import Stack
-from wordsens.maps.transformer.vocabulary import transformer_vocabulary, whole_word_tokens
 from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.models.embedding import Texts, as_documents
+from wordsens.models.heads import Heads, attention_weights
+from wordsens.models.load import load_text_model
+from wordsens.models.model import Model
+from wordsens.models.pretrained import Access, model_digest
+from wordsens.models.text_model import OWN, SIDES, TextModel
+from wordsens.models.vocabulary import Vocabulary, model_vocabulary
 from wordsens.seeds import Seed, derive_seed
-from wordsens.text.embedding import Texts, as_documents
 from wordsens.text.matrix import TextMatrix
-from wordsens.text.model_files import model_digest
-from wordsens.text.pretrained import TASKS, Access
-from wordsens.text.transformer_encoder import embedding_rows
-from wordsens.text.vocabulary import Vocabulary
+from wordsens.text.whole_words import Span
 
-OWN = "own"
-POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
-    "mean": lambda states: states.mean(dim=-2),
-    "cls": lambda states: states[..., 0, :],
-    "last": lambda states: states[..., -1, :],
-    "max": lambda states: states.amax(dim=-2),
-}
-POOL_NAMES = (*POOLS, OWN)
 OUTPUTS = ("states", "logits", "probabilities")
 
-_HALVES = (torch.bfloat16, torch.float16)
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = (
     "all rows of the layer are measured; the one vector that this model gives a text "
@@ -45,7 +36,7 @@ _EMBEDDINGS_NOTE = (
 )
 
 
-class TransformerFeatures(FeatureMap):
+class TransformerFeatures(FeatureMap, Model):
     """A transformer of the Hugging Face library as a map from the rows X that enter its first
     layer, (n, d).
 
@@ -55,31 +46,31 @@ class TransformerFeatures(FeatureMap):
     the layers up to `layer`, no more.
 
     Args:
-        model: a transformers model; or a `LoadedModel`, which brings its tokenizer, name and own
-            way of pooling.
-        tokenizer: its fast tokenizer; None for a map that is only given rows.
+        model: a TextModel, or a transformers model.
+        tokenizer: of a transformers model; None for a map that is only given rows.
         layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1.
             Layer L is the model's last hidden state, behind its final norm where it has one.
         head: that attention head's contribution to the attention output of `layer` alone, (n, d);
             they sum to it, up to the projection's bias.
-        pool: one vector a text: "mean" over all rows, "cls" the first, "last" the last, "max", or
+        pool: one vector per text: "mean" over all rows, "cls" the first, "last" the last, "max", or
             "own", what `encode` of sentence-transformers gives for the model: its modules are run,
             `embed` puts the default prompt before a text and cuts it to the longest length; None:
             all rows.
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits;
             sigmoid of a classifier of several labels at once). Of a causal language model: for the
             next token, unless pool is None.
-        name: for messages and records.
+        name: of a transformers model, for messages and records.
 
     Attributes:
+        model: the TextModel, which tokenizes and runs.
         dtype: of rows and features: float32 where the model computes in bfloat16 or float16.
-        stack: the running model.
 
     Raises:
         InputError: a model that cannot be run from rows; an unknown layer, head, pool or output.
     """
 
     continuous = True
+    no_rows = None
 
     def __init__(
         self,
@@ -92,17 +83,10 @@ class TransformerFeatures(FeatureMap):
         output: str = "states",
         name: str = "model",
     ):
-        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, tokenizer, name)
-        self._model_name, self._load_sentence = loaded.name, loaded.sentence
-        self._cache: dict[str, SentenceModules] = {}
-        base = getattr(loaded.model, "base_model", loaded.model)
-        self._plain_reader = (
-            None if loaded.tokenizer is None else Reader(loaded.tokenizer, base, loaded.name)
-        )
-        frame = ((), ()) if self._plain_reader is None else self._plain_reader.frame
-        self.stack = Stack(loaded.model, loaded.name, frame)
-        self.device, self.text_shape = self.stack.device, (None, self.stack.dimension)
-        self.dtype = torch.float32 if self.stack.dtype in _HALVES else self.stack.dtype
+        given = model if isinstance(model, TextModel) else TextModel(model, tokenizer, name)
+        self.model = given.text_model()
+        self.device, self.dtype = self.model.device, self.model.row_dtype
+        self.text_shape = (None, self.model.dimension)
         self._choose(layer, head, pool, output)
 
     @classmethod
@@ -115,7 +99,7 @@ class TransformerFeatures(FeatureMap):
         pool: str | None = None,
         *,
         output: str = "states",
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         device: str = "cpu",
         attention: str = "eager",
         pickled_weights: bool = False,
@@ -128,10 +112,11 @@ class TransformerFeatures(FeatureMap):
 
         Args:
             model: a name or a folder; or a pair (model, tokenizer), a transformers pipeline or a
-                SentenceTransformer, which is used as it is: its weights are shared, and none of the
-                options below `output` applies.
+                SentenceTransformer, whose weights are shared, and none of the options below `dtype`
+                applies.
             layer, head, pool, output: as above.
-            dtype: float32, bfloat16 or float64, in which the model computes.
+            dtype: float32, bfloat16 or float64, in which the model computes; None: float32, or that
+                of the object.
             device: where.
             attention: "eager", the plain products, from which attention weights can be read; or
                 "sdpa", torch's fused kernel, with less memory on long texts.
@@ -150,11 +135,12 @@ class TransformerFeatures(FeatureMap):
         torch.Size([384])
         """
         require_choice("output", output, OUTPUTS)
-        loaded = load_parts(
+        loaded = load_text_model(
             model,
-            task=TASKS[0] if output == "states" else "head",
-            device=device,
+            pool=pool,
+            head=output != "states",
             dtype=dtype,
+            device=device,
             attention=attention,
             access=Access(pickled_weights, remote_code, local_files_only, revision),
         )
@@ -180,192 +166,98 @@ class TransformerFeatures(FeatureMap):
         Its `embed` makes rows by random tables too; give it the trained map's rows to compare the
         layers alone.
         """
-        model = self.stack.model
+        model = self.model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "random weights"))
-            random = type(model)(model.config).to(dtype=self.stack.dtype, device=self.device)
-        tokenizer = None if self._plain_reader is None else self._plain_reader.tokenizer
-        loaded = LoadedModel(random, tokenizer, f"{self._model_name} with random weights")
+            random = type(model.model)(model.config).to(dtype=model.dtype, device=self.device)
+        made = TextModel(random, model.tokenizer, f"{model.name} with random weights")
         return TransformerFeatures(
-            loaded, layer=self.layer, head=self.head, pool=self.pool, output=self.output
+            made, layer=self.layer, head=self.head, pool=self.pool, output=self.output
         )
-
-    def prompted(self, name: str) -> "TransformerFeatures":
-        """The same map with the prompt of that name before every text; InputError where there is
-        none."""
-        if self.pool != OWN or name not in self._sentence.prompts:
-            known = ", ".join(map(repr, self._sentence.prompts)) if self.pool == OWN else ""
-            raise InputError(
-                f"`prompt_name` (={name!r}) is no prompt of {self._model_name}; it has "
-                f"{known or 'none'}"
-            )
-        other = copy.copy(self)
-        other._cache = {"modules": self._sentence.prompted(name)}
-        other._follow_sentence_transformers()
-        return other
 
     def _choose(self, layer: int, head: int | None, pool: str | None, output: str) -> None:
-        stack, name = self.stack, self._model_name
-        if not -stack.layers - 1 <= layer <= stack.layers:
+        model = self.model
+        self.layer, self.head, self.pool = model.layer_index(layer), head, pool
+        self.output = require_choice("output", output, OUTPUTS)
+        if head is not None and not (self.layer and 0 <= head < model.heads):
             raise InputError(
-                f"`layer` (={layer}) is not a layer of {name}, which has layers 0 (embeddings) to "
-                f"{stack.layers}; negative numbers count from the last, -1"
-            )
-        layer %= stack.layers + 1
-        if head is not None and (layer == 0 or not 0 <= head < stack.heads):
-            raise InputError(
-                f"`head` (={head}) of layer {layer} does not exist; {name} has heads 0 to "
-                f"{stack.heads - 1} in "
-                f"layers 1 to {stack.layers}"
+                f"`head` (={head}) of layer {self.layer} does not exist; {model.name} has heads 0 "
+                f"to {model.heads - 1} in layers 1 to {model.layers}"
             )
         if head is not None:
-            stack.head_slice(layer, head)
-        if pool is not None:
-            require_choice("pool", pool, POOL_NAMES)
-        if require_choice("output", output, OUTPUTS) != "states":
-            if stack.model is stack.base:
-                raise InputError(
-                    f"`output` (={output!r}) needs a model with a head for its task, and {name} "
-                    "has none; use "
-                    "output='states', or a classifier or language model"
-                )
-            if head is not None or layer != stack.layers:
-                raise InputError(
-                    f"`output` (={output!r}) is made from the last layer; leave layer and head out"
-                )
-            if pool not in (None, "last"):
-                raise InputError(
-                    f"`pool` (={pool!r}) is of hidden states; with output={output!r} pass None, or "
-                    "'last' for the last "
-                    "token's logits"
-                )
-        self.layer, self.head, self.pool, self.output = layer, head, pool, output
-        self.reader = self._plain_reader
-        if pool == OWN:
-            self._follow_sentence_transformers()
-        # The rows of a model that is used for one vector a text.
-        unpooled = (
-            self._load_sentence is not None and pool is None and head is None and output == "states"
-        )
+            self.heads.output_weight(self.layer, head)
+        if output == "states":
+            model.require_pool(pool)
+        elif model.model is model.base:
+            raise InputError(
+                f"`output` (={output!r}) needs a model with a head for its task, and {model.name} "
+                "has none; use output='states', or a classifier or language model"
+            )
+        elif head is not None or self.layer != model.layers or pool not in (None, "last"):
+            raise InputError(
+                f"`output` (={output!r}) is made from the last layer, and `pool` and `head` are of "
+                "hidden states; leave them and layer out, or pass pool='last' for the last token's "
+                "logits"
+            )
+        # The rows of a model that is used for one vector per text.
+        unpooled = model.library and pool is None and head is None and output == "states"
         notes = {
-            _CAUSAL_NOTE: stack.causal,
+            _CAUSAL_NOTE: model.causal,
             _POOLING_NOTE: unpooled,
-            _EMBEDDINGS_NOTE: stack.blocks is None,
+            _EMBEDDINGS_NOTE: model.blocks is None,
         }
         self.notes = tuple(note for note, holds in notes.items() if holds)
-        parts = [name, f"layer {layer}" if output == "states" else output]
+        name = model.name.removesuffix(f" ({model.pool})")
+        parts = [name, f"layer {self.layer}" if output == "states" else output]
         parts += [] if head is None else [f"head {head}"]
         self.name = " ".join([*parts, *([] if pool is None else [pool])])
-
-    def _follow_sentence_transformers(self) -> None:
-        if self._load_sentence is None:
-            raise InputError(
-                f"the model {self._model_name!r} says nothing of its own pooling (modules.json is "
-                "missing); use one "
-                f"of pool={', '.join(map(repr, POOLS))}"
-            )
-        own = self._sentence
-        cut = {"prompt": own.prompt, "most_tokens": own.most_tokens, "cuts": True}
-        self.reader = Reader(own.tokenizer, self.stack.base, self._model_name, **cut)
-
-    @property
-    def _sentence(self) -> SentenceModules:
-        """The modules of sentence-transformers, loaded on first use and shared by the maps of one
-        model."""
-        assert self._load_sentence is not None
-        if "modules" not in self._cache:
-            modules = self._load_sentence()
-            for module in modules.rest:
-                module.to(self.device, self.dtype)
-            try:
-                with torch.no_grad():
-                    modules.vectors(
-                        self.stack,
-                        self.stack.entering(self.stack.probe_ids),
-                        self.stack.layers,
-                        0,
-                        self.dtype,
-                    )
-            except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-                raise InputError(
-                    f"the modules of the SentenceTransformer {self._model_name!r} cannot be run "
-                    "from rows "
-                    f"({type(error).__name__}: {first_line(error)})"
-                ) from error
-            self._cache["modules"] = modules
-        return self._cache["modules"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the loaded modules: transformers hangs local functions on them, which no pickle
-        holds."""
-        return {**vars(self), "_cache": {}}
 
     def __repr__(self) -> str:
         return f"TransformerFeatures({self.name}, dtype={str(self.dtype).removeprefix('torch.')})"
 
-    @property
-    def similarity(self) -> str:
-        """The name of what the features are compared by: of pool="own" the model's own, else
-        "cosine"."""
-        return self._sentence.similarity if self.pool == OWN else "cosine"
-
-    @property
-    def modules(self) -> tuple[nn.Module, ...]:
-        """What makes the features: the model, or the modules of sentence-transformers around it."""
-        return (
-            (self._sentence.transformer, *self._sentence.rest)
-            if self.pool == OWN
-            else (self.stack.model,)
-        )
-
-    @property
-    def dimensions(self) -> int | None:
-        """How many leading coordinates of a vector are kept; None for all."""
-        return self._sentence.dimensions if self.pool == OWN else None
-
-    @property
-    def has_own_pool(self) -> bool:
-        """True where the model comes with modules of sentence-transformers, whose vector is that of
-        pool="own"."""
-        return self._load_sentence is not None
+    @cached_property
+    def heads(self) -> Heads:
+        """The attention heads of the model."""
+        return Heads(self.model)
 
     @property
     def causal(self) -> bool:
         """True where a word can move only itself and later rows."""
-        return self.stack.causal
+        return self.model.causal
 
     @property
     def attention_layers(self) -> int:
         """The number of layers that have attention weights."""
-        return self.stack.layers
+        return self.model.layers
 
     def attention_of(self, rows: Float[Tensor, "n d"], layer: int) -> Float[Tensor, "heads n n"]:
         """The attention weights of a layer's heads on one text: entry (j, i) is how much row j
         takes from row i."""
-        return self.stack.attention(rows.unsqueeze(0).to(self.stack.dtype), layer)[0]
+        return attention_weights(self.model, rows.unsqueeze(0).to(self.model.dtype), layer)[0]
+
+    # Texts
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
-        """The rows that enter the model's first layer, as they are: one TextMatrix a text, special
-        tokens included.
+        """The rows that enter the model's first layer, as they are: one TextMatrix per text,
+        special tokens included.
 
         Args:
             texts: strings or Documents.
             max_words: longer texts keep their first `max_words` tokens beside the special ones.
 
         Raises:
-            InputError: a text without a token, longer than the context (pool="own" cuts it), or
-                nearly all of whose tokens the tokenizer does not know; a map without a tokenizer.
+            InputError: a text without a token, longer than the context (models of one vector per
+                text cut it), or nearly all of whose tokens the tokenizer does not know; a map
+                without a tokenizer.
         """
         if max_words is not None:
             require_count("max_words", max_words)
         embedded = []
         for number, document in enumerate(as_documents(texts)):
             where = f"text {number}" + (f" ({document.source})" if document.source else "")
-            read = self.reading().tokens(document.text, where, max_words)
-            rows, source = (
-                self.rows_of(torch.tensor([read.ids]))[0],
-                document.source or f"text {number}",
-            )
+            read = self.model.read(document.text, where, max_words)
+            rows = self.rows_of(torch.tensor([read.ids]))[0]
+            source = document.source or f"text {number}"
             embedded.append(TextMatrix(rows, read.tokens, document.label, source, read.whole_words))
         return embedded
 
@@ -384,55 +276,24 @@ class TransformerFeatures(FeatureMap):
             InputError: an unknown side, or a moving text without a token.
         """
         side = SIDES.index(require_choice("moves", moves, SIDES))
-        ids, types, words = self.reading().pair(first, second, side)
-        rows = self.stack.entering(
-            torch.tensor([ids]), None if types is None else torch.tensor([types])
-        )[0]
-        return TextMatrix(rows.to(self.dtype), self.reading().spelled(ids), None, "pair", words)
+        rows, tokens, words = self.model.enter_pair(first, second, side)
+        return TextMatrix(rows, tokens, None, "pair", words)
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "m d"]:
+    def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """The rows that phi takes when the model reads these tokens: those that enter the first
+        layer."""
+        return self.model.entering(ids).to(self.dtype)
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         """phi of every text, in float64 on the CPU: `phi(embed(text))`, many texts at a time,
         without a gradient.
 
         Raises:
             InputError: as of `embed`; a map without a pool.
         """
-        return by_length(
-            self._numbers(texts), batch_size, lambda ids: self.features(self.rows_of(ids))[None]
-        )[0]
-
-    def encode_layers(
-        self, texts: Sequence[str], *, batch_size: int = 32
-    ) -> Float[Tensor, "layers m d"]:
-        """The states of layers 0 to L, each pooled as phi pools its own, in float64 on the CPU.
-
-        Where the model has weights behind its pooling (pool="own"), which are made for the last
-        layer alone, all that stands behind the pooling is left out.
-        """
-        if self.pool is None:
-            raise InputError(
-                "`encode_layers` pools hidden states, and this map reads logits; leave output out"
-            )
-        return by_length(
-            self._numbers(texts),
-            batch_size,
-            lambda ids: torch.stack(
-                [self._pooled(states.to(self.dtype)) for states in self.stack.all_states(ids)]
-            ),
-        )
-
-    def _numbers(self, texts: Sequence[str]) -> list[list[int]]:
         if self.pool is None and self.output == "states":
-            raise InputError(
-                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for "
-                "one vector"
-            )
-        return self.reading().numbers(texts)
-
-    def rows_of(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The rows that phi takes when the model reads these tokens: those that enter the first
-        layer."""
-        return self.stack.entering(ids).to(self.dtype)
+            self.model.pooled(torch.empty(0), None)
+        return self.model.each(texts, lambda ids: self.features(self.rows_of(ids)))
 
     def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
         """The whole words of letters in the model's vocabulary, to swap words for.
@@ -442,30 +303,27 @@ class TransformerFeatures(FeatureMap):
                 has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
-        reader = self.reading()
-        tokens = whole_word_tokens(reader.tokenizer, rows=embedding_rows(self.stack.base))
-        first = 0 if special_tokens else reader.leading_tokens
-        return transformer_vocabulary(
-            tokens, self.rows_of, name=self._model_name, first=first, rescale=rescale
-        )
+        return model_vocabulary(self.model, special_tokens=special_tokens, rescale=rescale)
 
-    def reading(self) -> Reader:
-        """The reader of texts; InputError for a map without a tokenizer."""
-        if self.reader is None:
-            raise InputError(
-                "this map has no tokenizer; pass one to TransformerFeatures, or give rows"
-            )
-        return self.reader
+    def read_span(self, text: str) -> Span:
+        return self.model.read_span(text)
+
+    def unreadable(self, text: str) -> str | None:
+        return self.model.unreadable(text)
+
+    def identity(self) -> str:
+        return f"{self.model.identity()} {self.layer} {self.head} {self.pool} {self.output}"
+
+    # Rows
 
     def accept(self, rows: Tensor) -> Float[Tensor, "*batch n d"]:
         rows = super().accept(rows)
-        context = None if self.reader is None else self.reader.context
-        if context is not None and rows.shape[-2] > context:
+        context = self.model.context
+        if self.model.tokenizer is not None and context is not None and rows.shape[-2] > context:
             raise InputError(
-                f"`X` has {rows.shape[-2]} rows, but the context of {self._model_name} is "
-                f"{context} tokens; "
-                f"truncate the text, or pass max_words={context - self.reading().own_tokens} to "
-                "embed"
+                f"`X` has {rows.shape[-2]} rows, but the context of {self.model.name} is "
+                f"{context} tokens; truncate the text, or pass "
+                f"max_words={context - self.model.own_tokens} to embed"
             )
         return rows
 
@@ -474,50 +332,33 @@ class TransformerFeatures(FeatureMap):
         return torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
 
     def features(self, texts: Float[Tensor, "*batch n d"]) -> Float[Tensor, "..."]:
-        features = self._features(texts.reshape(-1, *texts.shape[-2:]).to(self.stack.dtype)).to(
-            self.dtype
-        )
+        rows = texts.reshape(-1, *texts.shape[-2:]).to(self.model.dtype)
+        features = self._features(rows).to(self.dtype)
         return features.reshape(*texts.shape[:-2], *features.shape[1:])
 
     def _features(self, rows: Float[Tensor, "b n d"]) -> Tensor:
         if self.output != "states":
-            logits = self.stack.logits(rows, last_only=self.pool is not None).to(self.dtype)
+            logits = self.model.logits(rows, last_only=self.pool is not None).to(self.dtype)
             if self.output == "logits":
                 return logits
-            several = (
-                getattr(self.stack.model.config, "problem_type", None)
-                == "multi_label_classification"
-            )
-            sigmoid = several or logits.shape[-1] == 1
+            problem = getattr(self.model.config, "problem_type", None)
+            sigmoid = problem == "multi_label_classification" or logits.shape[-1] == 1
             return torch.sigmoid(logits) if sigmoid else torch.softmax(logits, dim=-1)
-        if self.head is not None:
-            return self._pooled(
-                self.stack.heads_outputs(rows, self.layer, [self.head])[0].to(self.dtype)
-            )
-        if self.pool == OWN:
-            return self._sentence.vectors(
-                self.stack, rows, self.layer, self.reading().leading_tokens, self.dtype
-            )
-        return self._pooled(self.stack.states(rows, self.layer).to(self.dtype))
-
-    def _pooled(self, states: Float[Tensor, "b n d"]) -> Tensor:
-        if self.pool is None:
-            return states
-        if self.pool == OWN:
-            return self._sentence.pooled(states, self.reading().leading_tokens)
-        return POOLS[self.pool](states)
+        if self.head is None:
+            return self.model.forward(rows, self.layer, self.pool)
+        (outputs,) = self.heads.outputs(rows, self.layer, [self.head])
+        return outputs if self.pool is None else self.model.pooled(outputs, self.pool)
 
     def bytes_per_text(self, n: int) -> int:
         """About what one text of n rows costs, gradient included: what autograd keeps of every
         layer."""
-        config = self.stack.model.config
-        inner = getattr(config, "intermediate_size", None) or 4 * self.stack.dimension
-        numbers = max(1, self.layer) * (
-            n * (14 * self.stack.dimension + 4 * inner) + 4 * self.stack.heads * n * n
-        )
+        model = self.model
+        inner = getattr(model.config, "intermediate_size", None) or 4 * model.dimension
+        per_layer = n * (14 * model.dimension + 4 * inner) + 4 * model.heads * n * n
+        numbers = max(1, self.layer) * per_layer
         if self.output != "states":
-            numbers += 4 * n * getattr(config, "vocab_size", 0) * (self.pool is None)
-        return numbers * self.stack.dtype.itemsize
+            numbers += 4 * n * getattr(model.config, "vocab_size", 0) * (self.pool is None)
+        return numbers * model.dtype.itemsize
 
     def word_change(
         self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
@@ -534,44 +375,42 @@ class TransformerFeatures(FeatureMap):
         return TransformerChange(self, rows, groups, memory_budget=memory_budget)
 
 
-@torch.no_grad()
-def by_length(
-    ids: Sequence[Sequence[int]], batch_size: int, run: Callable[[Tensor], Tensor]
-) -> Float[Tensor, "layers m d"]:
-    """`run` on token numbers (b, n), texts of one length together; its results (layers, b, d) in
-    the texts' order."""
-    groups: dict[int, list[int]] = {}
-    for text, each in enumerate(ids):
-        groups.setdefault(len(each), []).append(text)
-    vectors: dict[int, Tensor] = {}
-    for group in groups.values():
-        for start in range(0, len(group), batch_size):
-            batch = group[start : start + batch_size]
-            layers = run(torch.tensor([list(ids[text]) for text in batch])).double().cpu()
-            vectors |= dict(zip(batch, layers.unbind(1), strict=True))
-    return torch.stack([vectors[text] for text in range(len(ids))], dim=1)
+class HasTextModel(Protocol):
+    """A model of texts or of pairs, or a classifier."""
+
+    def text_model(self) -> TextModel: ...
 
 
-def content_of(model: str, revision: str | None = None) -> str:
-    """The digest of the model's files; a model of the hub that is not on this machine yet is
-    brought here."""
-    try:
-        return model_digest(model, revision)
-    except InputError:
-        TransformerFeatures.from_pretrained(model, revision=revision)
-        return model_digest(model, revision)
+def map_of(model: HasTextModel, output: str = "states") -> TransformerFeatures:
+    """What a model gives from rows: the vectors of `encode`, or the numbers of its task's head.
+
+    Raises:
+        InputError: a model that cannot be run from rows.
+    """
+    if isinstance(model, TransformerFeatures):
+        return model
+    loaded = model.text_model()
+    pool = loaded.pool if output == "states" else None
+    return TransformerFeatures(loaded, pool=pool, output=output)
 
 
-def loaded_model(model: str, dtype: torch.dtype, device: str) -> TransformerFeatures:
-    """The model's map, of the files that are there now; the one asked for last is kept in
-    memory."""
-    return _loaded(model, dtype, device, content_of(model))
+def loaded_model(
+    model: str, dtype: torch.dtype, device: str, *, own: bool = False
+) -> TransformerFeatures:
+    """The model's map, of the files that are there now; the one asked for last is kept in memory.
+
+    Args:
+        own: whether its pooling is that of its sentence-transformers modules.
+    """
+    return _loaded(model, dtype, device, OWN if own else None, model_digest(model))
 
 
 @lru_cache(maxsize=1)
-def _loaded(model: str, dtype: torch.dtype, device: str, content: str) -> TransformerFeatures:
-    phi = TransformerFeatures.from_pretrained(model, dtype=dtype, device=device)
-    if content_of(model) != content:
+def _loaded(
+    model: str, dtype: torch.dtype, device: str, pool: str | None, content: str
+) -> TransformerFeatures:
+    phi = TransformerFeatures.from_pretrained(model, pool=pool, dtype=dtype, device=device)
+    if model_digest(model) != content:
         raise InputError(
             f"the files of the model {model!r} changed while they were read; start again"
         )

@@ -102,13 +102,14 @@ def prompt_pair(
     require_kind(
         "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"
     )
-    if not phi.causal or phi.output != "probabilities" or phi.pool is None or phi.reader is None:
+    speaks = phi.causal and phi.output == "probabilities" and phi.pool is not None
+    if not speaks or phi.model.tokenizer is None:
         raise InputError(
             "prompts need a causal language model as TransformerFeatures(..., "
             "output='probabilities', pool='last'); "
             f"{phi.name} is not one"
         )
-    tokenizer = phi.reader.tokenizer
+    tokenizer = phi.model.tokenizer
     starts = [_first_tokens(tokenizer, answer) for answer in answers]
     if len(answers) < 1 or any(left & right for left, right in combinations(starts, 2)):
         raise InputError(
@@ -117,12 +118,12 @@ def prompt_pair(
         )
     rows = []
     for prompt in (first, second):
-        read = phi.reader.tokens(prompt)
+        read = phi.model.read(prompt)
         stop = len(read.ids) - read.trailing
         with torch.no_grad():
             probabilities = phi(phi.rows_of(torch.tensor([read.ids[:stop]])))[0].double().cpu()
         rows.append(torch.stack([probabilities[sorted(start)].sum() for start in starts]))
-    return PromptPair(phi.stack.name, (first, second), tuple(answers), torch.stack(rows))
+    return PromptPair(phi.model.name, (first, second), tuple(answers), torch.stack(rows))
 
 
 def _first_tokens(tokenizer: Any, answer: str) -> set[int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wordsens.errors import InputError
+from wordsens.models.embedding import load_encoder
 from wordsens.studies.control.cell import CONTROLS, HOLD, ControlCell, measure_control
 from wordsens.studies.control.summary import summarize
 from wordsens.sweeps.experiment import (
@@ -16,7 +17,6 @@ from wordsens.sweeps.texts import (
     Embedded,
     available,
 )
-from wordsens.text import load_encoder
 
 LEAST_TEXTS = 50
 """Fewer labelled texts leave less than ten held out, which tells two accuracies apart in no

@@ -7,6 +7,7 @@ import torch
 
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import loaded_model
+from wordsens.models.embedding import load_encoder
 from wordsens.studies.depth.cell import DepthCell, measure_depth
 from wordsens.studies.depth.summary import summarize
 from wordsens.sweeps.experiment import Experiment, Grids
@@ -20,7 +21,6 @@ from wordsens.sweeps.texts import (
     kinds_of_table,
     texts_at_least,
 )
-from wordsens.text import load_encoder
 
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {"residual": False, "norm": None},
@@ -129,9 +129,9 @@ def _trained(
         ]
     elif isinstance(source, ReviewsText):
         kinds += [QuestionsText(), PassagesText()]
-    quick, last = scale == "quick", phi.stack.layers
+    quick, last = scale == "quick", phi.attention_layers
     layers = sorted({1, (last + 1) // 2, last}) if quick else list(range(1, last + 1))
-    grids, notices, around = [], [], phi.reading().own_tokens
+    grids, notices, around = [], [], phi.model.own_tokens
     for kind in kinds:
         # The model makes its rows itself; what a source says of an encoder is not for it.
         text = {
@@ -148,7 +148,7 @@ def _trained(
             )
             continue
         grid = {**common, "map": "model", "model": model, "model_layer": layers, "text": text}
-        grid |= {"n": lengths[-1:] if quick else lengths, "d": phi.stack.dimension}
+        grid |= {"n": lengths[-1:] if quick else lengths, "d": phi.model.dimension}
         grid |= {"search": "quick"} if quick else {}
         grids.append(grid)
         if not quick or kind is source:

