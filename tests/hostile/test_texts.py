@@ -1,15 +1,12 @@
 """Texts, tables and models that are wrong in ways that no reader of ours makes: one line, and at
 once."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.models.pretrained import _MOST_LAYERS as MOST_LAYERS
 from wordsens.text import Document, read_documents
 from wordsens.text.pairs import read_pairs
 
@@ -75,16 +72,3 @@ def test_a_token_past_the_models_table(tiny_bert, tmp_path, use):
     message = refusal(lambda: use(str(tmp_path)))
     assert "the token 'splendid' has the number" in message
     assert "use the tokenizer that belongs to the model" in message
-
-
-@pytest.mark.parametrize("layers", [MOST_LAYERS + 1, 100_000, 10**30])
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_model_of_too_many_layers_is_not_built(tiny_bert, tmp_path, layers, nested):
-    for path in tiny_bert.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    settings = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    settings |= {"text_config": {"num_layers": layers}} if nested else {"num_hidden_layers": layers}
-    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
-    assert f"(={layers}); at most 2,000 layers are built" in refusal(
-        lambda: ws.embed(["a b"], encoder=str(tmp_path))
-    )

@@ -51,17 +51,25 @@ def test_a_model_without_a_head_says_so(saved):
         ws.TransformerFeatures.from_pretrained(saved(), output="logits")
 
 
-def test_pickled_weights_only_when_asked(saved, tmp_path):
-    folder = saved()
+def test_pickled_weights_are_read_as_numbers_alone(saved, tmp_path):
+    """An older file of tensors is read; one that would run code when it is unpickled is refused."""
+    folder, ran = saved(), tmp_path / "ran"
     (tmp_path / "model.safetensors").unlink()
     torch.save(model_of("bert").state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ws.InputError, match="cannot be loaded on this machine"):
-        ws.TransformerFeatures.from_pretrained(folder)
-    phi = ws.TransformerFeatures.from_pretrained(folder, pickled_weights=True)
+    phi = ws.TransformerFeatures.from_pretrained(folder)
     ids = torch.tensor([tokenizer()(SENTENCE)["input_ids"]])
     torch.testing.assert_close(
         phi(phi.rows_of(ids)), model_of("bert")(ids).last_hidden_state, rtol=0, atol=1e-6
     )
+
+    class Runs:
+        def __reduce__(self):
+            return type(ran).touch, (ran,)
+
+    torch.save({"embeddings.word_embeddings.weight": Runs()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ws.InputError, match="cannot be loaded"):
+        ws.TransformerFeatures.from_pretrained(folder)
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_pickled_weights_only_when_asked(saved, tmp_path):
     [
         (
             {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
-            r"; use pool='mean'",
+            r"\(TypeError\)",
         ),
         (
             {"type": "os.path", "path": "2_Dense"},
@@ -108,14 +116,3 @@ def test_a_text_that_is_nearly_all_unknown_is_refused(saved, text):
     for embed in (phi.embed, lambda text: ws.embed(text, encoder=folder)):
         with pytest.raises(ws.InputError, match=r"tokens are unknown to .* \(\[UNK\]\)"):
             embed(text)
-
-
-@pytest.mark.parametrize("file", ["pytorch_model-00001-of-00001.bin", "../elsewhere.safetensors"])
-def test_an_index_of_safetensors_that_names_other_files_is_refused(saved, tmp_path, file):
-    folder = saved()
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(model_of("bert").state_dict(), tmp_path / "pytorch_model-00001-of-00001.bin")
-    index = {"metadata": {}, "weight_map": dict.fromkeys(model_of("bert").state_dict(), file)}
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ws.InputError, match="not a safetensors file of its folder"):
-        ws.TransformerFeatures.from_pretrained(folder)

@@ -401,6 +401,6 @@ def test_code_of_a_cross_encoder_is_not_run_either(folder):
     (place / "own.py").write_text("raise RuntimeError('the code was run')")
     with pytest.raises(
         InputError,
-        match=r"load the model yourself with trust_remote_code=True and pass the object$",
+        match=r"load the model yourself with trust_remote_code=True and pass the object",
     ):
         as_pair_model(str(place))

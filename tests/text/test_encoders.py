@@ -104,7 +104,7 @@ def with_code(folder, content):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (without_weights, "it cannot be loaded on this machine: "),
+        (without_weights, "it cannot be loaded: "),
         (with_a_hole, "1 tensors are missing, the first is 'encoder.layer.1.output.dense.bias'"),
         (cut_off, "it cannot be loaded"),
         (with_code, "it cannot be loaded"),

@@ -10,7 +10,6 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice
 from wordsens.models.function import FunctionModel
 from wordsens.models.load import is_transformer, load_text_model, name_of
-from wordsens.models.pretrained import Access
 from wordsens.models.text_model import TextModel
 from wordsens.text.whole_words import Span
 
@@ -157,8 +156,7 @@ def as_classifier(
     if isinstance(model, Classifier):
         return model
     if isinstance(model, str) or hasattr(model, "__fspath__") or is_transformer(model):
-        access = Access(revision=revision)
-        loaded = load_text_model(model, head=True, device=device, access=access)
+        loaded = load_text_model(model, head=True, device=device, revision=revision)
         return _of_transformer(loaded, labels)
     if isinstance(getattr(model, "model", None), TextModel):  # a map of a transformer
         if model.output == "states":

@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count, require_device
+from wordsens.models.identity import files_digest
 from wordsens.models.load import load_text_model
 from wordsens.models.minilm import MiniLM
-from wordsens.models.pretrained import MINILM, Access, local_folder, model_digest
+from wordsens.models.pretrained import MINILM, model_folder
 from wordsens.models.text_model import TextModel, in_groups
 from wordsens.models.tokens import Tokenization
 from wordsens.text.document import Document
@@ -249,16 +250,15 @@ def load_encoder(
     if not isinstance(name, str):
         return load_text_model(name, dtype=torch.float32)
     device = str(torch.device(require_device(device)))
-    access = Access(local_files_only=local_files_only, revision=revision)
-    known = name != MINILM and local_folder(name, revision) is not None
-    return _loaded(name, device, access, model_digest(name, revision) if known else "")
+    folder = model_folder(name, revision, local_files_only=local_files_only)
+    return _loaded(name, device, revision, files_digest(folder))
 
 
 @lru_cache(maxsize=4)
-def _loaded(name: str, device: str, access: Access, content: str) -> TextModel:
-    if name == MINILM and access.revision is None:
+def _loaded(name: str, device: str, revision: str | None, content: str) -> TextModel:
+    if name == MINILM:
         return MiniLM(device)
-    return load_text_model(name, device=device, access=access, attention=None)
+    return load_text_model(name, device=device, revision=revision, attention=None)
 
 
 def _model(encoder: Any, device: str | None) -> TextModel:

@@ -1,7 +1,7 @@
 """One call that makes a model of whatever stands for one."""
 
-import importlib.util
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from wordsens.errors import (
     require_device,
     without_secrets,
 )
-from wordsens.files import named_path
 from wordsens.models.cross_encoder import CrossEncoderModel
 from wordsens.models.endpoint import Endpoint, endpoint_model
 from wordsens.models.function import FunctionModel
@@ -23,23 +22,20 @@ from wordsens.models.model import Model
 from wordsens.models.multi_vector import MultiVectorModel
 from wordsens.models.pairs import FunctionPairModel, PairModel
 from wordsens.models.pretrained import (
-    USUAL_ACCESS,
-    Access,
-    bring_modules,
+    MODULES_FILE,
     classes_of,
     library_class,
     load_library_model,
     load_transformer,
+    model_folder,
     require_words,
 )
 from wordsens.models.sentence_transformer import SentenceTransformerModel
 from wordsens.models.text_model import OWN, POOL_NAMES, TextModel, frozen_views
 
-ATTENTIONS = ("eager", "sdpa")
-
 _LIBRARY = "sentence_transformers"
 _PAIR_MODELS = {"CrossEncoder": CrossEncoderModel, "MultiVectorEncoder": MultiVectorModel}
-_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+_DTYPES = (None, torch.float32, torch.bfloat16, torch.float64)
 
 
 def as_model(
@@ -79,21 +75,17 @@ def as_model(
     torch.Size([2, 384])
     """
     require_count("batch_size", batch_size)
-    if pool is not None:
-        require_choice("pool", pool, POOL_NAMES)
     if revision is not None and not _is_name(model):
         raise InputError(
             f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an "
             "object"
         )
-    takes_pool = _is_name(model) or is_transformer(model)
-    if pool is not None and not takes_pool:
+    if pool is not None and not (_is_name(model) or is_transformer(model)):
         raise InputError(
             f"`pool` (={pool!r}) is of a transformer's states; leave it out for a "
             f"{type(model).__name__}"
         )
-    access = Access(local_files_only=local_files_only, revision=revision)
-    options = {"pool": pool, "device": device, "access": access, "batch_size": batch_size}
+    options = {"revision": revision, "device": device, "local_files_only": local_files_only}
     adapter = next((adapter for stands_for, adapter in ADAPTERS if stands_for(model)), None)
     if adapter is None:
         raise InputError(
@@ -101,7 +93,7 @@ def as_model(
             "pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, a function "
             "from a list of texts to an array (texts, d), or an Endpoint"
         )
-    built = adapter(model, options)
+    built = adapter(model, {**options, "pool": pool, "batch_size": batch_size})
     return built if prompt_name is None else built.prompted(prompt_name)
 
 
@@ -114,7 +106,8 @@ def load_text_model(
     dtype: torch.dtype | None = None,
     device: str = "cpu",
     attention: str | None = "eager",
-    access: Access = USUAL_ACCESS,
+    local_files_only: bool = False,
+    revision: str | None = None,
     batch_size: int = 32,
 ) -> TextModel:
     """The TextModel of a name, a folder, a pair (model, tokenizer), a pipeline or a
@@ -125,56 +118,55 @@ def load_text_model(
             a pool of None then stands for the model's own, or the usual one.
         head: load the head of the model's task.
         dtype: in which it computes; None: float32, or that of the object.
-        device, access: of a name or folder.
         attention: of a name or folder: "eager", from which attention weights can be read, "sdpa",
             or None for what transformers chooses.
+        device, local_files_only, revision: of a name or folder.
 
-    Raises what `load_transformer` raises.
+    Raises what `model_folder` and `load_transformer` raise.
     """
+    if pool is not None:
+        require_choice("pool", pool, POOL_NAMES)
     if attention is not None:
-        require_choice("attention", attention, ATTENTIONS)
-    if dtype not in (None, *_DTYPES):
+        require_choice("attention", attention, ("eager", "sdpa"))
+    if dtype not in _DTYPES:
         raise InputError(
             f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64"
         )
+    library: Any = None
     if _is_name(source):
         name = str(source)
-        options = {
-            "head": head,
-            "dtype": dtype or torch.float32,
-            "attention": attention,
-            "access": access,
-        }
-        model, tokenizer = load_transformer(name, **options)
+        folder = model_folder(name, revision, local_files_only=local_files_only)
+        options = {"head": head, "dtype": dtype or torch.float32, "attention": attention}
+        model, tokenizer = load_transformer(name, folder, **options)
         model = model.to(require_device(device))
-        library = not head and bring_modules(name, access)
+        has_pooling = not head and (folder / MODULES_FILE).is_file()
+        if has_pooling and (pool == OWN or (pool is None and vectors)):
+            library = _around(name, folder, model, device)
     else:
         model, tokenizer, name = _parts(source)
         model = model.to(dtype)
-        library = is_of(source, _LIBRARY, "SentenceTransformer")
-    if pool is None and vectors:
-        pool = OWN if library else _usual_pool(model)
-    if pool == OWN and library:
-        loaded = _around(name, model, device, access) if _is_name(source) else source
-        return SentenceTransformerModel(loaded, name=name, batch_size=batch_size)
+        has_pooling = is_of(source, _LIBRARY, "SentenceTransformer")
+        library = source
+    if has_pooling and (pool == OWN or (pool is None and vectors)):
+        return SentenceTransformerModel(library, name=name, batch_size=batch_size)
+    pool = _usual_pool(model) if pool is None and vectors else pool
     name = f"{name} ({pool})" if vectors else name
     made = TextModel(model, tokenizer, name, pool=pool, cuts=vectors, batch_size=batch_size)
-    made.library = library
+    made.library = has_pooling
     return made
 
 
-def _around(name: str, model: Any, device: str, access: Access) -> Any:
-    """The SentenceTransformer of that name, made to run this model, whose weights were checked."""
-    library = load_library_model(name, device, access)
+def _around(name: str, folder: Path, model: Any, device: str) -> Any:
+    """The SentenceTransformer of a folder, made to run this model, whose weights were checked."""
+    library = load_library_model(name, folder, device)
     if not is_of(library, _LIBRARY, "SentenceTransformer"):
         raise InputError(
             f"the model {name!r} is a {type(library).__name__}: its vectors are not run from rows; "
             "use as_model or as_pair_model"
         )
-    children = library[0].named_children()
-    place = next((place for place, child in children if hasattr(child, "config")), None)
-    if place is not None:
-        setattr(library[0], place, model)
+    for place, child in list(library[0].named_children()):
+        if hasattr(child, "config"):
+            setattr(library[0], place, model)
     return library
 
 
@@ -212,53 +204,41 @@ def _usual_pool(model: Any) -> str:
 
 
 def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
-    name, pool, access = str(model), options["pool"], options["access"]
+    name, pool = str(model), options["pool"]
     if "://" in name:
         raise InputError(
             f"`model` (={without_secrets(name)!r}) is an address; pass Endpoint(url=...), on the "
             "command line --endpoint"
         )
-    if ":" in name and not named_path("model", name).exists():
+    if ":" in name and not Path(name).exists():
         raise InputError(
             f"`model` (={name!r}) is no name; pass the function itself, on the command line "
             "--encode"
         )
-    _require_vectors(name, pool, access.revision)
-    own = pool in (None, OWN) and importlib.util.find_spec(_LIBRARY) is not None
-    refused: InputError | None = None
-    if not own or library_class(name, access.revision) != "SparseEncoder":
-        try:
-            built = load_text_model(name, vectors=True, **options)
-            # What the hub had alone is known now.
-            _require_vectors(name, pool, access.revision)
-            return built
-        except InputError as error:
-            refused = error
-    if refused is not None and not (own and library_class(name, access.revision)):
-        raise refused
-    try:
-        library = load_library_model(name, require_device(options["device"]), access)
-    except InputError as error:
-        raise refused or error from None
-    return SentenceTransformerModel(library, name=name, batch_size=options["batch_size"])
-
-
-def _require_vectors(name: str, pool: str | None, revision: str | None) -> None:
-    """InputError for the name of a model of pairs or of a classifier, as far as it is on this
-    machine."""
-    kind = None if pool else library_class(name, revision)
-    if kind in _PAIR_MODELS:
+    local = options["local_files_only"]
+    folder = model_folder(name, options["revision"], local_files_only=local)
+    kind, classes = library_class(folder), classes_of(folder)
+    if pool is None and kind in _PAIR_MODELS:
         raise InputError(
             f"the model {name!r} scores pairs of texts: use as_pair_model({name!r}), or pass "
             "pool='mean' for the mean of its hidden states"
         )
-    classes = classes_of(name, revision) if kind == "" else 0
-    if classes > 1:
+    if pool is None and not kind and classes > 1:
         raise InputError(
             f"the model {name!r} is a classifier of {classes} labels, not an embedding: use it "
             "with flips, or with explain --classes; pass pool='mean' for the mean of its hidden "
             "states"
         )
+    by_library = kind and pool in (None, OWN) and find_spec(_LIBRARY) is not None
+    try:
+        if kind != "SparseEncoder":
+            return load_text_model(name, vectors=True, **options)
+    except InputError:
+        # Only the library can run it, such as an embedding without a transformer.
+        if not by_library:
+            raise
+    library = load_library_model(name, folder, require_device(options["device"]))
+    return SentenceTransformerModel(library, name=name, batch_size=options["batch_size"])
 
 
 def _of_object(model: Any, options: dict[str, Any]) -> Model:
@@ -363,15 +343,14 @@ def as_pair_model(
         return model
     name = str(model) if _is_name(model) else name_of(model)
     if _is_name(model):
+        folder = model_folder(name, revision, local_files_only=local_files_only)
         # Of any other model the library would make a classifier with random weights.
-        access = Access(local_files_only=local_files_only, revision=revision)
-        bring_modules(name, access)
-        if not is_pair_model(name, revision):
+        if library_class(folder) not in _PAIR_MODELS:
             raise InputError(
                 f"the model {name!r} does not score pairs: it is no CrossEncoder; use it as a "
                 "model of texts"
             )
-        model = load_library_model(name, require_device(device), access)
+        model = load_library_model(name, folder, require_device(device))
     for kind, adapter in _PAIR_MODELS.items():
         if is_of(model, _LIBRARY, kind):
             return adapter(model, name=name, batch_size=batch_size)
@@ -386,10 +365,13 @@ def as_pair_model(
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
     """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the
-    name of one on this machine."""
-    if _is_name(model):
-        return library_class(str(model), revision) in _PAIR_MODELS
-    return isinstance(model, PairModel) or is_of(model, _LIBRARY, *_PAIR_MODELS)
+    name of one."""
+    if not _is_name(model):
+        return isinstance(model, PairModel) or is_of(model, _LIBRARY, *_PAIR_MODELS)
+    try:
+        return library_class(model_folder(str(model), revision)) in _PAIR_MODELS
+    except InputError:  # as_model says what is wrong with the name
+        return False
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:

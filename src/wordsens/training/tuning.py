@@ -30,7 +30,7 @@ from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
 from wordsens.models.load import as_model, is_of, is_pair_model
 from wordsens.models.model import require_cosines
-from wordsens.models.pretrained import load_library_model, quiet_transformers
+from wordsens.models.pretrained import load_library_model, model_folder, quiet_transformers
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pairs
@@ -173,7 +173,7 @@ def _trainable(model: str | PathLike[str], lora: bool, device: str) -> "Sentence
     require_extra("tune", "tune", "accelerate", "datasets", *["peft"] * lora)
     if is_pair_model(name):
         raise InputError(f"`model` (={name!r}) scores pairs; tune trains a model of embeddings")
-    network = load_library_model(name, device)
+    network = load_library_model(name, model_folder(name), device)
     if not is_of(network, "sentence_transformers", "SentenceTransformer"):
         raise InputError(
             f"`model` (={name!r}) is a {type(network).__name__}; tune trains a SentenceTransformer"
@@ -331,7 +331,7 @@ def _save(network: "SentenceTransformer", name: str, work: Path, lora: bool, dev
             from peft import PeftModel
 
             network.save_pretrained(str(adapter), create_model_card=False)
-            whole: Any = load_library_model(name, device)
+            whole: Any = load_library_model(name, model_folder(name), device)
             whole[0].model = PeftModel.from_pretrained(
                 whole[0].auto_model, str(adapter)
             ).merge_and_unload()

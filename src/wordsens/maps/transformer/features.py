@@ -17,7 +17,7 @@ from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.heads import Heads, attention_weights
 from wordsens.models.load import load_text_model
 from wordsens.models.model import Model
-from wordsens.models.pretrained import Access, model_digest
+from wordsens.models.pretrained import model_digest
 from wordsens.models.text_model import OWN, SIDES, TextModel
 from wordsens.models.vocabulary import Vocabulary, model_vocabulary
 from wordsens.seeds import Seed, derive_seed
@@ -102,8 +102,6 @@ class TransformerFeatures(FeatureMap, Model):
         dtype: torch.dtype | None = None,
         device: str = "cpu",
         attention: str = "eager",
-        pickled_weights: bool = False,
-        remote_code: bool = False,
         local_files_only: bool = False,
         revision: str | None = None,
     ) -> "TransformerFeatures":
@@ -120,9 +118,6 @@ class TransformerFeatures(FeatureMap, Model):
             device: where.
             attention: "eager", the plain products, from which attention weights can be read; or
                 "sdpa", torch's fused kernel, with less memory on long texts.
-            pickled_weights: read weights that are not safetensors; loading such a file can run
-                code.
-            remote_code: run code that comes with the model.
             local_files_only: never ask the hub.
             revision: branch, tag or commit of a name on the hub.
 
@@ -142,7 +137,8 @@ class TransformerFeatures(FeatureMap, Model):
             dtype=dtype,
             device=device,
             attention=attention,
-            access=Access(pickled_weights, remote_code, local_files_only, revision),
+            local_files_only=local_files_only,
+            revision=revision,
         )
         return cls(loaded, layer=layer, head=head, pool=pool, output=output)
 
