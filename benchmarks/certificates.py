@@ -12,7 +12,7 @@ import torch
 
 import wordsens as ws
 from benchmarks.reporting import header, table
-from wordsens.models.embedding import texts_of_length
+from wordsens.models import load_encoder
 
 RADII, LENGTHS = (0.1, 0.3, 1.0), (20, 100)
 
@@ -21,15 +21,19 @@ def attention(text: str, score: str = "softmax") -> Callable[[int, float], torch
     """upper / attained of 10 words of a Gaussian text or a review, d = 384."""
 
     def ratios(n: int, radius: float) -> torch.Tensor:
-        if text == "review":
-            X = ws.embed(texts_of_length(ws.shipped_reviews(), n, count=1), max_words=n)[0]
-        else:
-            X = ws.gaussian_text(n, 384)
+        review = text == "review"
+        X = ws.embed(_review(n), max_words=n)[0] if review else ws.gaussian_text(n, 384)
         return bracket(
             ws.RandomAttentionFeatures(384, score=score), X, range(0, n, n // 10), radius
         )
 
     return ratios
+
+
+def _review(n: int) -> ws.Document:
+    """The first review of n words and more."""
+    count = load_encoder().count_tokens
+    return next(each for each in ws.shipped_reviews() if count(each.text, special=False) >= n)
 
 
 def dense(depth: int) -> Callable[[int, float], torch.Tensor]:

@@ -52,7 +52,7 @@ import wordsens as ws
 from wordsens.models import as_pair_model
 from wordsens.cli import main
 from wordsens.models.endpoint import Endpoint
-from wordsens.models.pretrained import minilm_folder
+from wordsens.models.model_files import minilm_folder
 
 rows = np.random.default_rng(0).normal(size=(6, 4))
 found, said = ws.word_sensitivity(ws.RandomFeatures(6, 4, seed=0), rows, search="quick"), {{}}

@@ -12,8 +12,8 @@ from tests.evaluation.stand_ins import Oracle, bag_of_words, deaf_to_negations, 
 from wordsens.display.view import Table
 from wordsens.evaluation.check import FIELDS, KIND_FIELDS
 from wordsens.evaluation.requirement import Requirement
+from wordsens.models.model_files import minilm_folder
 from wordsens.models.pairs import FunctionPairModel
-from wordsens.models.pretrained import minilm_folder
 
 PAIRS = few_pairs()
 

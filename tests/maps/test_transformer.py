@@ -7,7 +7,7 @@ import torch
 import wordsens as ws
 from tests.laws.feature_map_laws import FeatureMapLaws
 from tests.maps.tiny_models import CONTEXT, DECODERS, ENCODERS, UNUSUAL, model_of, tokenizer
-from wordsens.models.text_model import encoder_part
+from wordsens.models.hooks import encoder_part
 from wordsens.seeds import generator
 
 EVERY = (*ENCODERS, *DECODERS, *UNUSUAL)

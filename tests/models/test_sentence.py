@@ -10,7 +10,7 @@ from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import map_of
 from wordsens.models.load import as_model, as_pair_model, is_pair_model
-from wordsens.models.pretrained import minilm_folder
+from wordsens.models.model_files import minilm_folder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 

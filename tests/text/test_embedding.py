@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from wordsens.errors import InputError
-from wordsens.models.embedding import embed, load_encoder, texts_of_length
+from wordsens.models.embedding import embed, load_encoder
 from wordsens.text import Document
 
 SENTENCE = "the film was very long and not good"
@@ -20,7 +20,7 @@ class TestRows:
         from transformers import AutoModel
         from transformers.utils import logging
 
-        from wordsens.models.pretrained import minilm_folder
+        from wordsens.models.model_files import minilm_folder
 
         logging.disable_progress_bar()
         model = AutoModel.from_pretrained(minilm_folder()).eval()
@@ -87,18 +87,3 @@ class TestTexts:
         first, second = embed([Document("good film", 1, "shelf/1"), "bad film"], bert)
         assert (first.label, first.source) == (1, "shelf/1")
         assert (second.label, second.source) == (None, "text 1")
-
-
-class TestTextsOfLength:
-    TEXTS = ("good", "good film", "the film was bad", "not very good")
-
-    def test_only_long_enough_texts_are_taken(self, bert):
-        found = texts_of_length(self.TEXTS, 3, encoder=bert)
-        assert [document.text for document in found] == ["the film was bad", "not very good"]
-
-    def test_it_reads_no_further_than_needed(self, bert):
-        def endless():
-            while True:
-                yield "good film"
-
-        assert len(texts_of_length(endless(), 2, count=3, encoder=bert)) == 3

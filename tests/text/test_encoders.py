@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from wordsens.errors import InputError
 from wordsens.models.embedding import load_encoder
-from wordsens.models.load import load_text_model
-from wordsens.models.pretrained import model_digest
+from wordsens.models.model_files import model_digest
+from wordsens.models.pretrained import load_text_model
 from wordsens.text.hub import HubAnswer
 
 SENTENCE = "the film was very long and not good"
@@ -123,7 +123,7 @@ def test_a_folder_whose_model_cannot_be_loaded(tiny_bert, tmp_path, damage, mess
 
 @pytest.mark.parametrize("answer", [HubAnswer.MISSING, HubAnswer.UNREACHABLE])
 def test_a_name_that_the_hub_does_not_give(answer, monkeypatch):
-    monkeypatch.setattr("wordsens.models.pretrained.ask_hub", lambda name, kind: answer)
+    monkeypatch.setattr("wordsens.models.model_files.ask_hub", lambda name, kind: answer)
     with pytest.raises(InputError, match=f"it is not on this machine, and {answer.value}"):
         load_text_model("no-such-owner/no-such-model")
 

@@ -278,7 +278,7 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
     now."""
     from wordsens.evaluation.audit.cell import AuditCell, BlackBox, black_box
     from wordsens.models.load import is_pair_model
-    from wordsens.models.pretrained import model_digest
+    from wordsens.models.model_files import model_digest
 
     keys: dict[str, Any] = {name: getattr(options, name) for name in _OF_CELLS}
     if options.model is not None:

@@ -37,7 +37,7 @@ class OneWordEvaluator(BaseEvaluator):
         InputError: the pairs cannot be read, or no such kind.
 
     >>> from sentence_transformers import SentenceTransformer
-    >>> from wordsens.models.pretrained import minilm_folder
+    >>> from wordsens.models.model_files import minilm_folder
     >>> model = SentenceTransformer(str(minilm_folder()), device="cpu")
     >>> pairs = [("negation", "It works.", "It does not work.", False), ("case", "It works.", "it works", True)]
     >>> evaluator = OneWordEvaluator(pairs, name="dev")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.function import FunctionFeatures
-from wordsens.models.load import is_of, is_transformer
 from wordsens.models.model import Model
+from wordsens.models.pretrained import is_of, is_transformer
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 

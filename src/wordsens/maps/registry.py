@@ -389,7 +389,7 @@ def map_content(name: str, **options: Any) -> str | None:
     """
     entry = map_entry(name)
     if entry.family == "transformer":
-        from wordsens.models.pretrained import model_digest
+        from wordsens.models.model_files import model_digest
 
         return model_digest((checked_options(**options) | dict(entry.fixed))["model"])
     if entry.family == "own":

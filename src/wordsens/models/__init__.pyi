@@ -1,13 +1,12 @@
 from .classifier import as_classifier as as_classifier
 from .embedding import embed as embed
 from .embedding import load_encoder as load_encoder
-from .embedding import texts_of_length as texts_of_length
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
 from .load import as_model as as_model
 from .load import as_pair_model as as_pair_model
 from .load import is_pair_model as is_pair_model
-from .load import load_text_model as load_text_model
 from .model import Model as Model
 from .pairs import PairModel as PairModel
+from .pretrained import load_text_model as load_text_model
 from .text_model import TextModel as TextModel

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice
 from wordsens.models.function import FunctionModel
-from wordsens.models.load import is_transformer, load_text_model, name_of
+from wordsens.models.pretrained import is_transformer, load_text_model, name_of
 from wordsens.models.text_model import TextModel
 from wordsens.text.whole_words import Span
 
@@ -21,7 +21,6 @@ NONE = "none"
 """The label of a text that has none of several labels."""
 
 _EDGE = 0.5
-_TOLERANCE, _HALF_TOLERANCE = 1e-4, 0.05
 
 
 class Classifier:
@@ -190,20 +189,8 @@ def _of_transformer(model: TextModel, labels: Sequence[str] | None) -> Classifie
         labels=labels or names,
         kind=kind,
         model=model,
-        no_rows=model.no_rows or _difference(model),
+        no_rows=model.no_rows,
     )
-
-
-def _difference(model: TextModel) -> str | None:
-    """Why the logits from rows are not those of the model's own pass; None where they are."""
-    texts = model.probes()
-    own = model.logits_of(texts)
-    with torch.no_grad():
-        rows = (model.entering(torch.tensor([model.read(text).ids])) for text in texts)
-        ours = torch.cat([model.logits(each).double().cpu() for each in rows])
-    apart = float((ours - own).abs().max() / (1 + own.abs().max()))
-    tolerance = _TOLERANCE if model.dtype == model.row_dtype else _HALF_TOLERANCE
-    return None if apart <= tolerance else f"its own pass differs from its layers' by {apart:.2g}"
 
 
 def _kind(config: Any) -> str:

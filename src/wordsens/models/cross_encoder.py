@@ -5,11 +5,12 @@ from typing import Any
 from torch import nn
 
 from wordsens.errors import InputError
+from wordsens.models.hooks import frozen_views
 from wordsens.models.identity import UNKNOWN, content_digest, joined_digest, tokenizer_settings
 from wordsens.models.model import PROBES
 from wordsens.models.pairs import FunctionPairModel
 from wordsens.models.sentence_transformer import evaluating
-from wordsens.models.text_model import TextModel, frozen_views
+from wordsens.models.text_model import TextModel
 from wordsens.models.tokens import require_rows
 from wordsens.text.whole_words import Span
 

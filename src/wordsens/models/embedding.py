@@ -1,7 +1,7 @@
 """Texts to matrices: one row per token, from a layer of a pretrained model."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -10,14 +10,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_count, require_device
-from wordsens.models.identity import files_digest
-from wordsens.models.load import load_text_model
 from wordsens.models.minilm import MiniLM
-from wordsens.models.pretrained import MINILM, model_folder
+from wordsens.models.model_files import MINILM, files_digest, model_folder
+from wordsens.models.pretrained import load_text_model
 from wordsens.models.text_model import TextModel, in_groups
 from wordsens.models.tokens import Tokenization
 from wordsens.text.document import Document
-from wordsens.text.matrix import TextMatrix, rescale_rows
+from wordsens.text.matrix import TextMatrix, Word, rescale_rows
 
 Texts = str | Document | Iterable[str | Document]
 
@@ -80,131 +79,89 @@ def embed(
             require_count(name, value)
     if max_words is not None and pad_to is not None and pad_to > max_words:
         raise InputError(f"`pad_to` (={pad_to}) must be at most `max_words` (={max_words})")
-    tokens = [
-        _tokens(document, index, model, max_words, special_tokens)
-        for index, document in enumerate(documents)
-    ]
-    kept = [_kept(each, max_words, special_tokens) for each in tokens]
-    lacking = [max(0, (pad_to or 0) - (stop - start)) for start, stop in kept]
-    if any(lacking):
-        _require_padding(model, max(map(sum, zip(map(_length, tokens), lacking, strict=True))))
+    plans = []
+    for index, document in enumerate(documents):
+        where = f"text {index}" + (f" ({document.source})" if document.source else "")
+        plans.append(_plan(document.text, where, model, max_words, special_tokens, pad_to))
     done = 0
 
     def run(places: list[int]) -> list[Float[Tensor, "n d"]]:
         nonlocal done
-        fill = [model.padding[0] if model.padding else 0] * lacking[places[0]]
-        ids = torch.tensor([[*tokens[place].ids, *fill] for place in places])
+        fill = plans[places[0]].fill
+        ids = torch.tensor([[*plans[place].tokens.ids, *fill] for place in places])
         states = model.hidden_states(ids, layer, len(fill)).to(dtype)
         made = []
-        for place, rows in zip(places, states, strict=True):
-            start, stop = kept[place]
-            whole = torch.cat([rows[start:stop], rows[len(tokens[place].ids) :]])
-            made.append(rescale_rows(whole) if rescale else whole)
+        for place, of_text in zip(places, states, strict=True):
+            plan = plans[place]
+            rows = torch.cat([of_text[plan.kept], of_text[len(plan.tokens.ids) :]])
+            made.append(rescale_rows(rows) if rescale else rows)
         done += len(places)
         if progress is not None:
             progress(done, len(documents))
         return made
 
-    keys = list(zip(map(_length, tokens), lacking, strict=True))
+    keys = [(len(plan.tokens.ids), len(plan.fill)) for plan in plans]
+    embedded = []
     rows = in_groups(keys, run, at_once=batch_size)
-    return [
-        _matrix(rows[at], tokens[at], kept[at], documents[at], model, at)
-        for at in range(len(documents))
-    ]
+    for index, (document, plan) in enumerate(zip(documents, plans, strict=True)):
+        names = *plan.tokens.tokens[plan.kept], *[plan.padding] * len(plan.fill)
+        source = document.source or f"text {index}"
+        words = plan.words()
+        embedded.append(TextMatrix(rows[index], names, document.label, source, words))
+    return embedded
 
 
-def _length(tokens: Tokenization) -> int:
-    return len(tokens.ids)
+@dataclass(frozen=True)
+class _Plan:
+    """The tokens that the model reads of a text, those of them that become rows, and the [PAD]
+    tokens behind them."""
+
+    tokens: Tokenization
+    kept: slice
+    fill: tuple[int, ...]
+    padding: str
+
+    def words(self) -> tuple[Word, ...] | None:
+        """The whole words with their rows."""
+        start, stop = self.kept.start, self.kept.stop
+        return self.tokens.whole_words and tuple(
+            replace(word, rows=tuple(row - start for row in word.rows))
+            for word in self.tokens.whole_words
+            if max(word.rows) < stop
+        )
 
 
-def _tokens(
-    document: Document, index: int, model: TextModel, max_words: int | None, special: bool
-) -> Tokenization:
-    """The tokens that the model reads of a text."""
-    where = f"text {index}" + (f" ({document.source})" if document.source else "")
+def _plan(
+    text: str,
+    where: str,
+    model: TextModel,
+    max_words: int | None,
+    special: bool,
+    pad_to: int | None,
+) -> _Plan:
+    most = None
     if max_words is not None:
         # The leading special tokens count as words where they are kept; at least one word of the
         # text stays.
-        max_words = max(1, max_words - (model.leading_tokens if special else 0))
-    return model.read(document.text, where, max_words)
-
-
-def _kept(tokens: Tokenization, max_words: int | None, special: bool) -> tuple[int, int]:
-    """The first and the last of a text's tokens that become rows."""
-    start, stop = (0, len(tokens.ids)) if special else (tokens.own.start, tokens.own.stop)
-    return start, stop if max_words is None else min(stop, start + max_words)
-
-
-def _require_padding(model: TextModel, longest: int) -> None:
-    if model.padding is None:
+        most = max(1, max_words - (model.leading_tokens if special else 0))
+    tokens = model.read(text, where, most)
+    whole = slice(0, len(tokens.ids)) if special else tokens.own
+    stop = whole.stop if max_words is None else min(whole.stop, whole.start + max_words)
+    kept = slice(whole.start, stop)
+    missing = 0 if pad_to is None else max(0, pad_to - (kept.stop - kept.start))
+    if missing and model.padding is None:
         raise InputError(
             f"`pad_to` needs a [PAD] token, but {model.name} has none; leave pad_to out, or take "
-            "longer texts (texts_of_length)"
+            "longer texts"
         )
-    if model.context is not None and longest > model.context:
+    if missing and model.context is not None and len(tokens.ids) + missing > model.context:
+        most = model.context - model.own_tokens
         raise InputError(
-            f"`pad_to` does not fit {model.name}, whose context is {model.context} tokens, "
-            f"{model.own_tokens} of them its own; pass pad_to={model.context - model.own_tokens} "
-            "or less"
+            f"`pad_to` (={pad_to}) does not fit {model.name}, whose context is {model.context} "
+            f"tokens, {model.own_tokens} of them its own; pass pad_to={most} or less"
         )
-
-
-def _matrix(
-    rows: Float[Tensor, "n d"],
-    tokens: Tokenization,
-    kept: tuple[int, int],
-    document: Document,
-    model: TextModel,
-    index: int,
-) -> TextMatrix:
-    start, stop = kept
-    names = tokens.tokens[start:stop]
-    filling = [model.padding[1]] * (len(rows) - len(names)) if model.padding else []
-    words = tokens.whole_words and tuple(
-        replace(word, rows=tuple(row - start for row in word.rows))
-        for word in tokens.whole_words
-        if max(word.rows) < stop
-    )
-    source = document.source or f"text {index}"
-    return TextMatrix(rows, (*names, *filling), document.label, source, words)
-
-
-def texts_of_length(
-    documents: Iterable[str | Document],
-    words: int,
-    *,
-    count: int | None = None,
-    encoder: Any = MINILM,
-    special_tokens: bool = False,
-) -> list[Document]:
-    """The first `count` documents that give at least `words` rows, so that none needs padding.
-
-    Without `count`, all of them. Reads no further than needed. Raises InputError when there are
-    fewer, saying how many there are.
-
-    >>> reviews = texts_of_length(["much too short", "this one is long enough"], 5)
-    >>> [review.text for review in reviews]
-    ['this one is long enough']
-    """
-    require_count("words", words)
-    if count is not None:
-        require_count("count", count)
-    model = _model(encoder, None)
-    long_enough: list[Document] = []
-    read = 0
-    for read, text in enumerate(documents, start=1):
-        document = _as_document(text, read - 1)
-        if model.count_tokens(document.text, special=special_tokens) >= words:
-            long_enough.append(document)
-        if count is not None and len(long_enough) == count:
-            return long_enough
-    if not long_enough or count is not None:
-        raise InputError(
-            f"of {read} texts, only {len(long_enough)} have at least `words` (={words}) tokens in "
-            f"{model.name}, but `count` (={count or 1}) are wanted; give longer or more texts, or "
-            "lower words or count"
-        )
-    return long_enough
+    number, name = model.padding or (0, "")
+    return _Plan(tokens, kept, (number,) * missing, name)
 
 
 def as_documents(texts: Texts) -> list[Document]:

@@ -1,6 +1,7 @@
 """Hooks on a transformer: its list of layers, the rows that enter the first one, a forward pass
 that ends early."""
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -144,3 +145,30 @@ def first_tensor(output: Any) -> Tensor:
 
 def _entering(positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return positional[0] if positional else named["hidden_states"]
+
+
+def frozen_views(modules: Sequence[Any], *shared: Any) -> list[Any]:
+    """The modules again, with the same storage for their weights but modules, modes and gradient
+    flags of their own.
+
+    The other objects that they hold are copied, but for the shared ones.
+    """
+    known: dict[int, Any] = {id(each): each for each in shared}
+    for module in modules:
+        for weight in module.parameters():
+            known[id(weight)] = nn.Parameter(weight.detach(), requires_grad=False)
+        known |= {id(buffer): buffer for buffer in module.buffers()}
+    return [module.eval() for module in copy.deepcopy(list(modules), known)]
+
+
+def encoder_part(model: Any) -> Any:
+    """Of a model with an encoder and a decoder the encoder; any other model as it is."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def embedding_rows(model: Any) -> int | None:
+    """The rows of the model's table of tokens; None where it has no such table."""
+    try:
+        return getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except (NotImplementedError, AttributeError):
+        return None

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from wordsens.errors import require_characters, require_extra
-from wordsens.models.load import load_text_model
-from wordsens.models.pretrained import MINILM, minilm_folder
+from wordsens.models.model_files import MINILM, minilm_folder
+from wordsens.models.pretrained import load_text_model
 from wordsens.models.text_model import TextModel
 from wordsens.models.tokens import Tokenization, require_known, tokenization_of
 
@@ -67,11 +67,6 @@ class MiniLM(TextModel):
         found = tokenization_of(text, encoding.ids, encoding.tokens, special, offsets)
         require_known(found, self.tokenizer.token_to_id("[UNK]"), where=where, name=MINILM)
         return found
-
-    def vocabulary(self) -> dict[int, str]:
-        special = self.tokenizer.get_added_tokens_decoder()
-        tokens = sorted((number, token) for token, number in self.tokenizer.get_vocab().items())
-        return {number: token for number, token in tokens if number not in special}
 
     def hidden_states(
         self, ids: Int[Tensor, "b n"], layer: int, padding: int = 0

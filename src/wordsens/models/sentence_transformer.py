@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from wordsens.errors import InputError, running
 from wordsens.models.function import Answers, require_texts
+from wordsens.models.hooks import frozen_views
 from wordsens.models.identity import UNKNOWN, content_digest, joined_digest
-from wordsens.models.text_model import OWN, TextModel, frozen_views, in_groups
+from wordsens.models.text_model import OWN, TextModel, in_groups
 
 TASKS = {"query": "query", "document": "document", "passage": "document", "corpus": "document"}
 """The task, that of `encode_query` or `encode_document`, to which a prompt's name belongs."""

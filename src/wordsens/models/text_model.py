@@ -7,7 +7,6 @@ whatever the architecture. Where no list of layers is recognised, the rows take 
 token embeddings. A second hook ends the pass where the answer is known.
 """
 
-import copy
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -16,23 +15,27 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from wordsens.errors import InputError, first_line, require_characters, require_choice, running
+from wordsens.errors import InputError, first_line, require_choice, running
 from wordsens.models.function import Answers, require_texts
-from wordsens.models.hooks import call, layers_and_states, rows_entering, tensor_at
+from wordsens.models.hooks import (
+    call,
+    encoder_part,
+    layers_and_states,
+    rows_entering,
+    tensor_at,
+)
 from wordsens.models.identity import UNKNOWN, content_digest, joined_digest, tokenizer_settings
 from wordsens.models.model import Model
+from wordsens.models.reader import TextReader
 from wordsens.models.tokens import (
-    Tokenization,
-    longest_part,
-    require_known,
-    require_rows,
     spelled,
-    tokenization_of,
     whole_word_tokens,
     wide_offsets,
 )
-from wordsens.text.matrix import Word
-from wordsens.text.whole_words import Span, whole_words
+from wordsens.models.vocabulary import Vocabulary
+from wordsens.text.english import NEGATIONS
+from wordsens.text.matrix import Word, rescale_rows
+from wordsens.text.whole_words import whole_words
 
 OWN = "own"
 POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
@@ -45,14 +48,14 @@ POOL_NAMES = (*POOLS, OWN)
 SIDES = ("first", "second")
 
 _WORDS = 9
-_PROBED_TOKENS, _TOLERANCE = 5, 1e-4
+_FILLERS, _TOLERANCE = 6, 1e-4
 _STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
 
 _AROUND = 16
 """More special tokens than any tokenizer puts around a text."""
 
 
-class TextModel(Model):
+class TextModel(TextReader, Model):
     """A Hugging Face transformer with its tokenizer, without dropout.
 
     Layer 0 is what enters the first layer, layer L the last hidden state, behind the final norm
@@ -60,13 +63,8 @@ class TextModel(Model):
 
     Args:
         model: of the transformers library, with or without a head for a task; it is frozen.
-        tokenizer: None for a model that is only given rows.
-        name: for messages and records.
+        tokenizer, name, prompt, limit, cuts: as of TextReader.
         pool: of `encode`: "mean" over all rows, "cls" the first, "last" the last, or "max".
-        cuts: whether a text that is longer than the context is cut, as models that embed texts do,
-            or refused.
-        prompt: what is put before every text.
-        limit: the most tokens that are read, beside the model's own limit.
         batch_size: texts of equally many tokens that run together, at most.
 
     Attributes:
@@ -76,32 +74,18 @@ class TextModel(Model):
         layers: L; 0 where the model does not give its hidden states.
         dimension: d, the length of a row.
         heads: attention heads per layer; 0 where the configuration does not tell.
-        context: the most tokens that the model reads, special ones included; None where there is no
-            limit.
-        padding: the [PAD] token as (number, string); None where there is none.
-        leading_tokens, own_tokens: the tokens before a text, and those around it, special ones and
-            those of the prompt.
-        table: rows of the model's table of tokens; None where it has none.
         causal: whether a row can move only itself and later rows.
         blocks: the layers; None where no list of them is recognised.
         library: whether sentence-transformers has a pooling for this model.
     """
 
-    tokenizer: Any = None
     pool: str | None = None
-    cuts: bool = False
-    prompt: str = ""
-    context: int | None = None
     layers: int = 0
     dimension: int
     blocks: list[nn.Module] | None = None
     causal: bool = False
     library: bool = False
     no_rows: str | None = None
-    leading_tokens: int = 0
-    own_tokens: int = 0
-    padding: tuple[int, str] | None = None
-    _frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
     def __init__(
         self,
@@ -117,24 +101,17 @@ class TextModel(Model):
     ):
         self.model: nn.Module = model.eval().requires_grad_(False)
         self.base: Any = encoder_part(getattr(model, "base_model", model))
-        self.tokenizer, self.name, self.pool = tokenizer, name, pool
-        self.cuts, self.prompt, self._batch_size = cuts, prompt, batch_size
+        super().__init__(tokenizer, self.base, name, prompt=prompt, limit=limit, cuts=cuts)
+        self.pool, self._batch_size = pool, batch_size
         weight = next(model.parameters(), torch.zeros(0))
         self.dtype, self.device = weight.dtype, weight.device
         self.row_dtype = torch.float32 if self.dtype.itemsize < 4 else self.dtype
         self.config: Any = model.config
         self.heads = int(getattr(self.config, "num_attention_heads", 0))
         self._answers = Answers(name)
-        self.table = embedding_rows(self.base)
-        limits = [each for each in (_context_of(tokenizer, self.base), limit) if each]
-        self.context = min(limits, default=None)
-        # Beyond its context a dynamic rotary base follows the longest text that was read so far.
-        self._dynamic = "'dynamic'" in str(getattr(self.config, "rope_parameters", None))
-        if tokenizer is not None:
-            self._read_frame()
         padding = getattr(self.config, "pad_token_id", None)
         # Some models count positions, or find a text's last token, by looking for padding.
-        self._fillers = [number for number in range(_PROBED_TOKENS + 1) if number != padding]
+        self._fillers = [number for number in range(_FILLERS) if number != padding]
         if padding is None:
             # Classifiers on decoders refuse batches otherwise; no token has this number, so no row
             # counts as padding.
@@ -151,92 +128,6 @@ class TextModel(Model):
                 f"the model {self.name!r} says nothing of its own pooling (modules.json is "
                 f"missing); use one of pool={', '.join(map(repr, POOLS))}"
             )
-
-    def _read_frame(self) -> None:
-        """Learn from the tokenizer which tokens it puts around a text."""
-        ids = self.tokenizer("")["input_ids"]
-        mask = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        leading = mask.index(0) if 0 in mask else 0
-        self._frame = tuple(ids[:leading]), tuple(ids[leading:])
-        prompt = self.tokenizer(self.prompt, add_special_tokens=False, verbose=False)["input_ids"]
-        self.leading_tokens, self.own_tokens = leading + len(prompt), len(ids) + len(prompt)
-        if self.tokenizer.pad_token is not None:
-            self.padding = self.tokenizer.pad_token_id, self.tokenizer.pad_token
-
-    # Texts to tokens
-
-    def tokenize(self, text: str, where: str | None = None) -> Tokenization:
-        """All tokens of the text behind the prompt, special tokens included, however many.
-
-        Args:
-            where: the text, in messages.
-
-        Raises:
-            InputError: a text of which the vocabulary knows hardly a token, or a model without a
-                tokenizer.
-        """
-        where = where or f"the text {text[:40]!r}"
-        if self.tokenizer is None:
-            raise InputError(f"{self.name} has no tokenizer; pass one, or give rows")
-        require_characters(where, text)
-        fast = bool(getattr(self.tokenizer, "is_fast", False))
-        # Vectors of a text that is cut are those of the model's own `encode`, which reads the begin
-        # token twice where a chat template writes it, too.
-        begin = None if self.cuts else self.tokenizer.bos_token
-        encoded = self.tokenizer(
-            self.prompt + text,
-            add_special_tokens=begin is None or not text.startswith(begin),
-            return_special_tokens_mask=True,
-            return_offsets_mapping=fast,
-            verbose=False,
-        )
-        ids = encoded["input_ids"]
-        special, offsets = encoded["special_tokens_mask"], encoded.get("offset_mapping")
-        tokens = spelled(self.tokenizer, ids)
-        found = tokenization_of(text, ids, tokens, special, offsets, prompt=self.prompt)
-        require_known(found, self.tokenizer.unk_token_id, where=where, name=self.name)
-        require_rows(ids, self.table, self.tokenizer, f"{where} in {self.name}")
-        return found
-
-    def read(
-        self, text: str, where: str | None = None, max_words: int | None = None
-    ) -> Tokenization:
-        """The tokens that the model reads of the text: all, or those that fit its context.
-
-        Args:
-            where: the text, in messages.
-            max_words: a longer text keeps its first tokens, this many beside the special ones.
-
-        Raises:
-            InputError: what `tokenize` raises; a text without a token, or one longer than the
-                context, unless `cuts`.
-        """
-        where = where or f"the text {text[:40]!r}"
-        whole = self.tokenize(text, where)
-        if whole.words == 0:
-            raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
-        context, around = self.context, whole.leading + whole.trailing
-        if context is not None and self.cuts and not self._dynamic:
-            if around >= context:
-                raise InputError(
-                    f"the prompt of {self.name} ({self.prompt!r}) leaves no room in its {context} "
-                    "tokens"
-                )
-            excess = max(0, len(whole.ids) - context)
-            if _cuts_on_the_left(self.tokenizer):
-                front = len(self._frame[0])
-                whole = whole.without(front, front + excess)
-            else:
-                whole = whole.without(whole.own.stop - excess, whole.own.stop)
-        if max_words is not None:
-            whole = whole.first_words(max_words)
-        if context is not None and len(whole.ids) > context:
-            remedy = "shorten it" if self.cuts else f"pass max_words={context - around} or less"
-            raise InputError(
-                f"{where} has {whole.words} tokens and {self.name} adds {around}, but its context "
-                f"is {context} tokens; {remedy}"
-            )
-        return whole
 
     def enter_pair(
         self, first: str, second: str, side: int
@@ -258,43 +149,31 @@ class TextModel(Model):
         rows = self.entering(torch.tensor([ids]), None if types is None else torch.tensor([types]))
         return rows[0].to(self.row_dtype), spelled(self.tokenizer, ids), words
 
-    def count_tokens(self, text: str, *, special: bool = True) -> int:
-        """The number of tokens of the whole text, however long; `special`: with the prompt's and
-        special ones."""
-        tokens = self.tokenize(text)
-        return len(tokens.ids) if special else tokens.words
+    def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
+        """The whole words of letters in the model's vocabulary, with the rows that enter the first
+        layer when they stand at a place. English negations are its outliers.
 
-    def read_span(self, text: str) -> Span:
-        bytes_at_most = len((self.prompt + text).encode(errors="replace")) + _AROUND
-        if self.context is None or bytes_at_most <= self.context:
-            return 0, len(text)
-        whole = self.tokenize(text, "the text")
-        if len(whole.ids) <= self.context:
-            return 0, len(text)
-        left = _cuts_on_the_left(self.tokenizer)
-        if whole.offsets is None or not any(start for start, _ in whole.offsets):
-            context = self.context
-            return longest_part(text, lambda part: self.count_tokens(part) <= context, left=left)
-        excess = len(whole.ids) - self.context
-        if left:
-            lost = len(self._frame[0]) + excess - 1
-            return whole.offsets[lost][1], len(text)
-        return 0, whole.offsets[whole.own.stop - excess][0]
+        Args:
+            special_tokens: whether row 0 of the texts is the leading special token.
+            rescale: scale rows to length sqrt(d), as `wordsens.embed` does.
+        """
+        tokens = whole_word_tokens(self.tokenizer, rows=self.table)
+        ids = torch.tensor(list(tokens))
+        first = 0 if special_tokens else self.leading_tokens
 
-    def unreadable(self, text: str) -> str | None:
-        try:
-            self.read(text, "the text")
-        except InputError as error:
-            return str(error).removeprefix("the text: ")
-        return None
+        def rows(entries: Int[Tensor, " c"], positions: Int[Tensor, " p"]) -> Tensor:
+            places = positions + first
+            # A token's row depends on its place and on no other token, so n copies of it give its
+            # rows at all places.
+            texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(places.max()) + 1)
+            entering = self.entering(texts)[:, places].to(self.row_dtype)
+            flat = entering.flatten(end_dim=1)
+            return rescale_rows(flat).view_as(entering) if rescale else entering
 
-    def vocabulary(self) -> dict[int, str]:
-        """Number and spelling of every token that is not special."""
-        special = set(self.tokenizer.all_special_ids)
-        # A token may have been added to the tokenizer alone.
-        stop = min(len(self.tokenizer), self.table or len(self.tokenizer))
-        numbers = [number for number in range(stop) if number not in special]
-        return dict(zip(numbers, spelled(self.tokenizer, numbers), strict=True))
+        # On MiniLM nearly all that a shortlist by slopes alone missed, of 40 words, were negations.
+        spellings = list(tokens.values())
+        unlike = [entry for entry, word in enumerate(spellings) if word.lower() in NEGATIONS]
+        return Vocabulary(spellings, rows, name=self.name, outliers=unlike)
 
     # Tokens to rows and vectors
 
@@ -366,19 +245,12 @@ class TextModel(Model):
 
     def logits_of(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
         """The task head's numbers for every text, of the model's own forward pass."""
+        return self.each(texts, self._own_logits)
 
-        def run(ids: Int[Tensor, "b n"]) -> Tensor:
-            ids = ids.to(self.device)
-            output = call(self.model, ids, attention_mask=torch.ones_like(ids))
-            logits = getattr(output, "logits", output if isinstance(output, Tensor) else output[0])
-            if logits.ndim != 2:
-                raise InputError(
-                    f"{self.name} gives an array of shape {tuple(logits.shape)}: it classifies no "
-                    "texts"
-                )
-            return logits
-
-        return self.each(texts, run)
+    def _own_logits(self, ids: Int[Tensor, "b n"]) -> Tensor:
+        ids = ids.to(self.device)
+        output = call(self.model, ids, attention_mask=torch.ones_like(ids))
+        return getattr(output, "logits", output if isinstance(output, Tensor) else output[0])
 
     def each(self, texts: Sequence[str], run: Callable[[Tensor], Tensor]) -> Float[Tensor, "m ..."]:
         """`run` on the token numbers (b, n) of every text, in float64 on the CPU."""
@@ -461,15 +333,16 @@ class TextModel(Model):
 
     def probes(self) -> list[str]:
         """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
-        words = list(whole_word_tokens(self.tokenizer, rows=self.table).values())
+        words = list(whole_word_tokens(self.tokenizer, rows=self.table).values()) or ["a", "b"]
         spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
         return [" ".join(spread[:2]), " ".join(spread)]
 
-    @property
+    @cached_property
     def probe_ids(self) -> Int[Tensor, "1 n"]:
-        """A few tokens to try things on."""
+        """Tokens to try things on: those of a text, where there is a tokenizer."""
         known = [number for number in self._fillers if number < (self.table or len(self._fillers))]
-        return torch.tensor([known[:_PROBED_TOKENS]], device=self.device)
+        ids = known if self.tokenizer is None else self.read(self.probes()[1]).ids
+        return torch.tensor([ids], device=self.device)
 
     @torch.inference_mode(False)
     @torch.enable_grad()
@@ -479,8 +352,6 @@ class TextModel(Model):
         try:
             self.blocks, expected = layers_and_states(self.base, self.probe_ids)
             self.layers, self.dimension = len(expected) - 1, expected[-1].shape[-1]
-            if any(".quantized." in type(part).__module__ for part in self.model.modules()):
-                raise InputError("it is quantised: its layers have no gradient")
             self._compare(expected)
         except InputError as error:
             self.no_rows = str(error)
@@ -489,32 +360,36 @@ class TextModel(Model):
             self.no_rows = f"it cannot be run from rows ({reason})"
 
     def _compare(self, expected: Sequence[Float[Tensor, "1 n d"]]) -> None:
-        """InputError where the states from rows, or their gradient, are not the model's own."""
+        """InputError where the numbers from rows, or their gradient, are not the model's own."""
         rows = self.entering(self.probe_ids).requires_grad_()
         states = [self._states(rows, layer) for layer in range(len(expected))]
         last = states[-1]
-        along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
-        if not last.requires_grad or not self._is_gradient(rows, last, along):
+        if not last.requires_grad or not self._has_slope(rows, last):
             raise InputError(
                 f"it has no gradient in {self.dtype}, or one that is not that of its numbers, as "
                 "where it is quantised"
             )
         with torch.no_grad():
+            own = list(expected)
+            if self.model is not self.base:
+                states.append(self.logits(rows))
+                own.append(self._own_logits(self.probe_ids))
             tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
-            for state, own in zip(states, expected, strict=True):
-                if not bool((state - own).abs().max() <= tolerance * (1 + own.abs().max())):
+            for one, other in zip(states, own, strict=True):
+                if not bool((one - other).abs().max() <= tolerance * (1 + other.abs().max())):
                     raise InputError(
-                        "its hidden states depend on the tokens in other ways than by the rows "
-                        "that enter its first layer"
+                        "its numbers depend on the tokens in other ways than by the rows that "
+                        "enter its first layer"
                     )
             moved = rows.clone()
             moved[:, -1] = -moved[:, -1].flip(-1) + 1
-            after = self._states(moved, len(expected) - 1)
+            after = self._states(moved, self.layers)
             self.causal = torch.equal(after[:, :-1], last[:, :-1])
 
-    def _is_gradient(self, rows: Tensor, last: Tensor, along: Tensor) -> bool:
-        """Whether the last states' change along the slope is what the slope foretells, where the
+    def _has_slope(self, rows: Tensor, last: Tensor) -> bool:
+        """Whether the last states' change along their slope is what the slope foretells, where the
         dtype can tell."""
+        along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
         (slope,) = torch.autograd.grad((last * along).sum(), rows, retain_graph=True)
         step = _STEP * rows.norm() / slope.norm() * slope
         if self.dtype not in (torch.float32, torch.float64):
@@ -557,20 +432,6 @@ def _rebuilt(
     return TextModel(model, *positional, **named)
 
 
-def frozen_views(modules: Sequence[Any], *shared: Any) -> list[Any]:
-    """The modules again, with the same storage for their weights but modules, modes and gradient
-    flags of their own.
-
-    The other objects that they hold are copied, but for the shared ones.
-    """
-    known: dict[int, Any] = {id(each): each for each in shared}
-    for module in modules:
-        for weight in module.parameters():
-            known[id(weight)] = nn.Parameter(weight.detach(), requires_grad=False)
-        known |= {id(buffer): buffer for buffer in module.buffers()}
-    return [module.eval() for module in copy.deepcopy(list(modules), known)]
-
-
 def in_groups(
     keys: Sequence[Hashable], run: Callable[[list[int]], Iterable[Tensor]], *, at_once: int
 ) -> list[Tensor]:
@@ -585,38 +446,3 @@ def in_groups(
             batch = group[start : start + at_once]
             results |= dict(zip(batch, run(batch), strict=True))
     return [results[place] for place in range(len(keys))]
-
-
-def encoder_part(model: Any) -> Any:
-    """Of a model with an encoder and a decoder the encoder; any other model as it is."""
-    return model.get_encoder() if model.config.is_encoder_decoder else model
-
-
-def embedding_rows(model: Any) -> int | None:
-    """The rows of the model's table of tokens; None where it has no such table."""
-    try:
-        return getattr(model.get_input_embeddings(), "num_embeddings", None)
-    except (NotImplementedError, AttributeError):
-        return None
-
-
-def _context_of(tokenizer: Any, model: Any) -> int | None:
-    """The most tokens that the model takes: what tokenizer, configuration and position table all
-    allow."""
-    limits = [
-        getattr(tokenizer, "model_max_length", None),
-        getattr(model.config, "max_position_embeddings", None),
-    ]
-    for name, module in model.named_modules():
-        # RoBERTa and its kin count positions from the number after their padding's.
-        table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
-        if table and module.padding_idx is not None:
-            limits.append(module.num_embeddings - module.padding_idx - 1)
-    # Tokenizers without a limit say 1e30.
-    known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]
-    return min(known, default=None)
-
-
-def _cuts_on_the_left(tokenizer: Any) -> bool:
-    """True where of a text that is too long the end is read."""
-    return getattr(tokenizer, "truncation_side", "right") == "left"

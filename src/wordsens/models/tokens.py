@@ -151,9 +151,6 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
         tokenizer: of the Hugging Face library.
         rows: of the model's table; tokens past it, which were added to the tokenizer alone, are
             left out.
-
-    Raises:
-        InputError: no token left.
     """
     from tokenizers.decoders import ByteLevel  # of an extra
 
@@ -177,8 +174,6 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
         letters = [sign.isalpha() or unicodedata.category(sign)[0] == "M" for sign in bare]
         if bare[:1].isalpha() and all(letters):
             allowed[number] = bare
-    if not allowed:
-        raise InputError("no token of the vocabulary is a whole word of letters")
     return allowed
 
 

@@ -7,10 +7,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError
-from wordsens.models.text_model import TextModel
-from wordsens.models.tokens import whole_word_tokens
-from wordsens.text.english import NEGATIONS
-from wordsens.text.matrix import rescale_rows
 
 
 class Vocabulary:
@@ -94,37 +90,3 @@ class Vocabulary:
             lambda entries, at: rows[entries].unsqueeze(1).expand(-1, len(at), -1),
             name=name,
         )
-
-
-def model_vocabulary(
-    model: TextModel,
-    *,
-    special_tokens: bool = True,
-    rescale: bool = False,
-    dtype: torch.dtype = torch.float32,
-) -> Vocabulary:
-    """The whole words of letters in a transformer's vocabulary, with the rows that enter the first
-    layer when they stand at a place.
-
-    English negations are the vocabulary's outliers.
-
-    Args:
-        special_tokens: whether row 0 of the texts is the leading special token.
-        rescale: scale rows to length sqrt(d), as `wordsens.embed` does.
-        dtype: of the rows.
-    """
-    tokens = whole_word_tokens(model.tokenizer, rows=model.table)
-    ids = torch.tensor(list(tokens))
-    first = 0 if special_tokens else model.leading_tokens
-
-    def rows(entries: Tensor, positions: Tensor) -> Tensor:
-        places = positions + first
-        # A token's row depends on its place and on no other token, so n copies of it give its rows
-        # at all places.
-        texts = ids[entries.cpu()].unsqueeze(1).expand(-1, int(places.max()) + 1)
-        entering = model.entering(texts)[:, places].to(dtype)
-        return rescale_rows(entering.flatten(end_dim=1)).view_as(entering) if rescale else entering
-
-    # On MiniLM nearly all that a shortlist by slopes alone missed, of 40 words, were negations.
-    unlike = [entry for entry, token in enumerate(tokens.values()) if token.lower() in NEGATIONS]
-    return Vocabulary(list(tokens.values()), rows, name=model.name, outliers=unlike)

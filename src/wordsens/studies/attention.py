@@ -17,7 +17,7 @@ from wordsens.errors import InputError
 from wordsens.maps.attention_pair import AttentionPair, comparable_pair
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.maps.transformer.prompt_pair import PromptPair, prompt_pair
-from wordsens.models.pretrained import model_digest
+from wordsens.models.model_files import model_digest
 from wordsens.sweeps.experiment import Experiment, Grids, Summary, finding
 from wordsens.sweeps.spec import Cell, ModelName
 from wordsens.sweeps.store import Record, json_text

@@ -17,7 +17,7 @@ from wordsens.errors import InputError, require_choice
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.embedding import embed, load_encoder
-from wordsens.models.pretrained import MINILM, model_digest
+from wordsens.models.model_files import MINILM, model_digest
 from wordsens.models.text_model import TextModel
 from wordsens.seeds import derive_seed, generator
 from wordsens.sweeps.spec import Strict, spelled_out

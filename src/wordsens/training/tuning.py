@@ -28,9 +28,10 @@ from wordsens.errors import (
 from wordsens.evaluation.near_misses import near_misses
 from wordsens.evaluation.similarities import choose_pairs
 from wordsens.files import named_path, writing
-from wordsens.models.load import as_model, is_of, is_pair_model
+from wordsens.models.load import as_model, is_pair_model
 from wordsens.models.model import require_cosines
-from wordsens.models.pretrained import load_library_model, model_folder, quiet_transformers
+from wordsens.models.model_files import model_folder
+from wordsens.models.pretrained import is_of, load_library_model, quiet_transformers
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pairs

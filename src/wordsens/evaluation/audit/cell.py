@@ -24,7 +24,7 @@ from wordsens.models.endpoint import Endpoint
 from wordsens.models.function import load_named
 from wordsens.models.load import as_model
 from wordsens.models.model import Model
-from wordsens.models.pretrained import model_digest
+from wordsens.models.model_files import model_digest
 from wordsens.models.text_model import POOL_NAMES
 from wordsens.sensitivity.removals import WAYS
 from wordsens.sweeps.experiment import Experiment
@@ -76,7 +76,7 @@ class AuditCell(Cell, frozen=True):
         black_box: how a black box is asked; changes no value, and neither does `revision`:
             `content` decides.
         revision: branch, tag or commit of a name on the hub.
-        content: digest of the model's files, `wordsens.models.pretrained.model_digest`; a cell is
+        content: digest of the model's files, `wordsens.models.model_files.model_digest`; a cell is
             only measured with these. None: those that are there now. Of a black box the digest of
             its answers to a few sentences.
         text: what is audited.

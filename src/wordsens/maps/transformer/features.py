@@ -15,11 +15,11 @@ from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.heads import Heads, attention_weights
-from wordsens.models.load import load_text_model
 from wordsens.models.model import Model
-from wordsens.models.pretrained import model_digest
+from wordsens.models.model_files import model_digest
+from wordsens.models.pretrained import load_text_model
 from wordsens.models.text_model import OWN, SIDES, TextModel
-from wordsens.models.vocabulary import Vocabulary, model_vocabulary
+from wordsens.models.vocabulary import Vocabulary
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.whole_words import Span
@@ -299,7 +299,7 @@ class TransformerFeatures(FeatureMap, Model):
                 has it.
             rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
         """
-        return model_vocabulary(self.model, special_tokens=special_tokens, rescale=rescale)
+        return self.model.vocabulary(special_tokens=special_tokens, rescale=rescale)
 
     def read_span(self, text: str) -> Span:
         return self.model.read_span(text)

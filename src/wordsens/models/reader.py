@@ -1,0 +1,210 @@
+"""Texts as a model reads them: their tokens, behind its prompt, and what is cut of them."""
+
+from typing import Any
+
+from torch import nn
+
+from wordsens.errors import InputError, require_characters
+from wordsens.models.hooks import embedding_rows
+from wordsens.models.tokens import (
+    Tokenization,
+    longest_part,
+    require_known,
+    require_rows,
+    spelled,
+    tokenization_of,
+)
+from wordsens.text.whole_words import Span
+
+_AROUND = 16
+"""More special tokens than any tokenizer puts around a text."""
+
+
+class TextReader:
+    """A tokenizer with the limits of the model that reads its tokens.
+
+    Args:
+        tokenizer: of the transformers library; None for a model that is only given rows.
+        model: the transformer without a head.
+        name: for messages.
+        prompt: what is put before every text.
+        limit: the most tokens that are read, beside the model's own limit.
+        cuts: whether a text that is longer than the context is cut, as models that embed texts do,
+            or refused.
+
+    Attributes:
+        context: the most tokens that the model reads, special ones included; None where there is no
+            limit.
+        padding: the [PAD] token as (number, string); None where there is none.
+        leading_tokens, own_tokens: the tokens before a text, and those around it, special ones and
+            those of the prompt.
+        table: rows of the model's table of tokens; None where it has none.
+    """
+
+    name: str
+    tokenizer: Any = None
+    prompt: str = ""
+    cuts: bool = False
+    context: int | None = None
+    table: int | None = None
+    padding: tuple[int, str] | None = None
+    leading_tokens: int = 0
+    own_tokens: int = 0
+    _frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    _dynamic: bool = False
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        model: Any,
+        name: str,
+        *,
+        prompt: str = "",
+        limit: int | None = None,
+        cuts: bool = False,
+    ):
+        self.tokenizer, self.name = tokenizer, name
+        self.prompt, self.cuts = prompt, cuts
+        self.table = embedding_rows(model)
+        limits = [each for each in (_context_of(tokenizer, model), limit) if each]
+        self.context = min(limits, default=None)
+        # Beyond its context a dynamic rotary base follows the longest text that was read so far.
+        self._dynamic = "'dynamic'" in str(getattr(model.config, "rope_parameters", None))
+        if tokenizer is not None:
+            self._read_frame()
+
+    def _read_frame(self) -> None:
+        """Learn from the tokenizer which tokens it puts around a text."""
+        ids = self.tokenizer("")["input_ids"]
+        mask = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        leading = mask.index(0) if 0 in mask else 0
+        self._frame = tuple(ids[:leading]), tuple(ids[leading:])
+        prompt = self.tokenizer(self.prompt, add_special_tokens=False, verbose=False)["input_ids"]
+        self.leading_tokens, self.own_tokens = leading + len(prompt), len(ids) + len(prompt)
+        if self.tokenizer.pad_token is not None:
+            self.padding = self.tokenizer.pad_token_id, self.tokenizer.pad_token
+
+    def tokenize(self, text: str, where: str | None = None) -> Tokenization:
+        """All tokens of the text behind the prompt, special tokens included, however many.
+
+        Args:
+            where: the text, in messages.
+
+        Raises:
+            InputError: a text of which the vocabulary knows hardly a token, or a model without a
+                tokenizer.
+        """
+        where = where or f"the text {text[:40]!r}"
+        if self.tokenizer is None:
+            raise InputError(f"{self.name} has no tokenizer; pass one, or give rows")
+        require_characters(where, text)
+        fast = bool(getattr(self.tokenizer, "is_fast", False))
+        # Vectors of a text that is cut are those of the model's own `encode`, which reads the begin
+        # token twice where a chat template writes it, too.
+        begin = None if self.cuts else self.tokenizer.bos_token
+        encoded = self.tokenizer(
+            self.prompt + text,
+            add_special_tokens=begin is None or not text.startswith(begin),
+            return_special_tokens_mask=True,
+            return_offsets_mapping=fast,
+            verbose=False,
+        )
+        ids = encoded["input_ids"]
+        special, offsets = encoded["special_tokens_mask"], encoded.get("offset_mapping")
+        tokens = spelled(self.tokenizer, ids)
+        found = tokenization_of(text, ids, tokens, special, offsets, prompt=self.prompt)
+        require_known(found, self.tokenizer.unk_token_id, where=where, name=self.name)
+        require_rows(ids, self.table, self.tokenizer, f"{where} in {self.name}")
+        return found
+
+    def read(
+        self, text: str, where: str | None = None, max_words: int | None = None
+    ) -> Tokenization:
+        """The tokens that the model reads of the text: all, or those that fit its context.
+
+        Args:
+            where: the text, in messages.
+            max_words: a longer text keeps its first tokens, this many beside the special ones.
+
+        Raises:
+            InputError: what `tokenize` raises; a text without a token, or one longer than the
+                context, unless `cuts`.
+        """
+        where = where or f"the text {text[:40]!r}"
+        whole = self.tokenize(text, where)
+        if whole.words == 0:
+            raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
+        context, around = self.context, whole.leading + whole.trailing
+        if context is not None and self.cuts and not self._dynamic:
+            if around >= context:
+                raise InputError(
+                    f"the prompt of {self.name} ({self.prompt!r}) leaves no room in its {context} "
+                    "tokens"
+                )
+            excess = max(0, len(whole.ids) - context)
+            if _cuts_on_the_left(self.tokenizer):
+                front = len(self._frame[0])
+                whole = whole.without(front, front + excess)
+            else:
+                whole = whole.without(whole.own.stop - excess, whole.own.stop)
+        if max_words is not None:
+            whole = whole.first_words(max_words)
+        if context is not None and len(whole.ids) > context:
+            remedy = "shorten it" if self.cuts else f"pass max_words={context - around} or less"
+            raise InputError(
+                f"{where} has {whole.words} tokens and {self.name} adds {around}, but its context "
+                f"is {context} tokens; {remedy}"
+            )
+        return whole
+
+    def count_tokens(self, text: str, *, special: bool = True) -> int:
+        """The number of tokens of the whole text, however long; `special`: with the prompt's and
+        special ones."""
+        tokens = self.tokenize(text)
+        return len(tokens.ids) if special else tokens.words
+
+    def read_span(self, text: str) -> Span:
+        bytes_at_most = len((self.prompt + text).encode(errors="replace")) + _AROUND
+        if self.context is None or bytes_at_most <= self.context:
+            return 0, len(text)
+        whole = self.tokenize(text, "the text")
+        if len(whole.ids) <= self.context:
+            return 0, len(text)
+        left = _cuts_on_the_left(self.tokenizer)
+        if whole.offsets is None or not any(start for start, _ in whole.offsets):
+            context = self.context
+            return longest_part(text, lambda part: self.count_tokens(part) <= context, left=left)
+        excess = len(whole.ids) - self.context
+        if left:
+            lost = len(self._frame[0]) + excess - 1
+            return whole.offsets[lost][1], len(text)
+        return 0, whole.offsets[whole.own.stop - excess][0]
+
+    def unreadable(self, text: str) -> str | None:
+        try:
+            self.read(text, "the text")
+        except InputError as error:
+            return str(error).removeprefix("the text: ")
+        return None
+
+
+def _context_of(tokenizer: Any, model: Any) -> int | None:
+    """The most tokens that the model takes: what tokenizer, configuration and position table all
+    allow."""
+    limits = [
+        getattr(tokenizer, "model_max_length", None),
+        getattr(model.config, "max_position_embeddings", None),
+    ]
+    for name, module in model.named_modules():
+        # RoBERTa and its kin count positions from the number after their padding's.
+        table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+        if table and module.padding_idx is not None:
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    # Tokenizers without a limit say 1e30.
+    known = [int(limit) for limit in limits if limit is not None and 0 < limit < 1e9]
+    return min(known, default=None)
+
+
+def _cuts_on_the_left(tokenizer: Any) -> bool:
+    """True where of a text that is too long the end is read."""
+    return getattr(tokenizer, "truncation_side", "right") == "left"
