@@ -5,7 +5,7 @@ import re
 import pytest
 
 import wordsens as ws
-from wordsens.text.pairs import Pair
+from wordsens.text.pairs import PACKAGE, Pair
 from wordsens.text.tables import TABLES
 
 ROWS = [
@@ -29,17 +29,9 @@ def test_tuples_dicts_and_pairs_are_rows():
 
 def test_the_packages_own_are_the_default_and_keep_their_columns():
     own = ws.read_pairs()
-    assert [(pair.first, pair.columns["id"]) for pair in own] == [
-        (pair.first, pair.id) for pair in ws.meaning_pairs()
-    ]
-    assert ws.read_pairs(ws.meaning_pairs()) == own
-    lengths = {
-        "question": "question",
-        "sentence": "question",
-        "paragraph": "paragraph",
-        "page": "page",
-    }
-    assert [pair.length for pair in own] == [lengths[pair.length] for pair in ws.meaning_pairs()]
+    assert own == ws.meaning_pairs() == ws.read_pairs(own)
+    assert {pair.where for pair in own} == {pair.where for pair in ws.read_pairs(own)} == {PACKAGE}
+    assert set(own[0].columns) == {"id", "domain", "note", "set"}
 
 
 @pytest.mark.parametrize(

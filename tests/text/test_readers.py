@@ -15,7 +15,7 @@ from wordsens.errors import InputError
 from wordsens.text import Document, read_documents, stream_documents
 from wordsens.text.document import LabelReader
 from wordsens.text.hub import HubAnswer, ask_hub
-from wordsens.text.tables import text_column_of
+from wordsens.text.readers import text_column_of
 
 ACCENTS = "Café, ça déçoit 🎬"
 

@@ -3,54 +3,85 @@ itself."""
 
 import random
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wordsens.errors import InputError, require_count
-from wordsens.files import named_path, require_file
+from wordsens.files import named_path, packaged_files, require_file
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document, LabelReader
-from wordsens.text.hub import (
-    choose_split,
-    is_saved_dataset,
-    load_from_hub,
-    load_saved,
-    require_no_split,
-)
-from wordsens.text.shipped_data import SHIPPED, shipped_reviews
+from wordsens.text.hub import chosen_split, load_from_hub, load_saved
 from wordsens.text.tables import (
     TABLES,
-    TEXT_COLUMN,
     column_named,
     file_text,
-    parquet_class_names,
+    parquet_columns,
     require_column,
-    require_names,
     table_rows,
 )
 
-IMDB = "imdb"
-"""The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
+_SHIPPED = "shipped"
+_IMDB, _IMDB_ON_HUB, _HUB_PREFIX = "imdb", "stanfordnlp/imdb", "hub:"
 
-_IMDB_ON_HUB = "stanfordnlp/imdb"
-_HUB_PREFIX = "hub:"
 _EXTENSIONS = (".txt", *TABLES)
 _IN_FOLDERS = tuple(extension for extension in _EXTENSIONS if extension != ".json")
-"""Beside the texts of a folder, a .json file tells of them."""
+"""Beside the texts of a folder, a .json file describes them."""
 
-_LABEL_COLUMN = "label"
+_FOLDERS = "pos", "neg"
+"""The folders with the two classes of aclImdb."""
+
+_TEXT, _LABEL = "text", "label"
+"""The columns that are read where none is named."""
+
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
-_StoredText = tuple[object, object, str]
-"""A text and a label as they are stored, and what to call the place."""
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+_NAME_WORDS = 3
+"""A name of a column with more words reads as a text."""
 
-_TextsAndClasses = tuple[Iterable[_StoredText], Sequence[str] | None]
-"""With the names of the label's numbers, where the source has them."""
+_LOOKED_AT, _TEXT_WORDS = 50, 2
+"""Rows that are looked at, and the least mean number of words of a column that holds texts, not
+names or numbers."""
+
+_Rows = Iterable[tuple[str, Mapping[str, Any]]]
+"""The place of each row and its fields."""
+
+_Classes = Sequence[str] | None
+"""The names of the label's numbers, where the source has them."""
+
+
+class _Columns(NamedTuple):
+    """The columns to read; of a label that is None, `label`, where there is such a column."""
+
+    text: str
+    label: str | None
+    labels: bool
+
+    def among(self, names: Collection[str], where: str) -> tuple[str, str | None]:
+        """The column of the texts and that of the labels; InputError when one that must exist is
+        missing."""
+        if column_named(self.text, names) is None:
+            _require_names(names, where)
+        text = require_column(self.text, names, where, "name one with text_column")
+        if not self.labels:
+            return text, None
+        if self.label is None:
+            return text, column_named(_LABEL, names)
+        return text, require_column(self.label, names, where, "name one with label_column")
+
+
+def shipped_reviews() -> list[Document]:
+    """The movie reviews written for this package: 20 to 400 words, as many positive as negative.
+
+    >>> review = shipped_reviews()[0]
+    >>> review.source, review.label
+    ('shipped/review-001', 1)
+    """
+    return read_documents(_SHIPPED)
 
 
 def read_documents(
@@ -58,7 +89,7 @@ def read_documents(
     *,
     limit: int | None = None,
     sample_seed: Seed | None = None,
-    text_column: str = TEXT_COLUMN,
+    text_column: str = _TEXT,
     label_column: str | None = None,
     labels: bool = True,
     encoding: str = "utf-8",
@@ -115,223 +146,182 @@ def read_documents(
         encoding=encoding,
         split=split,
         html_breaks_to_spaces=html_breaks_to_spaces,
-        skip_empty=skip_empty,
     )
     with closing(stream):
-        return (
-            list(islice(stream, limit))
-            if sample_seed is None
-            else _sample(stream, limit, sample_seed)
+        filled = (document for document in stream if _is_filled(document, skip_empty))
+        documents = list(islice(filled, limit if sample_seed is None else None))
+    if not documents:
+        raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
+    if sample_seed is not None:
+        random.Random(derive_seed(sample_seed, "documents")).shuffle(documents)
+    return documents[:limit]
+
+
+def _is_filled(document: Document, skip_empty: bool) -> bool:
+    if not document.text.strip() and not skip_empty:
+        raise InputError(
+            f"{document.source}: the text is empty; pass skip_empty=True to pass over empty texts"
         )
+    return bool(document.text.strip())
 
 
 def stream_documents(
     source: str | PathLike[str],
     *,
-    text_column: str = TEXT_COLUMN,
+    text_column: str = _TEXT,
     label_column: str | None = None,
     labels: bool = True,
     encoding: str = "utf-8",
     split: str | None = None,
     html_breaks_to_spaces: bool = True,
-    skip_empty: bool = False,
-    on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
-    """The documents of `read_documents` one at a time, so that the source may be larger than
-    memory.
+    """Yields the documents of `read_documents` one at a time, empty ones too, so that the source
+    may be larger than memory.
 
-    `on_empty` is called with the place of each empty text that is passed over. A missing source,
-    split or package is reported at once, a damaged row when it is reached.
+    Raises what `read_documents` raises, when the row in question is reached.
     """
-    texts, class_names = _open(source, _Columns(text_column, label_column, labels), encoding, split)
-    reader = LabelReader(class_names)
-
-    def documents() -> Generator[Document, None, None]:
-        empty = True
-        for stored, label, where in texts:
-            text = "" if stored is None else stored
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{where}: the text is {type(text).__name__}, not a string; name the column of "
-                    "the "
-                    "texts with text_column"
-                )
-            if html_breaks_to_spaces:
-                text = _HTML_BREAK.sub(" ", text)
-            if text.strip():
-                empty = False
-                yield Document(text, reader.read(label, where), where)
-            elif skip_empty:
-                on_empty(where)
-            else:
-                raise InputError(
-                    f"{where}: the text is empty; pass skip_empty=True to pass over empty texts"
-                )
-        if empty:
-            raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
-
-    return documents()
+    columns = _Columns(text_column, label_column, labels)
+    rows, classes = _rows_of(source, columns, encoding, split)
+    reader = LabelReader(classes)
+    for where, fields in rows:
+        text_name, label_name = columns.among(fields, where)
+        text = "" if fields[text_name] is None else fields[text_name]
+        if not isinstance(text, str):
+            raise InputError(
+                f"{where}: the text is {type(text).__name__}, not a string; name the column of the "
+                "texts with text_column"
+            )
+        if html_breaks_to_spaces:
+            text = _HTML_BREAK.sub(" ", text)
+        label = None if label_name is None else reader.read(fields[label_name], where)
+        yield Document(text, label, where)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns with the texts and the labels; of a label that is None, `label`, where there is
-    such a column."""
-
-    text: str
-    label: str | None
-    read_labels: bool
-
-    def found(self, names: Sequence[str], where: str) -> tuple[str, str | None]:
-        """The columns of the text and of the label among these; InputError when one that must exist
-        is missing."""
-        text = require_column(self.text, names, where, "name one with text_column")
-        if not self.read_labels:
-            return text, None
-        if self.label is None:
-            return text, column_named(_LABEL_COLUMN, names)
-        return text, require_column(self.label, names, where, "name one with label_column")
-
-    def stored(
-        self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str
-    ) -> Iterator[_StoredText]:
-        """Text, label and place of every row."""
-        for number, fields in rows:
-            place = f"{prefix}:{number}"
-            text, label = self.found(list(fields), place)
-            yield fields[text], None if label is None else fields[label], place
+def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
+    """`text` where a table has that column or none can be told; else the only one whose fields have
+    several words. For a folder, its first file decides."""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        path = min((entry for entry in path.iterdir() if entry.is_file()), default=path)
+    if path.suffix.lower() not in TABLES or not path.is_file() or path.stat().st_size == 0:
+        return _TEXT
+    some = [fields for _, fields in islice(table_rows(path, encoding), _LOOKED_AT)]
+    names = list(dict.fromkeys(name for fields in some for name in fields))
+    if column_named(_TEXT, names) is not None:
+        return _TEXT
+    _require_names(names, f"the file {str(path)!r}")
+    with_texts = [name for name in names if _are_texts([fields.get(name) for fields in some])]
+    return with_texts[0] if len(with_texts) == 1 else _TEXT
 
 
-def _open(
+def _are_texts(fields: Iterable[Any]) -> bool:
+    present = [field for field in fields if field is not None]
+    words = sum(len(field.split()) for field in present if isinstance(field, str))
+    return words >= _TEXT_WORDS * max(1, len(present))
+
+
+def _require_names(names: Iterable[str], where: str) -> None:
+    """Refuse names of columns that read as data: a number, or a whole sentence."""
+    for name in names:
+        if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS:
+            raise InputError(
+                f"{where} has a column {name[:60]!r}, which reads as data, not as the name of a "
+                "column; put a line such as text,label before it, or name the column of the texts "
+                "with text_column"
+            )
+
+
+def _rows_of(
     source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None
-) -> _TextsAndClasses:
-    if source == SHIPPED:
-        require_no_split(split, "the package's own review collection")
-        return (
-            (document.text, document.label, document.source) for document in shipped_reviews()
-        ), None
-    if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
-        name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
+) -> tuple[_Rows, _Classes]:
+    if source == _SHIPPED:
+        chosen_split(split, (), "the package's own review collection")
+        reviews = table_rows(packaged_files("text/shipped")["reviews.jsonl"])
+        return ((f"{_SHIPPED}/{review['id']}", review) for _, review in reviews), None
+    if isinstance(source, str) and (source == _IMDB or source.startswith(_HUB_PREFIX)):
+        name = _IMDB_ON_HUB if source == _IMDB else source.removeprefix(_HUB_PREFIX)
         return _of_dataset(*load_from_hub(name, split), columns)
     path = named_path("source", source)
-    if path.is_dir():
-        return _open_folder(path, columns, encoding, split)
     if not path.exists():
         raise InputError(
-            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or "
+            f"there is no file or folder {str(source)!r}; give a path, {_SHIPPED!r}, {_IMDB!r} or "
             f"'{_HUB_PREFIX}NAME'"
         )
-    require_file(path)
-    require_no_split(split, f"the file {str(path)!r}")
-    return _open_files([path], columns, encoding)
-
-
-def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _TextsAndClasses:
-    """The texts of a data set of the library `datasets`."""
-    text, label = columns.found(dataset.column_names, f"the data set {prefix!r}")
-    names = getattr(dataset.features[label], "names", None) if label is not None else None
-    rows = dataset.select_columns([text] if label in (None, text) else [text, label])
-    return columns.stored(enumerate(rows, start=1), prefix), names
-
-
-def _open_folder(
-    path: Path, columns: _Columns, encoding: str, split: str | None
-) -> _TextsAndClasses:
-    if is_saved_dataset(path):
+    if not path.is_dir():
+        require_file(path)
+        chosen_split(split, (), f"the file {str(path)!r}")
+        return _of_files(path, columns, encoding)
+    if any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
         return _of_dataset(*load_saved(path, split), columns)
-    splits = (
-        []
-        if _has_classes(path)
-        else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
-    )
-    if splits:
-        chosen = choose_split(split, splits, f"the folder {str(path)!r}")
-        return _of_class_folders(path / chosen, encoding, f"{path.name}/{chosen}"), None
-    require_no_split(split, f"the folder {str(path)!r}")
-    if _has_classes(path):
-        return _of_class_folders(path, encoding, path.name), None
-    return _open_files(_files_of_one_kind(path), columns, encoding)
+    splits = sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
+    split = chosen_split(split, () if _has_classes(path) else splits, f"the folder {str(path)!r}")
+    if _has_classes(path / split):
+        return _of_classes(path, split, columns, encoding), None
+    return _of_files(path, columns, encoding)
+
+
+def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> tuple[_Rows, _Classes]:
+    """The texts of a data set of the library `datasets`."""
+    text, label = columns.among(dataset.column_names, f"the data set {prefix!r}")
+    classes = None if label is None else getattr(dataset.features[label], "names", None)
+    rows = dataset.select_columns([text] if label in (None, text) else [text, label])
+    return ((f"{prefix}:{number}", row) for number, row in enumerate(rows, start=1)), classes
 
 
 def _has_classes(folder: Path) -> bool:
-    """True where the folder holds pos/ or neg/."""
-    return (folder / "pos").is_dir() or (folder / "neg").is_dir()
+    """True for a folder with pos/ or neg/."""
+    return any((folder / name).is_dir() for name in _FOLDERS)
 
 
-def _of_class_folders(folder: Path, encoding: str, prefix: str) -> Iterator[_StoredText]:
+def _of_classes(path: Path, split: str, columns: _Columns, encoding: str) -> _Rows:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
-    files = []
-    for name in ("pos", "neg"):
-        texts = sorted((folder / name).glob("*.txt"))
-        if not texts:
-            raise InputError(
-                f"the folder {str(folder / name)!r} holds no .txt file; give a folder with both "
-                "pos and neg"
-            )
-        files.append([(path, name) for path in texts])
-    for path, name in filter(None, chain.from_iterable(zip_longest(*files))):
-        yield file_text(path, encoding), name, f"{prefix}/{name}/{path.stem}"
+    folder = path / split
+    named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
+    if not all(named):
+        raise InputError(
+            f"pos or neg in the folder {str(folder)!r} holds no .txt file; give a folder with both "
+            "pos and neg"
+        )
+    prefix = "/".join(filter(None, (path.name, split)))
+    for file, name in filter(None, chain.from_iterable(zip_longest(*named))):
+        yield f"{prefix}/{name}/{file.stem}", {_TEXT: file_text(file, encoding), _LABEL: name}
 
 
-def _files_of_one_kind(folder: Path) -> list[Path]:
-    """The folder's files with a known extension, by name; refuses none, and more than one kind."""
-    files = sorted(
-        entry
-        for entry in folder.iterdir()
-        if entry.suffix.lower() in _IN_FOLDERS and entry.is_file()
-    )
-    kinds = sorted({path.suffix.lower() for path in files})
+def _of_files(path: Path, columns: _Columns, encoding: str) -> tuple[_Rows, _Classes]:
+    """The texts of a file, or of a folder's files with a known extension, all of one kind."""
+    if path.is_file():
+        files = [path]
+    else:
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in _IN_FOLDERS)
+    kinds = sorted({file.suffix.lower() for file in files})
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no texts; put {', '.join(_IN_FOLDERS)} files in it, "
+            f"the folder {str(path)!r} holds no texts; put {', '.join(_IN_FOLDERS)} files in it, "
             "or pos and neg folders of .txt files"
         )
     if len(kinds) > 1:
         raise InputError(
-            f"the folder {str(folder)!r} holds files of different kinds ({', '.join(kinds)}); give "
+            f"the folder {str(path)!r} holds files of different kinds ({', '.join(kinds)}); give "
             "one file"
         )
-    return files
+    if kinds[0] not in _EXTENSIONS:
+        raise InputError(
+            f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"the file {str(path)!r} is empty; give one with text")
+    rows = chain.from_iterable(_of_file(file, columns, encoding) for file in files)
+    if kinds[0] != ".parquet":
+        return rows, None
+    classes = parquet_columns(files[0])
+    _, label = columns.among(classes, f"the file {str(files[0])!r}")
+    return rows, None if label is None else classes[label]
 
 
-def _open_files(paths: list[Path], columns: _Columns, encoding: str) -> _TextsAndClasses:
-    for path in paths:
-        if path.suffix.lower() not in _EXTENSIONS:
-            raise InputError(
-                f"the file {str(path)!r} has an unknown extension; use one of "
-                f"{', '.join(_EXTENSIONS)}"
-            )
-        # Of several files an empty one is an empty text, which the caller may pass over.
-        if len(paths) == 1 and path.stat().st_size == 0:
-            raise InputError(f"the file {str(path)!r} is empty; give one with text")
-    label = columns.label or _LABEL_COLUMN
-    parquet = paths[0].suffix.lower() == ".parquet" and columns.read_labels
-    names = parquet_class_names(paths[0], label) if parquet else None
-    return chain.from_iterable(_of_file(path, columns, encoding) for path in paths), names
-
-
-def _of_file(path: Path, columns: _Columns, encoding: str) -> Iterator[_StoredText]:
+def _of_file(path: Path, columns: _Columns, encoding: str) -> _Rows:
     if path.suffix.lower() == ".txt":
-        yield file_text(path, encoding), None, path.name
-        return
-
-    def needed(names: Sequence[str], where: str) -> list[str]:
-        if path.suffix.lower() in (".csv", ".tsv") and column_named(columns.text, names) is None:
-            require_names(names, path)
-        return list(dict.fromkeys(filter(None, columns.found(names, where))))
-
-    yield from columns.stored(table_rows(path, encoding, needed), path.name)
-
-
-def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:
-    """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are
-    held."""
-    chance = random.Random(derive_seed(seed, "documents"))
-    chosen: list[Document] = []
-    for index, document in enumerate(stream):
-        if limit is None or index < limit:
-            chosen.append(document)
-        elif (place := chance.randrange(index + 1)) < limit:
-            chosen[place] = document
-    chance.shuffle(chosen)
-    return chosen
+        return [(path.name, {_TEXT: file_text(path, encoding)})]
+    if path.suffix.lower() != ".parquet":
+        return table_rows(path, encoding)
+    needed = columns.among(parquet_columns(path), f"the file {str(path)!r}")
+    return table_rows(path, columns=list(dict.fromkeys(filter(None, needed))))

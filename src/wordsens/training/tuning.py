@@ -40,7 +40,7 @@ from wordsens.text.pretrained import (
     quiet_transformers,
     sentence_transformer,
 )
-from wordsens.text.shipped_data import shipped_reviews
+from wordsens.text.readers import shipped_reviews
 from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
 from wordsens.training.triples import Triple, make_triples, sentences_of
 
