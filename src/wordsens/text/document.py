@@ -1,15 +1,16 @@
 """Texts before they become numbers: checked documents, and the labels that data sets give them."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordsens.errors import InputError, require_characters
 
-_LABELS = {"pos": 1, "positive": 1, "true": 1, "neg": -1, "negative": -1, "false": 0}
-_UNDERSTOOD = (
-    "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
-)
+_LABELS = {
+    **dict.fromkeys(("1", "+1", "1.0", "true", "pos", "positive"), 1),
+    **dict.fromkeys(("0", "0.0", "-0.0", "false"), 0),
+    **dict.fromkeys(("-1", "-1.0", "neg", "negative"), -1),
+    **dict.fromkeys(("", "nan"), None),
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class LabelReader:
 
     def __init__(self, class_names: Sequence[str] | None = None):
         self._class_names = class_names
-        self._seen: set[float] = set()
+        self._seen: set[int | None] = set()
 
     def read(self, value: object, where: str) -> int | None:
         """+1, -1 or None.
@@ -62,22 +63,17 @@ class LabelReader:
                     "data set"
                 )
             value = None if value == -1 else names[value]
-        word = str(value).strip().lower()
-        if value is None or word in ("", "nan"):
-            return None
-        try:
-            number = float(_LABELS.get(word, word))
-        except ValueError:
-            number = math.nan
-        if number not in (-1, 0, 1):
+        word = "" if value is None else str(value).strip().lower()
+        if word not in _LABELS:
             raise InputError(
-                f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass "
+                f"{where}: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' "
+                "and 'neg', 'positive' and 'negative', or nothing where it is unknown, or pass "
                 "labels=False to read none"
             )
-        self._seen.add(number)
+        self._seen.add(_LABELS[word])
         if {-1, 0} <= self._seen:
             raise InputError(
                 f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or "
                 "unknown; keep one of them, or pass labels=False"
             )
-        return 1 if number == 1 else -1
+        return -1 if _LABELS[word] == 0 else _LABELS[word]

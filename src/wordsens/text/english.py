@@ -10,8 +10,8 @@ _NEGATIONS = (
     "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
 )
 
+# English words that negate. Words that end in n't count too.
 NEGATIONS = frozenset(_NEGATIONS.split())
-"""English words that negate. Words that end in n't count too."""
 
 _FUNCTION_WORDS = """
     a an the this that these those some any each every either all both half several many much few little more most
@@ -26,9 +26,9 @@ _FUNCTION_WORDS = """
     there's let's
 """  # noqa: E501
 
+# English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree
+# and place.
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree
-and place."""
 
 KINDS = ("negation", "function word", "content word", "number or sign")
 
@@ -55,9 +55,9 @@ def place_of(share: float) -> str:
     return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
 
 
+# From a word to the words that may stand in its place, each as likely as the others; itself among
+# them or not.
 Alternatives = Callable[[str], Sequence[str]]
-"""From a word to the words that may stand in its place, each as likely as the others; itself among
-them or not."""
 
 
 class SameKind:

@@ -11,9 +11,9 @@ from wordsens.errors import InputError, first_line, require_extra, running
 
 _DEFAULT_SPLIT = "train"
 
+# The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each
+# time.
 _ANSWER_SECONDS = 10
-"""The libraries on top of the hub retry an unreachable one for up to a minute, with a notice each
-time."""
 
 
 class HubAnswer(Enum):

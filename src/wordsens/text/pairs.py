@@ -21,21 +21,21 @@ from wordsens.text.tables import (
 COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
 
+# The kind of the package's pairs with one word replaced by another of its meaning.
 SYNONYM = "synonym"
-"""The kind of the package's pairs with one word replaced by another of its meaning."""
 
+# The kind of a row that names none.
 UNNAMED = "yours"
-"""The kind of a row that names none."""
 
+# The column that marks opposites whose `same` was empty, in a table that only says true.
 ASSUMED = "same_was_empty"
-"""The column that marks opposites whose `same` was empty, in a table that only says true."""
 
+# The column that marks pairs which are not the user's own, and its values: near-duplicates of the
+# package that stand in for missing ones, and opposites that a rule wrote.
 ORIGIN, PACKAGE, DRAFT = "origin", "package", "draft"
-"""The column that marks pairs which are not the user's own, and its values: near-duplicates of the
-package that stand in for missing ones, and opposites that a rule wrote."""
 
+# Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more.
 _MOST_WORDS = {"question": 50, "paragraph": 150}
-"""Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
 
 _TRUTH = {
     **dict.fromkeys(
@@ -46,8 +46,8 @@ _TRUTH = {
     ),
 }
 
+# Faults that one message names.
 _LISTED = 10
-"""Faults that one message names."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Pair:
 
     def mark(self, name: str) -> str:
         """What a further column says, in small letters; "" without it."""
-        column = column_named(name, map(str, self.columns))
+        column = column_named(name, self.columns)
         return "" if column is None else str(self.columns[column]).strip().lower()
 
     @property
@@ -112,8 +112,11 @@ class Pair:
             changes = [words for words in zip(first, second, strict=True) if words[0] != words[1]]
         else:
             steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-            parts = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
-            changes = [(" ".join(before), " ".join(after)) for before, after in parts]
+            changes = [
+                (" ".join(first[start:stop]), " ".join(second[place:end]))
+                for step, start, stop, place, end in steps
+                if step != "equal"
+            ]
         before, after = (
             " ... ".join(filter(None, side)) for side in zip(*changes, ("", ""), strict=True)
         )
@@ -207,25 +210,19 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
         raise InputError(f"`pairs`{where} holds no pair; give rows of {', '.join(COLUMNS)}")
     labels = [_TRUTH.get(str(row["same"]).strip().lower()) for _, row in rows]
     # Empty cells are false in a column that only marks what is true.
-    if all(label or _is_empty(row["same"]) for label, (_, row) in zip(labels, rows, strict=True)):
-        labels = [bool(label) if any(labels) else None for label in labels]
+    if True in labels and all(
+        label or _is_empty(row["same"]) for label, (_, row) in zip(labels, rows, strict=True)
+    ):
+        labels = [bool(label) for label in labels]
     read: list[Pair] = []
     faults: list[str] = []
     by_texts: dict[frozenset[str], Pair] = {}
     for (where, row), same in zip(rows, labels, strict=True):
         try:
-            pair = _pair(where, row, same)
+            read.append(_pair(where, row, same))
+            _require_one_label(by_texts.setdefault(read[-1].texts, read[-1]), read[-1])
         except InputError as error:
             faults.append(str(error))
-            continue
-        other = by_texts.setdefault(pair.texts, pair)
-        if other.same != same:
-            shown_texts = f"{pair.first[:60]!r} / {pair.second[:60]!r}"
-            faults.append(
-                f"{other.where} and {where}: one pair ({shown_texts}) with both labels; correct "
-                "one, or delete it"
-            )
-        read.append(pair)
     if faults:
         more = f"; and {len(faults) - _LISTED} more faults" if len(faults) > _LISTED else ""
         raise InputError("; ".join(faults[:_LISTED]) + more)
@@ -234,22 +231,32 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
 
 def _pair(where: str, row: Mapping[str, Any], same: bool | None) -> Pair:
     """The pair of a row; InputError with what is wrong with it."""
-    kind = UNNAMED if _is_empty(row.get("kind")) else str(row["kind"]).strip()
-    require_characters(f"{where}: `kind`", kind)
-    for name in ("first", "second"):
-        if not isinstance(row[name], str) or not row[name].strip():
-            raise InputError(f"{where}: `{name}` (={row[name]!r}) must be a text that is not empty")
-        require_characters(f"{where}: `{name}`", row[name])
-    first, second = row["first"].strip(), row["second"].strip()
+    kind = UNNAMED if _is_empty(row.get("kind")) else str(row["kind"])
+    texts = {"kind": kind, "first": row["first"], "second": row["second"]}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"{where}: `{name}` (={text!r}) must be a text that is not empty")
+        require_characters(f"{where}: `{name}`", text)
+    kind, first, second = map(str.strip, texts.values())
     if first == second:
         raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
     if same is None:
-        rule = "must be true (the same meaning) or false (an opposite)"
-        raise InputError(f"{where}: `same` (={row['same']!r}) {rule}")
+        raise InputError(
+            f"{where}: `same` (={row['same']!r}) must be true (the same meaning) or false (an "
+            "opposite)"
+        )
     columns = {name: value for name, value in row.items() if name not in COLUMNS}
     if _is_empty(row["same"]):
         columns[ASSUMED] = True
     return Pair(kind, first, second, same, columns, where)
+
+
+def _require_one_label(known: Pair, pair: Pair) -> None:
+    if known.same != pair.same:
+        raise InputError(
+            f"{known.where} and {pair.where}: one pair ({pair.first[:60]!r} / "
+            f"{pair.second[:60]!r}) with both labels; correct one, or delete it"
+        )
 
 
 def pair_rows(
@@ -268,7 +275,6 @@ def pair_rows(
         InputError: a row without one of the columns, or an unreadable file; says which row.
         MissingExtraError: reading Parquet needs pyarrow.
     """
-    rows: Iterator[tuple[str, Any]]
     if isinstance(pairs, str | PathLike):
         path = named_path("pairs", pairs)
         require_table(path, "pairs")
@@ -276,14 +282,14 @@ def pair_rows(
             raise InputError(f"`pairs`: there is no file {str(path)!r}")
         rows = table_rows(path, encoding)
     elif isinstance(pairs, Iterable):
-        records: Any = pairs
-        if hasattr(pairs, "to_dict"):  # a DataFrame
-            records = records.to_dict("records")
-        rows = ((f"pair {number}", row) for number, row in enumerate(records))
+        given: Any = pairs
+        listed = given.to_dict("records") if hasattr(given, "to_dict") else given  # a DataFrame
+        rows = ((f"pair {number}", row) for number, row in enumerate(listed))
     else:
         raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
-    for place, row in rows:
-        where = (row.where if isinstance(row, Pair) else "") or place
+    for where, row in rows:
+        if isinstance(row, Pair):
+            where, row = row.where or where, row.row()
         fields = _fields(row, columns, where)
         if not all(map(_is_empty, fields.values())):
             yield where, fields
@@ -291,19 +297,16 @@ def pair_rows(
 
 def _fields(row: Any, columns: Sequence[str], where: str) -> Mapping[str, Any]:
     """The row by the names of its columns, written in any case."""
-    if isinstance(row, Pair):
-        row = row.row()
     if not isinstance(row, Mapping):
         if isinstance(row, str) or not isinstance(row, Iterable) or len(list(row)) != len(columns):
             raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
         row = dict(zip(columns, row, strict=True))
     row = {str(name): value for name, value in row.items()}
-    needed = [name for name in columns if name != "kind"]
-    remedy = f"pairs need {', '.join(needed)}"
-    names = {require_column(name, row, where, remedy): name for name in needed}
-    if "kind" in columns:
-        names[column_named("kind", row) or "kind"] = "kind"
-    return {names.get(name, name): value for name, value in row.items()}
+    for name in columns:
+        if name != "kind":
+            require_column(name, row, where, f"rows need {', '.join(columns)}")
+    renamed = {column_named(name, row): name for name in columns}
+    return {renamed.get(name) or name: value for name, value in row.items()}
 
 
 def _is_empty(value: object) -> bool:

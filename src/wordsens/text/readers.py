@@ -3,7 +3,7 @@ itself."""
 
 import random
 import re
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice, zip_longest
 from os import PathLike
@@ -28,30 +28,27 @@ _SHIPPED = "shipped"
 _IMDB, _IMDB_ON_HUB, _HUB_PREFIX = "imdb", "stanfordnlp/imdb", "hub:"
 
 _EXTENSIONS = (".txt", *TABLES)
+# Beside the texts of a folder, a .json file describes them.
 _IN_FOLDERS = tuple(extension for extension in _EXTENSIONS if extension != ".json")
-"""Beside the texts of a folder, a .json file describes them."""
 
+# The folders with the two classes of aclImdb.
 _FOLDERS = "pos", "neg"
-"""The folders with the two classes of aclImdb."""
 
+# The columns that are read where none is named.
 _TEXT, _LABEL = "text", "label"
-"""The columns that are read where none is named."""
 
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
-_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-_NAME_WORDS = 3
-"""A name of a column with more words reads as a text."""
+# A number, or four words: no name of a column.
+_DATA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*|\s*(\S+\s+){3,}\S+\s*")
 
+# Rows that are looked at, and the least mean number of words of a column that holds texts, not
+# names or numbers.
 _LOOKED_AT, _TEXT_WORDS = 50, 2
-"""Rows that are looked at, and the least mean number of words of a column that holds texts, not
-names or numbers."""
 
-_Rows = Iterable[tuple[str, Mapping[str, Any]]]
-"""The place of each row and its fields."""
-
-_Classes = Sequence[str] | None
-"""The names of the label's numbers, where the source has them."""
+# Rows, each with its place and its fields; and the names of the label's numbers, where there are
+# any.
+_Source = tuple[Iterable[tuple[str, Mapping[str, Any]]], Sequence[str] | None]
 
 
 class _Columns(NamedTuple):
@@ -67,11 +64,16 @@ class _Columns(NamedTuple):
         if column_named(self.text, names) is None:
             _require_names(names, where)
         text = require_column(self.text, names, where, "name one with text_column")
-        if not self.labels:
-            return text, None
-        if self.label is None:
-            return text, column_named(_LABEL, names)
-        return text, require_column(self.label, names, where, "name one with label_column")
+        if self.labels and self.label is not None:
+            require_column(self.label, names, where, "name one with label_column")
+        return text, column_named(self.label or _LABEL, names) if self.labels else None
+
+    def chosen(
+        self, classes: Mapping[str, Sequence[str] | None], where: str
+    ) -> tuple[list[str], Sequence[str] | None]:
+        """The columns that are needed, and the names of the label's numbers."""
+        text, label = self.among(classes, where)
+        return [text] if label in (None, text) else [text, label], classes.get(label or "")
 
 
 def shipped_reviews() -> list[Document]:
@@ -199,10 +201,8 @@ def stream_documents(
 
 def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
     """`text` where a table has that column or none can be told; else the only one whose fields have
-    several words. For a folder, its first file decides."""
+    several words."""
     path = Path(source).expanduser()
-    if path.is_dir():
-        path = min((entry for entry in path.iterdir() if entry.is_file()), default=path)
     if path.suffix.lower() not in TABLES or not path.is_file() or path.stat().st_size == 0:
         return _TEXT
     some = [fields for _, fields in islice(table_rows(path, encoding), _LOOKED_AT)]
@@ -223,7 +223,7 @@ def _are_texts(fields: Iterable[Any]) -> bool:
 def _require_names(names: Iterable[str], where: str) -> None:
     """Refuse names of columns that read as data: a number, or a whole sentence."""
     for name in names:
-        if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS:
+        if _DATA.fullmatch(name):
             raise InputError(
                 f"{where} has a column {name[:60]!r}, which reads as data, not as the name of a "
                 "column; put a line such as text,label before it, or name the column of the texts "
@@ -233,7 +233,7 @@ def _require_names(names: Iterable[str], where: str) -> None:
 
 def _rows_of(
     source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None
-) -> tuple[_Rows, _Classes]:
+) -> _Source:
     if source == _SHIPPED:
         chosen_split(split, (), "the package's own review collection")
         reviews = table_rows(packaged_files("text/shipped")["reviews.jsonl"])
@@ -260,12 +260,12 @@ def _rows_of(
     return _of_files(path, columns, encoding)
 
 
-def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> tuple[_Rows, _Classes]:
+def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _Source:
     """The texts of a data set of the library `datasets`."""
-    text, label = columns.among(dataset.column_names, f"the data set {prefix!r}")
-    classes = None if label is None else getattr(dataset.features[label], "names", None)
-    rows = dataset.select_columns([text] if label in (None, text) else [text, label])
-    return ((f"{prefix}:{number}", row) for number, row in enumerate(rows, start=1)), classes
+    names = {name: getattr(feature, "names", None) for name, feature in dataset.features.items()}
+    chosen, classes = columns.chosen(names, f"the data set {prefix!r}")
+    rows = enumerate(dataset.select_columns(chosen), start=1)
+    return ((f"{prefix}:{number}", row) for number, row in rows), classes
 
 
 def _has_classes(folder: Path) -> bool:
@@ -273,7 +273,9 @@ def _has_classes(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in _FOLDERS)
 
 
-def _of_classes(path: Path, split: str, columns: _Columns, encoding: str) -> _Rows:
+def _of_classes(
+    path: Path, split: str, columns: _Columns, encoding: str
+) -> Iterator[tuple[str, dict[str, str]]]:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
     folder = path / split
     named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
@@ -287,7 +289,7 @@ def _of_classes(path: Path, split: str, columns: _Columns, encoding: str) -> _Ro
         yield f"{prefix}/{name}/{file.stem}", {_TEXT: file_text(file, encoding), _LABEL: name}
 
 
-def _of_files(path: Path, columns: _Columns, encoding: str) -> tuple[_Rows, _Classes]:
+def _of_files(path: Path, columns: _Columns, encoding: str) -> _Source:
     """The texts of a file, or of a folder's files with a known extension, all of one kind."""
     if path.is_file():
         files = [path]
@@ -310,18 +312,7 @@ def _of_files(path: Path, columns: _Columns, encoding: str) -> tuple[_Rows, _Cla
         )
     if path.is_file() and path.stat().st_size == 0:
         raise InputError(f"the file {str(path)!r} is empty; give one with text")
-    rows = chain.from_iterable(_of_file(file, columns, encoding) for file in files)
-    if kinds[0] != ".parquet":
-        return rows, None
-    classes = parquet_columns(files[0])
-    _, label = columns.among(classes, f"the file {str(files[0])!r}")
-    return rows, None if label is None else classes[label]
-
-
-def _of_file(path: Path, columns: _Columns, encoding: str) -> _Rows:
-    if path.suffix.lower() == ".txt":
-        return [(path.name, {_TEXT: file_text(path, encoding)})]
-    if path.suffix.lower() != ".parquet":
-        return table_rows(path, encoding)
-    needed = columns.among(parquet_columns(path), f"the file {str(path)!r}")
-    return table_rows(path, columns=list(dict.fromkeys(filter(None, needed))))
+    chosen, classes = None, None
+    if kinds[0] == ".parquet":
+        chosen, classes = columns.chosen(parquet_columns(files[0]), f"the file {str(files[0])!r}")
+    return chain.from_iterable(table_rows(file, encoding, chosen) for file in files), classes

@@ -19,17 +19,18 @@ from wordsens.files import replace_file, require_file, writing
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 
+# The place, such as "pairs.csv:7", and the fields. The number is that of the row's last line; in
+# Parquet and in a JSON array that of the row.
 Row = tuple[str, dict[str, Any]]
-"""The place, such as "pairs.csv:7", and the fields. The number is that of the row's last line; in
-Parquet and in a JSON array that of the row."""
 
 _USUAL = {".csv": ",", ".tsv": "\t"}
 _DELIMITERS = (",", ";", "\t", "|")
+# The first line by which a file tells Excel what separates its fields.
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"])"?\s*', re.IGNORECASE)
-"""The first line by which a file tells Excel what separates its fields."""
 
 _BATCH_ROWS = 1024
 
+# By what the first bytes hold: what to do with a file that is not text in its encoding.
 _UTF_16 = "it looks like UTF-16, so pass encoding='utf-16'"
 _REMEDIES = {
     codecs.BOM_UTF16_LE: _UTF_16,
@@ -37,7 +38,6 @@ _REMEDIES = {
     b"\0": "it looks binary; give a text file, or pass its encoding, e.g. encoding='utf-16'",
     b"": "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'",
 }
-"""By what the first bytes hold: what to do with a file that is not text in its encoding."""
 
 
 def table_rows(
@@ -59,6 +59,8 @@ def table_rows(
             return _parquet_rows(path, columns)
         case ".csv" | ".tsv":
             return _csv_rows(path, encoding)
+        case ".txt":
+            return (row for row in [(path.name, {"text": file_text(path, encoding)})])
         case _:
             return _json_rows(path, encoding)
 
@@ -84,8 +86,10 @@ def require_column(name: str, names: Collection[str], where: str, remedy: str) -
     """The column that `column_named` finds; InputError with the names of all columns."""
     column = column_named(name, names)
     if column is None:
-        columns = ", ".join(map(repr, names)) or "none"
-        raise InputError(f"{where} has no column {name!r}; its columns are {columns}; {remedy}")
+        raise InputError(
+            f"{where} has no column {name!r}; its columns are {', '.join(map(repr, names))}; "
+            f"{remedy}"
+        )
     return column
 
 
@@ -129,8 +133,8 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
         case ".json":
             content = json.dumps(list(rows), ensure_ascii=False, indent=1, default=str).encode()
         case _:
-            lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-            content = "".join(lines).encode("utf-8", "backslashreplace")
+            lines = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+            content = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
     with writing(name, path):
         replace_file(path, content)
 
@@ -204,14 +208,13 @@ def _lines_before_broken_field(content: str, delimiter: str) -> int:
 def _json_rows(path: Path, encoding: str) -> Generator[Row, None, None]:
     """One JSON object per line, or one array of objects; blank lines are skipped."""
     where = f"the file {str(path)!r}"
-    unit = "line"
-    lines = enumerate(_lines(path, encoding), start=1)
-    values = (
-        parsed_json(line, f"line {n} of {where}") if line.strip() else {} for n, line in lines
-    )
     if next(filter(str.strip, _lines(path, encoding)), "").lstrip().startswith("["):
-        unit = "entry"
-        values = parsed_json(file_text(path, encoding), where)
+        unit, values = "entry", parsed_json(file_text(path, encoding), where)
+    else:
+        lines = enumerate(_lines(path, encoding), start=1)
+        places = ((f"line {number} of {where}", line) for number, line in lines)
+        values = (parsed_json(line, place) if line.strip() else {} for place, line in places)
+        unit = "line"
     for number, record in enumerate(values, start=1):
         if not isinstance(record, dict):
             raise InputError(
