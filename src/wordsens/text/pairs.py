@@ -24,9 +24,6 @@ LENGTHS = ("question", "paragraph", "page")
 # The kind of the package's pairs with one word replaced by another of its meaning.
 SYNONYM = "synonym"
 
-# The kind of a row that names none.
-UNNAMED = "yours"
-
 # The column that marks opposites whose `same` was empty, in a table that only says true.
 ASSUMED = "same_was_empty"
 
@@ -231,7 +228,7 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
 
 def _pair(where: str, row: Mapping[str, Any], same: bool | None) -> Pair:
     """The pair of a row; InputError with what is wrong with it."""
-    kind = UNNAMED if _is_empty(row.get("kind")) else str(row["kind"])
+    kind = "yours" if _is_empty(row.get("kind")) else str(row["kind"])
     texts = {"kind": kind, "first": row["first"], "second": row["second"]}
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip():

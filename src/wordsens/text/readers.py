@@ -4,14 +4,13 @@ itself."""
 import random
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wordsens.errors import InputError, require_count
-from wordsens.files import named_path, packaged_files, require_file
+from wordsens.files import named_path, packaged_files
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document, LabelReader
 from wordsens.text.hub import chosen_split, load_from_hub, load_saved
@@ -58,22 +57,16 @@ class _Columns(NamedTuple):
     label: str | None
     labels: bool
 
-    def among(self, names: Collection[str], where: str) -> tuple[str, str | None]:
-        """The column of the texts and that of the labels; InputError when one that must exist is
-        missing."""
+    def among(self, names: Collection[str], where: str) -> list[str]:
+        """The column of the texts and, where labels are read, that of the labels; InputError when
+        one that must exist is missing."""
         if column_named(self.text, names) is None:
             _require_names(names, where)
         text = require_column(self.text, names, where, "name one with text_column")
         if self.labels and self.label is not None:
             require_column(self.label, names, where, "name one with label_column")
-        return text, column_named(self.label or _LABEL, names) if self.labels else None
-
-    def chosen(
-        self, classes: Mapping[str, Sequence[str] | None], where: str
-    ) -> tuple[list[str], Sequence[str] | None]:
-        """The columns that are needed, and the names of the label's numbers."""
-        text, label = self.among(classes, where)
-        return [text] if label in (None, text) else [text, label], classes.get(label or "")
+        label = column_named(self.label or _LABEL, names) if self.labels else None
+        return [text] if label in (None, text) else [text, label]
 
 
 def shipped_reviews() -> list[Document]:
@@ -96,10 +89,9 @@ def read_documents(
     labels: bool = True,
     encoding: str = "utf-8",
     split: str | None = None,
-    html_breaks_to_spaces: bool = True,
     skip_empty: bool = False,
 ) -> list[Document]:
-    """The documents of a source, in its order.
+    """The documents of a source, in its order; each HTML line break, `<br />`, becomes a space.
 
     Args:
         source: one of
@@ -126,8 +118,6 @@ def read_documents(
         limit: at most this many documents.
         sample_seed: a random choice of `limit` documents instead of the first; without a limit, all
             shuffled; the whole source is read once.
-        html_breaks_to_spaces: replace every HTML line break, `<br />`, by a space; IMDB reviews
-            have them.
         skip_empty: pass over empty texts, which are otherwise an error.
 
     Raises:
@@ -147,24 +137,20 @@ def read_documents(
         labels=labels,
         encoding=encoding,
         split=split,
-        html_breaks_to_spaces=html_breaks_to_spaces,
     )
-    with closing(stream):
-        filled = (document for document in stream if _is_filled(document, skip_empty))
-        documents = list(islice(filled, limit if sample_seed is None else None))
+    wanted = (document for document in stream if document.text.strip() or not skip_empty)
+    documents = list(islice(wanted, limit if sample_seed is None else None))
+    for document in documents:
+        if not document.text.strip():
+            raise InputError(
+                f"{document.source}: the text is empty; pass skip_empty=True to pass over empty "
+                "texts"
+            )
     if not documents:
         raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
     if sample_seed is not None:
         random.Random(derive_seed(sample_seed, "documents")).shuffle(documents)
     return documents[:limit]
-
-
-def _is_filled(document: Document, skip_empty: bool) -> bool:
-    if not document.text.strip() and not skip_empty:
-        raise InputError(
-            f"{document.source}: the text is empty; pass skip_empty=True to pass over empty texts"
-        )
-    return bool(document.text.strip())
 
 
 def stream_documents(
@@ -175,7 +161,6 @@ def stream_documents(
     labels: bool = True,
     encoding: str = "utf-8",
     split: str | None = None,
-    html_breaks_to_spaces: bool = True,
 ) -> Generator[Document, None, None]:
     """Yields the documents of `read_documents` one at a time, empty ones too, so that the source
     may be larger than memory.
@@ -186,17 +171,15 @@ def stream_documents(
     rows, classes = _rows_of(source, columns, encoding, split)
     reader = LabelReader(classes)
     for where, fields in rows:
-        text_name, label_name = columns.among(fields, where)
-        text = "" if fields[text_name] is None else fields[text_name]
+        text, *label = (fields[name] for name in columns.among(fields, where))
+        text = "" if text is None else text
         if not isinstance(text, str):
             raise InputError(
                 f"{where}: the text is {type(text).__name__}, not a string; name the column of the "
                 "texts with text_column"
             )
-        if html_breaks_to_spaces:
-            text = _HTML_BREAK.sub(" ", text)
-        label = None if label_name is None else reader.read(fields[label_name], where)
-        yield Document(text, label, where)
+        sign = reader.read(label[0], where) if label else None
+        yield Document(_HTML_BREAK.sub(" ", text), sign, where)
 
 
 def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
@@ -247,25 +230,22 @@ def _rows_of(
             f"there is no file or folder {str(source)!r}; give a path, {_SHIPPED!r}, {_IMDB!r} or "
             f"'{_HUB_PREFIX}NAME'"
         )
-    if not path.is_dir():
-        require_file(path)
-        chosen_split(split, (), f"the file {str(path)!r}")
-        return _of_files(path, columns, encoding)
     if any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
         return _of_dataset(*load_saved(path, split), columns)
-    splits = sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
-    split = chosen_split(split, () if _has_classes(path) else splits, f"the folder {str(path)!r}")
+    folders = path.iterdir() if path.is_dir() and not _has_classes(path) else ()
+    splits = sorted(folder.name for folder in folders if _has_classes(folder))
+    split = chosen_split(split, splits, repr(str(path)))
     if _has_classes(path / split):
-        return _of_classes(path, split, columns, encoding), None
+        return _of_classes(path, split, encoding), None
     return _of_files(path, columns, encoding)
 
 
 def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _Source:
     """The texts of a data set of the library `datasets`."""
     names = {name: getattr(feature, "names", None) for name, feature in dataset.features.items()}
-    chosen, classes = columns.chosen(names, f"the data set {prefix!r}")
+    chosen = columns.among(names, f"the data set {prefix!r}")
     rows = enumerate(dataset.select_columns(chosen), start=1)
-    return ((f"{prefix}:{number}", row) for number, row in rows), classes
+    return ((f"{prefix}:{number}", row) for number, row in rows), names[chosen[-1]]
 
 
 def _has_classes(folder: Path) -> bool:
@@ -273,9 +253,7 @@ def _has_classes(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in _FOLDERS)
 
 
-def _of_classes(
-    path: Path, split: str, columns: _Columns, encoding: str
-) -> Iterator[tuple[str, dict[str, str]]]:
+def _of_classes(path: Path, split: str, encoding: str) -> Iterator[tuple[str, dict[str, str]]]:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
     folder = path / split
     named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
@@ -291,9 +269,8 @@ def _of_classes(
 
 def _of_files(path: Path, columns: _Columns, encoding: str) -> _Source:
     """The texts of a file, or of a folder's files with a known extension, all of one kind."""
-    if path.is_file():
-        files = [path]
-    else:
+    files = [path]
+    if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in _IN_FOLDERS)
     kinds = sorted({file.suffix.lower() for file in files})
     if not files:
@@ -310,9 +287,11 @@ def _of_files(path: Path, columns: _Columns, encoding: str) -> _Source:
         raise InputError(
             f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
         )
-    if path.is_file() and path.stat().st_size == 0:
+    if files == [path] and path.stat().st_size == 0:
         raise InputError(f"the file {str(path)!r} is empty; give one with text")
     chosen, classes = None, None
     if kinds[0] == ".parquet":
-        chosen, classes = columns.chosen(parquet_columns(files[0]), f"the file {str(files[0])!r}")
+        names = parquet_columns(files[0])
+        chosen = columns.among(names, f"the file {str(files[0])!r}")
+        classes = names[chosen[-1]]
     return chain.from_iterable(table_rows(file, encoding, chosen) for file in files), classes

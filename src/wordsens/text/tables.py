@@ -8,7 +8,7 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -42,7 +42,7 @@ _REMEDIES = {
 
 def table_rows(
     path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None
-) -> Generator[Row, None, None]:
+) -> Iterator[Row]:
     """The rows of a file with one of the extensions TABLES, without rows that are empty altogether.
 
     Args:
@@ -60,7 +60,7 @@ def table_rows(
         case ".csv" | ".tsv":
             return _csv_rows(path, encoding)
         case ".txt":
-            return (row for row in [(path.name, {"text": file_text(path, encoding)})])
+            return iter([(path.name, {"text": file_text(path, encoding)})])
         case _:
             return _json_rows(path, encoding)
 
@@ -158,7 +158,7 @@ def delimiter_of(path: Path, encoding: str) -> str:
     return max(signs, key=lambda sign: len(next(csv.reader([first], delimiter=sign))))
 
 
-def _csv_rows(path: Path, encoding: str) -> Generator[Row, None, None]:
+def _csv_rows(path: Path, encoding: str) -> Iterator[Row]:
     """The rows of a file whose first line names the columns; empty columns at its end are none."""
     where = f"of the file {str(path)!r}"
     delimiter = delimiter_of(path, encoding)
@@ -205,7 +205,7 @@ def _lines_before_broken_field(content: str, delimiter: str) -> int:
     return len(re.findall(r"\r\n|\r|\n", sound[0])) if sound else 0
 
 
-def _json_rows(path: Path, encoding: str) -> Generator[Row, None, None]:
+def _json_rows(path: Path, encoding: str) -> Iterator[Row]:
     """One JSON object per line, or one array of objects; blank lines are skipped."""
     where = f"the file {str(path)!r}"
     if next(filter(str.strip, _lines(path, encoding)), "").lstrip().startswith("["):
@@ -245,7 +245,7 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(members)
 
 
-def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Generator[Row, None, None]:
+def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
     """A batch at a time."""
     with _opened_parquet(path) as file:
         require_different(file.schema_arrow.names, f"the file {str(path)!r}")
