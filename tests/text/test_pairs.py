@@ -101,6 +101,16 @@ def test_an_empty_label_beside_false_ones_is_a_fault():
     rows = [("k", "a", "b", "no"), ("k", "c", "d", "yes"), ("k", "e", "f", "")]
     with pytest.raises(ws.InputError, match=r"pair 2: `same` \(=''\) must be true"):
         ws.read_pairs(rows)
+    with pytest.raises(ws.InputError, match=r"pair 1: `same` \(=None\) must be true"):
+        ws.read_pairs([("k", "a", "b", ""), ("k", "c", "d", None)])
+
+
+def test_names_of_missing_values_are_texts(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("first,second,same,note\nnan,None,no,NA\nnull,<NA>,no,\n")
+    pairs = ws.read_pairs(path)
+    assert [(pair.first, pair.second) for pair in pairs] == [("nan", "None"), ("null", "<NA>")]
+    assert [pair.columns["note"] for pair in pairs] == ["NA", ""]
 
 
 def test_all_faults_are_named_in_one_run(tmp_path):

@@ -86,6 +86,7 @@ def csv_of(*rows, delimiter=","):
             {},
             [("a, b", 1, "r.tsv:2")],
         ),
+        ("r.tsv", "text\na, b\n", {}, [("a, b", None, "r.tsv:2")]),
         (
             "r.jsonl",
             json.dumps({"text": "one\u2028two", "label": -1})

@@ -3,6 +3,7 @@ Python."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -284,12 +285,13 @@ def pair_rows(
         rows = ((f"pair {number}", row) for number, row in enumerate(listed))
     else:
         raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
-    for where, row in rows:
-        if isinstance(row, Pair):
-            where, row = row.where or where, row.row()
-        fields = _fields(row, columns, where)
-        if not all(map(_is_empty, fields.values())):
-            yield where, fields
+    with closing(rows):
+        for where, row in rows:
+            if isinstance(row, Pair):
+                where, row = row.where or where, row.row()
+            fields = _fields(row, columns, where)
+            if not all(map(_is_empty, fields.values())):
+                yield where, fields
 
 
 def _fields(row: Any, columns: Sequence[str], where: str) -> Mapping[str, Any]:

@@ -3,7 +3,8 @@ itself."""
 
 import random
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import closing
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
@@ -16,6 +17,7 @@ from wordsens.text.document import Document, LabelReader
 from wordsens.text.hub import chosen_split, load_from_hub, load_saved
 from wordsens.text.tables import (
     TABLES,
+    Rows,
     column_named,
     file_text,
     parquet_columns,
@@ -45,9 +47,9 @@ _DATA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*|\s*(\S+\s+){3,}\S+\s*")
 # names or numbers.
 _LOOKED_AT, _TEXT_WORDS = 50, 2
 
-# Rows, each with its place and its fields; and the names of the label's numbers, where there are
+# The rows, and the names of the label's numbers, where there are
 # any.
-_Source = tuple[Iterable[tuple[str, Mapping[str, Any]]], Sequence[str] | None]
+_Source = tuple[Rows, Sequence[str] | None]
 
 
 class _Columns(NamedTuple):
@@ -170,16 +172,17 @@ def stream_documents(
     columns = _Columns(text_column, label_column, labels)
     rows, classes = _rows_of(source, columns, encoding, split)
     reader = LabelReader(classes)
-    for where, fields in rows:
-        text, *label = (fields[name] for name in columns.among(fields, where))
-        text = "" if text is None else text
-        if not isinstance(text, str):
-            raise InputError(
-                f"{where}: the text is {type(text).__name__}, not a string; name the column of the "
-                "texts with text_column"
-            )
-        sign = reader.read(label[0], where) if label else None
-        yield Document(_HTML_BREAK.sub(" ", text), sign, where)
+    with closing(rows):
+        for where, fields in rows:
+            text, *label = (fields[name] for name in columns.among(fields, where))
+            text = "" if text is None else text
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{where}: the text is {type(text).__name__}, not a string; name the column "
+                    "of the texts with text_column"
+                )
+            sign = reader.read(label[0], where) if label else None
+            yield Document(_HTML_BREAK.sub(" ", text), sign, where)
 
 
 def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
@@ -253,7 +256,7 @@ def _has_classes(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in _FOLDERS)
 
 
-def _of_classes(path: Path, split: str, encoding: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _of_classes(path: Path, split: str, encoding: str) -> Rows:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
     folder = path / split
     named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
@@ -294,4 +297,4 @@ def _of_files(path: Path, columns: _Columns, encoding: str) -> _Source:
         names = parquet_columns(files[0])
         chosen = columns.among(names, f"the file {str(files[0])!r}")
         classes = names[chosen[-1]]
-    return chain.from_iterable(table_rows(file, encoding, chosen) for file in files), classes
+    return (row for file in files for row in table_rows(file, encoding, chosen)), classes

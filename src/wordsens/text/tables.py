@@ -8,8 +8,8 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 
 # The place, such as "pairs.csv:7", and the fields. The number is that of the row's last line; in
 # Parquet and in a JSON array that of the row.
-Row = tuple[str, dict[str, Any]]
+Rows = Generator[tuple[str, dict[str, Any]], None, None]
 
 _USUAL = {".csv": ",", ".tsv": "\t"}
 _DELIMITERS = (",", ";", "\t", "|")
@@ -40,9 +40,7 @@ _REMEDIES = {
 }
 
 
-def table_rows(
-    path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None
-) -> Iterator[Row]:
+def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None) -> Rows:
     """The rows of a file with one of the extensions TABLES, without rows that are empty altogether.
 
     Args:
@@ -60,7 +58,7 @@ def table_rows(
         case ".csv" | ".tsv":
             return _csv_rows(path, encoding)
         case ".txt":
-            return iter([(path.name, {"text": file_text(path, encoding)})])
+            return (row for row in [(path.name, {"text": file_text(path, encoding)})])
         case _:
             return _json_rows(path, encoding)
 
@@ -158,38 +156,39 @@ def delimiter_of(path: Path, encoding: str) -> str:
     return max(signs, key=lambda sign: len(next(csv.reader([first], delimiter=sign))))
 
 
-def _csv_rows(path: Path, encoding: str) -> Iterator[Row]:
+def _csv_rows(path: Path, encoding: str) -> Rows:
     """The rows of a file whose first line names the columns; empty columns at its end are none."""
     where = f"of the file {str(path)!r}"
     delimiter = delimiter_of(path, encoding)
-    # Strict, so that an unclosed quote is an error and not one text to the end of the file.
-    reader = csv.reader(_lines(path, encoding), delimiter=delimiter, strict=True)
     header: list[str] = []
     first = 1
-    try:
-        for record in reader:
-            last = reader.line_num
-            if header and _filled(record):
-                if len(record) < len(header) or _filled(record[len(header) :]):
-                    lines = f"line {last}" if first == last else f"lines {first} to {last}"
-                    raise InputError(
-                        f"{lines} {where} has {len(record)} fields, but the first line names "
-                        f"{len(header)} columns; put quotes around texts with {delimiter!r}"
-                    )
-                yield f"{path.name}:{last}", dict(zip(header, record, strict=False))
-            elif _filled(record) and not _SEPARATOR_LINE.fullmatch(delimiter.join(record)):
-                named = [number for number, name in enumerate(record, start=1) if name.strip()]
-                header = record[: named[-1]]
-                require_different(header, f"the first line {where}")
-            first = last + 1
-    except csv.Error as error:
-        rest = "".join(islice(_lines(path, encoding), first - 1, None))
-        number = first + _lines_before_broken_field(rest, delimiter)
-        raise InputError(
-            f"line {number} {where} opens a quote that does not close at the end of its field; "
-            'close it, write "" for a quote within a text, or save the texts as Parquet or JSON '
-            "lines"
-        ) from error
+    with closing(_lines(path, encoding)) as lines:
+        # Strict, so that an unclosed quote is an error and not one text to the end of the file.
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        try:
+            for record in reader:
+                last = reader.line_num
+                if header and _filled(record):
+                    if len(record) < len(header) or _filled(record[len(header) :]):
+                        place = f"line {last}" if first == last else f"lines {first} to {last}"
+                        raise InputError(
+                            f"{place} {where} has {len(record)} fields, but the first line names "
+                            f"{len(header)} columns; put quotes around texts with {delimiter!r}"
+                        )
+                    yield f"{path.name}:{last}", dict(zip(header, record, strict=False))
+                elif _filled(record) and not _SEPARATOR_LINE.fullmatch(delimiter.join(record)):
+                    named = [number for number, name in enumerate(record, start=1) if name.strip()]
+                    header = record[: named[-1]]
+                    require_different(header, f"the first line {where}")
+                first = last + 1
+        except csv.Error as error:
+            rest = "".join(islice(_lines(path, encoding), first - 1, None))
+            number = first + _lines_before_broken_field(rest, delimiter)
+            raise InputError(
+                f"line {number} {where} opens a quote that does not close at the end of its field; "
+                'close it, write "" for a quote within a text, or save the texts as Parquet or '
+                "JSON lines"
+            ) from error
 
 
 def _filled(fields: Iterable[Any]) -> bool:
@@ -205,24 +204,28 @@ def _lines_before_broken_field(content: str, delimiter: str) -> int:
     return len(re.findall(r"\r\n|\r|\n", sound[0])) if sound else 0
 
 
-def _json_rows(path: Path, encoding: str) -> Iterator[Row]:
+def _json_rows(path: Path, encoding: str) -> Rows:
     """One JSON object per line, or one array of objects; blank lines are skipped."""
     where = f"the file {str(path)!r}"
-    if next(filter(str.strip, _lines(path, encoding)), "").lstrip().startswith("["):
-        unit, values = "entry", parsed_json(file_text(path, encoding), where)
-    else:
-        lines = enumerate(_lines(path, encoding), start=1)
-        places = ((f"line {number} of {where}", line) for number, line in lines)
-        values = (parsed_json(line, place) if line.strip() else {} for place, line in places)
-        unit = "line"
-    for number, record in enumerate(values, start=1):
-        if not isinstance(record, dict):
-            raise InputError(
-                f"{unit} {number} of {where} is not a JSON object; write one object per line, like "
-                '{"text": ...}'
+    is_array = next(filter(str.strip, _lines(path, encoding)), "").lstrip().startswith("[")
+    with closing(_lines(path, encoding)) as lines:
+        if is_array:
+            unit, values = "entry", enumerate(parsed_json("".join(lines), where), start=1)
+        else:
+            unit = "line"
+            values = (
+                (number, parsed_json(line, f"line {number} of {where}"))
+                for number, line in enumerate(lines, start=1)
+                if line.strip()
             )
-        if _filled(record.values()):
-            yield f"{path.name}:{number}", record
+        for number, record in values:
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"{unit} {number} of {where} is not a JSON object; write one object per line, "
+                    'like {"text": ...}'
+                )
+            if _filled(record.values()):
+                yield f"{path.name}:{number}", record
 
 
 def parsed_json(content: str, where: str) -> Any:
@@ -245,7 +248,7 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(members)
 
 
-def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
+def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     """A batch at a time."""
     with _opened_parquet(path) as file:
         require_different(file.schema_arrow.names, f"the file {str(path)!r}")
@@ -284,7 +287,7 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def _lines(path: Path, encoding: str, *, newline: str | None = "") -> Iterator[str]:
+def _lines(path: Path, encoding: str, *, newline: str | None = "") -> Generator[str, None, None]:
     """The lines of the file, decoded; InputError when it is no text in this encoding."""
     require_file(path)
     try:
