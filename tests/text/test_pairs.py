@@ -107,9 +107,10 @@ def test_an_empty_label_beside_false_ones_is_a_fault():
 
 def test_names_of_missing_values_are_texts(tmp_path):
     path = tmp_path / "own.csv"
-    path.write_text("first,second,same,note\nnan,None,no,NA\nnull,<NA>,no,\n")
+    path.write_text("kind,first,second,same,note\nnan,nan,None,no,NA\nNone,null,<NA>,no,\n")
     pairs = ws.read_pairs(path)
     assert [(pair.first, pair.second) for pair in pairs] == [("nan", "None"), ("null", "<NA>")]
+    assert [pair.kind for pair in pairs] == ["nan", "None"]
     assert [pair.columns["note"] for pair in pairs] == ["NA", ""]
 
 
