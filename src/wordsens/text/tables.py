@@ -41,7 +41,8 @@ _REMEDIES = {
 
 
 def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None) -> Rows:
-    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether.
+    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether;
+    of a .txt file one row with the column `text`.
 
     Args:
         path: the file.
@@ -58,7 +59,7 @@ def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | Non
         case ".csv" | ".tsv":
             return _csv_rows(path, encoding)
         case ".txt":
-            return (row for row in [(path.name, {"text": file_text(path, encoding)})])
+            return _text_row(path, encoding)
         case _:
             return _json_rows(path, encoding)
 
@@ -140,6 +141,10 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
 def file_text(path: Path, encoding: str) -> str:
     """The whole file as one text; InputError when it is no text in this encoding."""
     return "".join(_lines(path, encoding, newline=None))
+
+
+def _text_row(path: Path, encoding: str) -> Rows:
+    yield path.name, {"text": file_text(path, encoding)}
 
 
 def delimiter_of(path: Path, encoding: str) -> str:
