@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import wordsens as ws
-from wordsens.text.shipped_data import shipped_reviews
+from wordsens.text.readers import shipped_reviews
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,7 +36,7 @@ def test_its_texts_are_read(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(tmp_path)
     code = (
-        "import wordsens; from wordsens.text.shipped_data import shipped_reviews; "
+        "import wordsens; from wordsens.text.readers import shipped_reviews; "
         "from wordsens.app import parts; assert parts.Field.component.path.read_bytes(); "
         "from wordsens.display.view import View; from wordsens.display.html import html_page; "
         "assert html_page(View('a'), title='t', heading='h', version='1').endswith('</html>\\n'); "

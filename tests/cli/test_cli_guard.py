@@ -77,7 +77,7 @@ def test_a_requirement(piped, wordsens):
         ("first,second,first\na,b,c\n", "'first'"),
         (
             '["a", "b"]\n{"first": "a", "second": "b", "first": "c"}\n',
-            "line 2, has the key 'first'",
+            "line 2, is not valid JSON: an object has the name 'first' twice",
         ),
     ],
 )

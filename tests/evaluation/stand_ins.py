@@ -55,4 +55,4 @@ def few_pairs(kinds=("negation", "antonym"), opposites=12, paraphrases=30, synon
         for kind, most in wanted.items()
         for pair in [one for one in SHORT if one.kind == kind][:most]
     ]
-    return [*some, *ws.read_pairs(ws.near_duplicates())[: 12 * near : 12]]
+    return [*some, *ws.near_duplicates()[: 12 * near : 12]]

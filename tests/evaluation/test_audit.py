@@ -89,8 +89,13 @@ def test_swaps_are_the_farthest_of_the_words_that_are_offered(phi):
 
 def test_texts_that_cannot_be_measured_are_counted_with_the_reason():
     texts = AuditTexts()
-    texts.leave_out_empty("t:1")
-    documents = [("good", "t:2"), ("a good film", "t:3"), ("a good film", "t:5"), ("?", "t:6")]
+    documents = [
+        ("", "t:1"),
+        ("good", "t:2"),
+        ("a good film", "t:3"),
+        ("a good film", "t:5"),
+        ("?", "t:6"),
+    ]
     texts.take(ws.Document(text, source=source) for text, source in documents)
     assert [document.source for document in texts.documents] == ["t:3"]
     assert [source for source, _ in texts.left_out] == ["t:1", "t:2", "t:6"]

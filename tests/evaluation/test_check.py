@@ -83,7 +83,7 @@ def test_the_figures_are_those_of_ten_lines_of_numpy():
 
 
 def test_the_area_of_a_length_is_that_against_near_duplicates_of_that_length():
-    near = [pair for pair in ws.read_pairs(ws.near_duplicates()) if pair.length == "paragraph"]
+    near = [pair for pair in ws.near_duplicates() if pair.length == "paragraph"]
     longer = [pair for pair in ws.read_pairs() if pair.kind == "negation"]
     pairs = [*near, *PAIRS, *(pair for pair in longer if pair.length != "question")]
     rows = {
@@ -301,7 +301,7 @@ def test_the_figures_are_those_of_sentence_transformers(every):
         for kind in ("negation", "entity")
         for pair in [one for one in short if one.kind == kind][:20]
     ]
-    pairs += ws.read_pairs(ws.near_duplicates())[::10]
+    pairs += ws.near_duplicates()[::10]
     result = ws.check("minilm", None if every else pairs)
     expected = figures_by_numpy(sentence_transformer().encode, list(result.measured.pairs), 0.9)
     assert figures(result) == pytest.approx(expected, abs=1e-6)

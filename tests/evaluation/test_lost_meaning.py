@@ -1,18 +1,14 @@
 """What a rewriting lost: every word that matters is named when it goes, and fillers may go."""
 
-import json
 import re
-from importlib.resources import files
 
 import pytest
 
 import wordsens as ws
 
-SHIPPED = files("wordsens.text").joinpath("shipped")
 PAGES = [
-    json.loads(line)["text"]
-    for name in ("meaning_pages.jsonl", "reviews.jsonl")
-    for line in SHIPPED.joinpath(name).read_text(encoding="utf-8").splitlines()
+    *dict.fromkeys(pair.first for pair in ws.meaning_pairs() if pair.length == "page"),
+    *(review.text for review in ws.shipped_reviews()),
 ]
 SMALL_NUMBERS = (
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty "

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import wordsens as ws
-from wordsens.text.pairs import Pair
+from wordsens.text.pairs import PACKAGE, Pair
 from wordsens.text.tables import TABLES
 
 ROWS = [
@@ -29,17 +29,9 @@ def test_tuples_dicts_and_pairs_are_rows():
 
 def test_the_packages_own_are_the_default_and_keep_their_columns():
     own = ws.read_pairs()
-    assert [(pair.first, pair.columns["id"]) for pair in own] == [
-        (pair.first, pair.id) for pair in ws.meaning_pairs()
-    ]
-    assert ws.read_pairs(ws.meaning_pairs()) == own
-    lengths = {
-        "question": "question",
-        "sentence": "question",
-        "paragraph": "paragraph",
-        "page": "page",
-    }
-    assert [pair.length for pair in own] == [lengths[pair.length] for pair in ws.meaning_pairs()]
+    assert own == ws.meaning_pairs() == ws.read_pairs(own)
+    assert {pair.where for pair in own} == {pair.where for pair in ws.read_pairs(own)} == {PACKAGE}
+    assert set(own[0].columns) == {"id", "domain", "note", "set"}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +101,17 @@ def test_an_empty_label_beside_false_ones_is_a_fault():
     rows = [("k", "a", "b", "no"), ("k", "c", "d", "yes"), ("k", "e", "f", "")]
     with pytest.raises(ws.InputError, match=r"pair 2: `same` \(=''\) must be true"):
         ws.read_pairs(rows)
+    with pytest.raises(ws.InputError, match=r"pair 1: `same` \(=None\) must be true"):
+        ws.read_pairs([("k", "a", "b", ""), ("k", "c", "d", None)])
+
+
+def test_names_of_missing_values_are_texts(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("kind,first,second,same,note\nnan,nan,None,no,NA\nNone,null,<NA>,no,\n")
+    pairs = ws.read_pairs(path)
+    assert [(pair.first, pair.second) for pair in pairs] == [("nan", "None"), ("null", "<NA>")]
+    assert [pair.kind for pair in pairs] == ["nan", "None"]
+    assert [pair.columns["note"] for pair in pairs] == ["NA", ""]
 
 
 def test_all_faults_are_named_in_one_run(tmp_path):

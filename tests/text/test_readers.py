@@ -15,7 +15,7 @@ from wordsens.errors import InputError
 from wordsens.text import Document, read_documents, stream_documents
 from wordsens.text.document import LabelReader
 from wordsens.text.hub import HubAnswer, ask_hub
-from wordsens.text.tables import text_column_of
+from wordsens.text.readers import text_column_of
 
 ACCENTS = "Café, ça déçoit 🎬"
 
@@ -86,6 +86,7 @@ def csv_of(*rows, delimiter=","):
             {},
             [("a, b", 1, "r.tsv:2")],
         ),
+        ("r.tsv", "text\na, b\n", {}, [("a, b", None, "r.tsv:2")]),
         (
             "r.jsonl",
             json.dumps({"text": "one\u2028two", "label": -1})

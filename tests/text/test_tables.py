@@ -11,7 +11,8 @@ import pytest
 from wordsens.errors import InputError
 from wordsens.evaluation.guard.bulk import guard_pairs
 from wordsens.text import read_documents
-from wordsens.text.tables import table_rows, text_column_of, write_rows
+from wordsens.text.readers import text_column_of
+from wordsens.text.tables import table_rows, write_rows
 
 ROWS = [
     ("The lift works.", "pos"),

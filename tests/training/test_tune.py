@@ -146,7 +146,7 @@ def test_sentences_that_are_trained_on_are_not_searched_among():
 
 
 def test_whole_domains_are_held_out_with_every_text():
-    pairs = [*ws.read_pairs(), *ws.read_pairs(ws.near_duplicates())]
+    pairs = [*ws.read_pairs(), *ws.near_duplicates()]
     train, held_out, domains = split_pairs(pairs, seed=0)
     assert len(domains) == 2
     assert {pair.columns["domain"] for pair in held_out} == set(domains)

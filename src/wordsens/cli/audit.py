@@ -259,9 +259,7 @@ def _texts(options: AuditOptions) -> "AuditTexts":
     texts = AuditTexts()
     for message in () if options.quiet else options.notices():
         notice(message)
-    stream = stream_documents(
-        str(options.texts), **options.reading(), on_empty=texts.leave_out_empty
-    )
+    stream = stream_documents(str(options.texts), **options.reading())
     with closing(stream):
         texts.take(islice(stream, options.limit))
     if not texts.documents:

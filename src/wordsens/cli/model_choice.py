@@ -233,14 +233,13 @@ class TextOptions:
 
     def reading(self) -> dict[str, Any]:
         """The options of `read_documents` that say how the texts are read; labels play no part."""
-        from wordsens.text.tables import text_column_of
+        from wordsens.text.readers import text_column_of
 
         column = self.text_column or text_column_of(str(self.texts), self.encoding)
         return {
             "text_column": column,
             "labels": False,
             "encoding": self.encoding,
-            "skip_empty": True,
         }
 
     def notices(self) -> list[str]:
@@ -265,7 +264,9 @@ class TextOptions:
 
         for message in () if quiet else self.notices():
             notice(message)
-        documents = read_documents(str(self.texts), limit=self.limit, **self.reading())
+        documents = read_documents(
+            str(self.texts), limit=self.limit, skip_empty=True, **self.reading()
+        )
         if max_words is None:
             return documents
         return [

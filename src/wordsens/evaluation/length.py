@@ -18,8 +18,7 @@ from wordsens.models.load import as_model
 from wordsens.models.model import Model, require_cosines
 from wordsens.results import Result
 from wordsens.sensitivity.removals import cosine_distance
-from wordsens.text.pairs import Pair, Pairs, read_pairs
-from wordsens.text.shipped_data import minimal_pairs
+from wordsens.text.pairs import Pair, Pairs, minimal_pairs, read_pairs
 
 NEGATION = "negation"
 
@@ -388,11 +387,7 @@ def _sentences(
         negated = around.negated_sentences()
         if len(negated) >= least_values():
             return "your texts", NEGATION, negated[:most]
-        shipped = [
-            Pair(each.kind, each.first, each.second, False)
-            for each in minimal_pairs()
-            if each.kind == NEGATION
-        ]
+        shipped = [pair for pair in minimal_pairs() if pair.kind == NEGATION]
         return (
             "shipped sentences, put into your texts",
             NEGATION,

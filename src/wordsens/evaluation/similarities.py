@@ -16,8 +16,16 @@ from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice
 from wordsens.models.model import COSINE, SIMILARITIES, Model
 from wordsens.models.pairs import PairModel
-from wordsens.text.pairs import ASSUMED, ORIGIN, PACKAGE, SYNONYM, Pair, Pairs, read_pairs
-from wordsens.text.shipped_data import near_duplicates
+from wordsens.text.pairs import (
+    ASSUMED,
+    ORIGIN,
+    PACKAGE,
+    SYNONYM,
+    Pair,
+    Pairs,
+    near_duplicates,
+    read_pairs,
+)
 
 CHUNK = 64
 """Texts, or pairs, between two reports of progress."""
@@ -79,7 +87,7 @@ def choose_pairs(
         for kind in [kinds] if isinstance(kinds, str) else kinds:
             require_choice("kinds", kind, offered)
         chosen = [pair for pair in chosen if pair.same or pair.kind in kinds]
-    package = read_pairs(near_duplicates())
+    package = near_duplicates()
     own = [pair for pair in chosen if not stands_in(pair)]
     if pairs is None:
         own += package
@@ -105,7 +113,7 @@ def stands_in(pair: Pair) -> bool:
 
 @cache
 def _package_texts() -> frozenset[frozenset[str]]:
-    return frozenset(pair.texts for pair in read_pairs(near_duplicates()))
+    return frozenset(pair.texts for pair in near_duplicates())
 
 
 def _is_set_apart(pair: Pair) -> bool:

@@ -75,13 +75,14 @@ class SentenceTransformerModel(TextModel):
         if self._task == "query" and getattr(self._modules[0], "query_expansion", None) is not None:
             return "its queries are filled up with further tokens (query_expansion), not words"
         try:
-            texts = self.probes()
-            rows = [self.entering(torch.tensor([self.read(text).ids])) for text in texts]
-            with torch.no_grad():
-                ours = torch.cat([self.forward(each, pool=OWN) for each in rows])
-        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            return f"its modules cannot be run from rows ({type(error).__name__}: {error})"
-        apart = float((ours.double().cpu() - self.encode(texts)).abs().max())
+            with running(f"{self.name} failed when its modules were run from rows"):
+                texts = self.probes()
+                rows = [self.entering(torch.tensor([self.read(text).ids])) for text in texts]
+                with torch.no_grad():
+                    ours = torch.cat([self.forward(each, pool=OWN) for each in rows])
+                apart = float((ours.double().cpu() - self.encode(texts)).abs().max())
+        except InputError as error:
+            return str(error)
         tolerance = _TOLERANCE if self.row_dtype == self.dtype else _HALF_TOLERANCE
         if apart <= tolerance:
             return None

@@ -483,11 +483,11 @@ def _read(place: _Read) -> tuple[Document, ...]:
     if isinstance(source, GivenText):
         return (Document(source.content, source.label, source.source),)
     if isinstance(source, QuestionsText | PassagesText):
-        lengths = ("question",) if isinstance(source, QuestionsText) else ("paragraph", "page")
-        return tuple(
-            Document(text)
-            for text in dict.fromkeys(p.first for p in meaning_pairs() if p.length in lengths)
-        )
+        long = [pair.first for pair in meaning_pairs() if pair.length != "question"]
+        short = [pair.first for pair in meaning_pairs() if pair.length == "question"]
+        questions = [text for text in short if text.endswith("?")]
+        texts = questions if isinstance(source, QuestionsText) else long
+        return tuple(map(Document, dict.fromkeys(texts)))
     if not isinstance(source, DatasetText):
         return tuple(shipped_reviews())
     if source.where is not None:

@@ -1,12 +1,10 @@
 from .document import Document as Document
+from .pairs import meaning_pairs as meaning_pairs
+from .pairs import minimal_pairs as minimal_pairs
+from .pairs import near_duplicates as near_duplicates
 from .readers import read_documents as read_documents
+from .readers import shipped_reviews as shipped_reviews
 from .readers import stream_documents as stream_documents
-from .shipped_data import MeaningPair as MeaningPair
-from .shipped_data import MinimalPair as MinimalPair
-from .shipped_data import meaning_pairs as meaning_pairs
-from .shipped_data import minimal_pairs as minimal_pairs
-from .shipped_data import near_duplicates as near_duplicates
-from .shipped_data import shipped_reviews as shipped_reviews
 from .synthetic import correlated_text as correlated_text
 from .synthetic import gaussian_text as gaussian_text
 from .synthetic import orthogonal_text as orthogonal_text

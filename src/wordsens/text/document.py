@@ -1,16 +1,16 @@
 """Texts before they become numbers: checked documents, and the labels that data sets give them."""
 
-import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from wordsens.errors import InputError, require_characters
 
-_LABELS = {"pos": 1, "positive": 1, "neg": -1, "negative": -1}
-_UNDERSTOOD = (
-    "1 and 0, +1 and -1, 'pos' and 'neg', 'positive' and 'negative', or nothing where it is unknown"
-)
+_LABELS = {
+    **dict.fromkeys(("1", "+1", "1.0", "true", "pos", "positive"), 1),
+    **dict.fromkeys(("0", "0.0", "-0.0", "false"), 0),
+    **dict.fromkeys(("-1", "-1.0", "neg", "negative"), -1),
+    **dict.fromkeys(("", "nan"), None),
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LabelReader:
 
     def __init__(self, class_names: Sequence[str] | None = None):
         self._class_names = class_names
-        self._negative: int | None = None
+        self._seen: set[int | None] = set()
 
     def read(self, value: object, where: str) -> int | None:
         """+1, -1 or None.
@@ -62,38 +62,18 @@ class LabelReader:
                     f"{where}: the label {value} is not one of the {len(names)} classes of the "
                     "data set"
                 )
-            return None if value == -1 else _sign(names[value], where)
-        number = _sign(value, where)
-        if number is None or number == 1:
-            return number
-        if self._negative is None:
-            self._negative = number
-        if self._negative != number:
+            value = None if value == -1 else names[value]
+        word = "" if value is None else str(value).strip().lower()
+        if word not in _LABELS:
+            raise InputError(
+                f"{where}: the label {value!r} is not understood; use 1 and 0, +1 and -1, 'pos' "
+                "and 'neg', 'positive' and 'negative', or nothing where it is unknown, or pass "
+                "labels=False to read none"
+            )
+        self._seen.add(_LABELS[word])
+        if {-1, 0} <= self._seen:
             raise InputError(
                 f"{where}: the labels 0 and -1 both occur, so that -1 could mean negative or "
-                "unknown; "
-                "keep one of them, or pass labels=False"
+                "unknown; keep one of them, or pass labels=False"
             )
-        return -1
-
-
-def _sign(value: object, where: str) -> int | None:
-    """1, 0, -1 or None for a label as it is stored."""
-    unknown = (
-        not value.strip()
-        if isinstance(value, str)
-        else isinstance(value, float) and math.isnan(value)
-    )
-    if value is None or unknown:
-        return None
-    number = value
-    if isinstance(value, str):
-        word = value.strip().lower()
-        with suppress(ValueError):
-            number = _LABELS[word] if word in _LABELS else float(word)
-    if isinstance(number, (bool, int, float)) and number in (-1, 0, 1):
-        return int(number)
-    raise InputError(
-        f"{where}: the label {value!r} is not understood; use {_UNDERSTOOD}, or pass labels=False "
-        "to read none"
-    )
+        return -1 if _LABELS[word] == 0 else _LABELS[word]

@@ -10,25 +10,31 @@ _NEGATIONS = (
     "no not never none nobody nothing neither nor nowhere without cannot hardly barely scarcely"
 )
 
+# English words that negate. Words that end in n't count too.
 NEGATIONS = frozenset(_NEGATIONS.split())
-"""English words that negate. Words that end in n't count too."""
 
 _FUNCTION_WORDS = """
-    a an the this that these those some any each every either all both half several many much few little more most
-    other another such what which whose whatever i me my mine myself you your yours yourself yourselves he him his
-    himself she her hers herself it its itself we us our ours ourselves they them their theirs themselves who whom one
-    ones there here and or but if because as until while of at by for with about against between into through during
-    before after above below to from up down in out on off over under again further then once when where why how than
-    so too very just only own same also though although since unless whether yet still even upon among within along
-    across behind beyond near toward towards per via am is are was were be been being do does did doing have has had
-    having can could may might must shall should will would ought i'm you're he's she's it's we're they're i've you've
-    we've they've i'd you'd he'd she'd we'd they'd i'll you'll he'll she'll we'll they'll that's who's what's here's
-    there's let's
-"""  # noqa: E501
+    a an the this that these those some any each every either all both
+    half several many much few little more most other another such
+    what which whose whatever i me my mine myself you your yours
+    yourself yourselves he him his himself she her hers herself it its
+    itself we us our ours ourselves they them their theirs themselves
+    who whom one ones there here and or but if because as until while
+    of at by for with about against between into through during before
+    after above below to from up down in out on off over under again
+    further then once when where why how than so too very just only
+    own same also though although since unless whether yet still even
+    upon among within along across behind beyond near toward towards
+    per via am is are was were be been being do does did doing have
+    has had having can could may might must shall should will would
+    ought i'm you're he's she's it's we're they're i've you've we've
+    they've i'd you'd he'd she'd we'd they'd i'll you'll he'll she'll
+    we'll they'll that's who's what's here's there's let's
+"""
 
+# English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree
+# and place.
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English articles, pronouns, prepositions, conjunctions, auxiliaries and a few adverbs of degree
-and place."""
 
 KINDS = ("negation", "function word", "content word", "number or sign")
 
@@ -55,9 +61,9 @@ def place_of(share: float) -> str:
     return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
 
 
+# From a word to the words that may stand in its place, each as likely as the others; itself among
+# them or not.
 Alternatives = Callable[[str], Sequence[str]]
-"""From a word to the words that may stand in its place, each as likely as the others; itself among
-them or not."""
 
 
 class SameKind:

@@ -1,4 +1,4 @@
-"""A text as a matrix: one row a word, with what is known of where it came from."""
+"""A text as a matrix: one row per word, with what is known of where it came from."""
 
 import math
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class TextMatrix(Result):
     """X of shape (n, d): the rows of one text.
 
     Attributes:
-        rows: (n, d), one embedding a word.
+        rows: (n, d), one embedding per word.
         tokens: n strings, or None for a synthetic text.
         label: +1, -1 or None.
         source: where the text came from, e.g. "shipped/review-001" or "gaussian(seed=0)".
@@ -54,7 +54,7 @@ class TextMatrix(Result):
         if self.tokens is not None and len(self.tokens) != len(self.rows):
             raise InputError(
                 f"`tokens` has {len(self.tokens)} entries, but `rows` has {len(self.rows)} rows; "
-                "give one token a row"
+                "give one token per row"
             )
 
     def __len__(self) -> int:
@@ -64,31 +64,26 @@ class TextMatrix(Result):
         """The name of word `index`: its token, or `#index` where there are no tokens."""
         return self.tokens[index] if self.tokens is not None else f"#{index}"
 
-    def truncated(
-        self, words: int, dimension: int | None = None, *, rescale: bool = True
-    ) -> "TextMatrix":
-        """The first `words` words and the first `dimension` coordinates.
+    def truncated(self, words: int, dimension: int) -> "TextMatrix":
+        """The first `words` words and the first `dimension` coordinates, rows rescaled to length
+        sqrt(dimension).
 
-        Rows are rescaled to length sqrt(dimension), unless `rescale` is False.
         Raises InputError when the text is shorter: it is not padded.
         """
         n, d = self.rows.shape
-        dimension = d if dimension is None else dimension
-        if words > n or dimension > d or words < 1 or dimension < 1:
+        if not (1 <= words <= n and 1 <= dimension <= d):
             raise InputError(
                 f"text {self.source!r} has {n} words and {d} coordinates, so its first {words} "
-                f"words and {dimension} "
-                "coordinates cannot be taken; choose a longer text or a smaller size"
+                f"words and {dimension} coordinates cannot be taken; choose a longer text or a "
+                "smaller size"
             )
-        rows = self.rows[:words, :dimension]
-        rows = rescale_rows(rows) if rescale else rows.clone()
-        tokens = None if self.tokens is None else self.tokens[:words]
-        whole = (
-            None
-            if self.whole_words is None
-            else tuple(w for w in self.whole_words if max(w.rows) < words)
+        whole = [word for word in self.whole_words or () if max(word.rows) < words]
+        return replace(
+            self,
+            rows=rescale_rows(self.rows[:words, :dimension]),
+            tokens=None if self.tokens is None else self.tokens[:words],
+            whole_words=None if self.whole_words is None else tuple(whole),
         )
-        return replace(self, rows=rows, tokens=tokens, whole_words=whole)
 
     def to(
         self, dtype: torch.dtype | None = None, device: torch.device | str | None = None
@@ -104,15 +99,13 @@ def require_rows(rows: Tensor, name: str) -> None:
             f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, "
             "n words by d coordinates"
         )
-    finite, nonzero = torch.isfinite(rows).all(dim=1), (rows != 0).any(dim=1)
-    if not bool(finite.all()):
-        bad = int((~finite).nonzero()[0])
-        raise InputError(f"`{name}` has NaN or infinity in row {bad}; every entry must be finite")
-    if not bool(nonzero.all()):
-        bad = int((~nonzero).nonzero()[0])
-        raise InputError(
-            f"`{name}` has only zeros in row {bad}; drop that word or give it an embedding"
-        )
+    for sound, what, remedy in (
+        (torch.isfinite(rows), "NaN or infinity", "every entry must be finite"),
+        ((rows != 0).any(1, True), "only zeros", "drop that word or give it an embedding"),
+    ):
+        if not bool(sound.all()):
+            bad = int((~sound).nonzero()[0, 0])
+            raise InputError(f"`{name}` has {what} in row {bad}; {remedy}")
 
 
 def rescale_rows(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

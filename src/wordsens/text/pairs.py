@@ -2,16 +2,15 @@
 Python."""
 
 import difflib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from wordsens.errors import InputError, require_characters
-from wordsens.files import named_path
-from wordsens.text.shipped_data import MeaningPair, meaning_pairs
+from wordsens.files import named_path, packaged_files
 from wordsens.text.tables import (
     column_named,
     require_column,
@@ -21,24 +20,20 @@ from wordsens.text.tables import (
 )
 
 COLUMNS = ("kind", "first", "second", "same")
-_TEXTS = ("first", "second")
 LENGTHS = ("question", "paragraph", "page")
 
+# The kind of the package's pairs with one word replaced by another of its meaning.
 SYNONYM = "synonym"
-"""The kind of the package's pairs with one word replaced by another of its meaning."""
 
-UNNAMED = "yours"
-"""The kind of a row that names none."""
-
+# The column that marks opposites whose `same` was empty, in a table that only says true.
 ASSUMED = "same_was_empty"
-"""The column that marks opposites whose `same` was empty, in a table that only says true."""
 
+# The column that marks pairs which are not the user's own, and its values: near-duplicates of the
+# package that stand in for missing ones, and opposites that a rule wrote.
 ORIGIN, PACKAGE, DRAFT = "origin", "package", "draft"
-"""The column that marks pairs which are not the user's own, and its values: near-duplicates of the
-package that stand in for missing ones, and opposites that a rule wrote."""
 
+# Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more.
 _MOST_WORDS = {"question": 50, "paragraph": 150}
-"""Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more."""
 
 _TRUTH = {
     **dict.fromkeys(
@@ -49,8 +44,8 @@ _TRUTH = {
     ),
 }
 
+# Faults that one message names.
 _LISTED = 10
-"""Faults that one message names."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class Pair:
 
     def mark(self, name: str) -> str:
         """What a further column says, in small letters; "" without it."""
-        column = column_named(name, map(str, self.columns))
+        column = column_named(name, self.columns)
         return "" if column is None else str(self.columns[column]).strip().lower()
 
     @property
@@ -102,7 +97,7 @@ class Pair:
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The words of either text that the other has not, in its place; of words that changed
+        """The words of either text that the other lacks in that place; of words that changed
         places, those.
 
         >>> Pair("antonym", "How do I enable it?", "How do I disable it?", False).changed
@@ -111,33 +106,79 @@ class Pair:
         ('Vienna ... Prague', 'Prague ... Vienna')
         """  # noqa: E501
         first, second = self.first.split(), self.second.split()
-        if sorted(word.strip(".,;:?!").lower() for word in first) == sorted(
-            word.strip(".,;:?!").lower() for word in second
-        ):
-            pairs = enumerate(zip(first, second, strict=True))
-            steps = [
-                ("replace", at, at + 1, at, at + 1) for at, (word, other) in pairs if word != other
-            ]
+        if sorted(map(_plain, first)) == sorted(map(_plain, second)):
+            changes = [words for words in zip(first, second, strict=True) if words[0] != words[1]]
         else:
             steps = difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-        shown = [(first[a:b], second[c:d]) for step, a, b, c, d in steps if step != "equal"]
-        here, there = (
-            " ... ".join(" ".join(part[side]) for part in shown if part[side]) for side in (0, 1)
+            changes = [
+                (" ".join(first[start:stop]), " ".join(second[place:end]))
+                for step, start, stop, place, end in steps
+                if step != "equal"
+            ]
+        before, after = (
+            " ... ".join(filter(None, side)) for side in zip(*changes, ("", ""), strict=True)
         )
-        return here.strip(".,;:?!"), there.strip(".,;:?!")
+        return before.strip(_SIGNS), after.strip(_SIGNS)
 
     def row(self) -> dict[str, Any]:
         """The pair as a row of a table, its further columns last."""
-        return {
-            "kind": self.kind,
-            "first": self.first,
-            "second": self.second,
-            "same": self.same,
-            **self.columns,
-        }
+        row = {name: getattr(self, name) for name in COLUMNS}
+        return {**row, **self.columns}
 
 
-Pairs = str | PathLike[str] | Iterable[Pair | MeaningPair | Mapping[str, Any] | Sequence[Any]]
+_SIGNS = ".,;:?!"
+
+
+def _plain(word: str) -> str:
+    return word.strip(_SIGNS).lower()
+
+
+Pairs = str | PathLike[str] | Iterable[Pair | Mapping[str, Any] | Sequence[Any]]
+
+
+def meaning_pairs() -> list[Pair]:
+    """The pairs written for this package to test whether a model sees a changed meaning.
+
+    Of the kinds negation, antonym, role, quantity, time, entity and modality the meanings differ;
+    of synonym (one word replaced by another of its meaning in this text) and paraphrase (few
+    content words shared) they agree. Further columns: id; domain (support, documentation, health,
+    finance, law or everyday); note, a short description of the difference; and set, "far" for
+    paraphrases.
+
+    >>> pair = meaning_pairs()[0]
+    >>> pair.first, pair.changed, pair.columns["domain"]
+    ('Why was my card charged after the trial ended?', ('was', "wasn't"), 'support')
+    """
+    return _shipped("meaning_pairs")
+
+
+def near_duplicates() -> list[Pair]:
+    """The near-duplicates written for this package: texts that mean the same and differ in a few
+    words or signs.
+
+    Their kind says how: contraction, number, date, voice, order, spelling, typo, abbreviation,
+    filler, reminder ("do not forget to", "remember to"), double negation, wording, case, or
+    paragraph for longer texts. Further columns as of `meaning_pairs`.
+
+    >>> pair = near_duplicates()[0]
+    >>> pair.kind, pair.same, pair.second
+    ('contraction', True, 'The replacement I was promised has not arrived yet.')
+    """
+    return _shipped("near_duplicates")
+
+
+def minimal_pairs() -> list[Pair]:
+    """The sentences written for this package of which one word is replaced.
+
+    >>> sorted({pair.kind for pair in minimal_pairs()})
+    ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
+    """
+    return _shipped("minimal_pairs")
+
+
+def _shipped(name: str) -> list[Pair]:
+    pairs = read_pairs(packaged_files("text/shipped")[f"{name}.csv"])
+    return [replace(pair, where=PACKAGE) for pair in pairs]
 
 
 def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[Pair]:
@@ -146,9 +187,9 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     Args:
         pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file
             with the columns first, second and same, and kind if you like, in any case; or such
-            rows: a DataFrame, tuples (kind, first, second, same), dicts, MeaningPairs, Pairs.
-            `same` is true or false, yes or no, 1 or 0; where it only says true, an empty cell is
-            false. Further columns are kept.
+            rows: a DataFrame, tuples (kind, first, second, same), dicts, Pairs. `same` is true or
+            false, yes or no, 1 or 0; where it only says true, an empty cell is false. Further
+            columns are kept.
         encoding: encoding of a plain file.
 
     Raises:
@@ -159,77 +200,118 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
     >>> read_pairs([("switch", "turn it on", "turn it off", False)])[0].changed
     ('on', 'off')
     """
+    if pairs is None:
+        return meaning_pairs()
     rows = list(pair_rows(pairs, COLUMNS, encoding=encoding))
     if not rows:
         where = f" (={str(pairs)!r})" if isinstance(pairs, str | PathLike) else ""
         raise InputError(f"`pairs`{where} holds no pair; give rows of {', '.join(COLUMNS)}")
-    labels = _labels([row["same"] for _, row in rows])
+    labels = [_TRUTH.get(str(row["same"]).strip().lower()) for _, row in rows]
+    # Empty cells are false in a column that only marks what is true.
+    if True in labels and all(
+        label or _is_empty(row["same"]) for label, (_, row) in zip(labels, rows, strict=True)
+    ):
+        labels = [bool(label) for label in labels]
     read: list[Pair] = []
     faults: list[str] = []
     by_texts: dict[frozenset[str], Pair] = {}
     for (where, row), same in zip(rows, labels, strict=True):
-        if wrong := [*_faults(row, same, where)]:
-            faults += wrong
-            continue
-        columns = {name: value for name, value in row.items() if name not in COLUMNS}
-        if _is_empty(row["same"]):
-            columns[ASSUMED] = True
-        texts = row["first"].strip(), row["second"].strip()
-        pair = Pair(str(row["kind"]).strip(), *texts, bool(same), columns, where)
-        other = by_texts.setdefault(pair.texts, pair)
-        if other.same != same:
-            shown_texts = f"{pair.first[:60]!r} / {pair.second[:60]!r}"
-            faults.append(
-                f"{other.where} and {where}: one pair ({shown_texts}) with both labels; correct "
-                "one, or delete it"
-            )
-        read.append(pair)
+        try:
+            read.append(_pair(where, row, same))
+            _require_one_label(by_texts.setdefault(read[-1].texts, read[-1]), read[-1])
+        except InputError as error:
+            faults.append(str(error))
     if faults:
-        count = f"`pairs`: {len(faults)} faults: " if len(faults) > 1 else ""
-        more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
-        raise InputError(f"{count}{'; '.join(faults[:_LISTED])}{more}")
+        more = f"; and {len(faults) - _LISTED} more faults" if len(faults) > _LISTED else ""
+        raise InputError("; ".join(faults[:_LISTED]) + more)
     return read
 
 
+def _pair(where: str, row: Mapping[str, Any], same: bool | None) -> Pair:
+    """The pair of a row; InputError with what is wrong with it."""
+    kind = "yours" if _is_empty(row.get("kind")) else str(row["kind"])
+    texts = {"kind": kind, "first": row["first"], "second": row["second"]}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"{where}: `{name}` (={text!r}) must be a text that is not empty")
+        require_characters(f"{where}: `{name}`", text)
+    kind, first, second = map(str.strip, texts.values())
+    if first == second:
+        raise InputError(f"{where}: its two texts are equal ({first[:60]!r}); leave it out")
+    if same is None:
+        raise InputError(
+            f"{where}: `same` (={row['same']!r}) must be true (the same meaning) or false (an "
+            "opposite)"
+        )
+    columns = {name: value for name, value in row.items() if name not in COLUMNS}
+    if _is_empty(row["same"]):
+        columns[ASSUMED] = True
+    return Pair(kind, first, second, same, columns, where)
+
+
+def _require_one_label(known: Pair, pair: Pair) -> None:
+    if known.same != pair.same:
+        raise InputError(
+            f"{known.where} and {pair.where}: one pair ({pair.first[:60]!r} / "
+            f"{pair.second[:60]!r}) with both labels; correct one, or delete it"
+        )
+
+
 def pair_rows(
-    pairs: Pairs | None, columns: Sequence[str], *, encoding: str = "utf-8"
+    pairs: Pairs, columns: Sequence[str], *, encoding: str = "utf-8"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a source of pairs, each with its place; rows that are empty altogether are
-    skipped, and a row without a kind gets UNNAMED.
+    """Yields the rows of a source of pairs, each with its place; rows that are empty altogether are
+    skipped.
 
     Args:
         pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their
             order.
-        columns: what each row needs.
+        columns: what each row needs, but for `kind`.
         encoding: encoding of a plain file.
 
     Raises:
         InputError: a row without one of the columns, or an unreadable file; says which row.
         MissingExtraError: reading Parquet needs pyarrow.
     """
-    rows: Iterator[tuple[str, Any]]
-    if isinstance(pairs, (str, PathLike)):
+    if isinstance(pairs, str | PathLike):
         path = named_path("pairs", pairs)
         require_table(path, "pairs")
         if not path.is_file():
             raise InputError(f"`pairs`: there is no file {str(path)!r}")
-        rows = ((f"{path.name}:{number}", row) for number, row in table_rows(path, encoding))
+        rows = table_rows(path, encoding)
+    elif isinstance(pairs, Iterable):
+        given: Any = pairs
+        listed = given.to_dict("records") if hasattr(given, "to_dict") else given  # a DataFrame
+        rows = ((f"pair {number}", row) for number, row in enumerate(listed))
     else:
-        listed: Any = meaning_pairs() if pairs is None else pairs
-        if not isinstance(listed, Iterable):
-            raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
-        of_frame = getattr(listed, "to_dict", None)
-        of_array = getattr(listed, "tolist", None)
-        if of_frame is not None:
-            listed = of_frame("records")
-        elif of_array is not None:
-            listed = of_array()
-        rows = ((_place(row, number), row) for number, row in enumerate(listed))
-    for where, row in rows:
-        named = _mapping(row, columns, where)
-        if any(not _is_empty(value) for value in named.values()):
-            has_kind = "kind" not in columns or not _is_empty(named.get("kind"))
-            yield where, named if has_kind else {**named, "kind": UNNAMED}
+        raise InputError(f"`pairs` (={pairs!r}) must be a file or rows of {', '.join(columns)}")
+    with closing(rows):
+        for where, row in rows:
+            if isinstance(row, Pair):
+                where, row = row.where or where, row.row()
+            fields = _fields(row, columns, where)
+            if not all(map(_is_empty, fields.values())):
+                yield where, fields
+
+
+def _fields(row: Any, columns: Sequence[str], where: str) -> Mapping[str, Any]:
+    """The row by the names of its columns, written in any case."""
+    if not isinstance(row, Mapping):
+        if isinstance(row, str) or not isinstance(row, Iterable) or len(list(row)) != len(columns):
+            raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
+        row = dict(zip(columns, row, strict=True))
+    row = {str(name): value for name, value in row.items()}
+    for name in columns:
+        if name != "kind":
+            require_column(name, row, where, f"rows need {', '.join(columns)}")
+    renamed = {column_named(name, row): name for name in columns}
+    return {renamed.get(name) or name: value for name, value in row.items()}
+
+
+def _is_empty(value: object) -> bool:
+    """True for a text of blanks, None, and a missing value of NumPy or pandas."""
+    missing = ("",) if isinstance(value, str) else ("None", "nan", "<NA>")
+    return str(value).strip() in missing
 
 
 def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
@@ -243,63 +325,3 @@ def write_pairs(pairs: Sequence[Pair], path: str | PathLike[str]) -> None:
     if not pairs:
         raise InputError("`pairs` (=[]) must hold at least one pair")
     write_rows([pair.row() for pair in pairs], Path(path).expanduser(), "path")
-
-
-def _place(row: object, number: int) -> str:
-    if isinstance(row, MeaningPair):
-        return PACKAGE
-    return (row.where if isinstance(row, Pair) else "") or f"pair {number}"
-
-
-def _mapping(row: object, columns: Sequence[str], where: str) -> Mapping[str, Any]:
-    """The row by the names of its columns, written in any case; it may lack `kind`."""
-    if isinstance(row, Pair):
-        row = row.row()
-    if isinstance(row, MeaningPair):
-        row = vars(row)
-    if not isinstance(row, Mapping):
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(columns):
-            raise InputError(f"{where} must be a row of {', '.join(columns)}, not {row!r}")
-        row = dict(zip(columns, row, strict=True))
-    row = {str(name): value for name, value in row.items()}
-    needed = [name for name in columns if name != "kind"]
-    remedy = f"pairs need {', '.join(needed)}"
-    renamed = {require_column(name, row, where, remedy): name for name in needed}
-    if "kind" in columns and (kind := column_named("kind", row)) is not None:
-        renamed[kind] = "kind"
-    return {renamed.get(name, name): value for name, value in row.items()}
-
-
-def _is_empty(value: object) -> bool:
-    """True for None, a missing value of NumPy or pandas, and a text of blanks."""
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return missing or str(value).strip() in ("", "<NA>")
-
-
-def _labels(cells: Sequence[object]) -> list[bool | None]:
-    """What each cell of the column `same` says; None for one that cannot be read. Empty cells are
-    false in a column that only marks what is true."""
-    labels = [None if _is_empty(cell) else _TRUTH.get(str(cell).strip().lower()) for cell in cells]
-    empty = [_is_empty(cell) for cell in cells]
-    said = {label for label, is_empty in zip(labels, empty, strict=True) if not is_empty}
-    if any(empty) and said == {True}:
-        return [bool(label) for label in labels]
-    return labels
-
-
-def _faults(row: Mapping[str, Any], same: bool | None, where: str) -> Iterator[str]:
-    """What is wrong with a row."""
-    texts = []
-    for name, value in (("kind", str(row["kind"])), *((name, row[name]) for name in _TEXTS)):
-        if not isinstance(value, str) or not value.strip():
-            yield f"{where}: `{name}` (={value!r}) must be a text that is not empty"
-            continue
-        try:
-            texts.append(require_characters(f"{where}: `{name}`", value.strip()))
-        except InputError as error:
-            yield str(error)
-    if len(texts) == 3 and texts[1] == texts[2]:
-        yield f"{where}: its two texts are equal ({texts[1][:60]!r}); leave it out"
-    if same is None:
-        rule = "must be true (the same meaning) or false (an opposite)"
-        yield f"{where}: `same` (={row['same']!r}) {rule}"

@@ -3,54 +3,82 @@ itself."""
 
 import random
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wordsens.errors import InputError, require_count
-from wordsens.files import named_path, require_file
+from wordsens.files import named_path, packaged_files
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document, LabelReader
-from wordsens.text.hub import (
-    choose_split,
-    is_saved_dataset,
-    load_from_hub,
-    load_saved,
-    require_no_split,
-)
-from wordsens.text.shipped_data import SHIPPED, shipped_reviews
+from wordsens.text.hub import chosen_split, load_from_hub, load_saved
 from wordsens.text.tables import (
     TABLES,
-    TEXT_COLUMN,
+    Rows,
     column_named,
     file_text,
-    parquet_class_names,
+    parquet_columns,
     require_column,
-    require_names,
     table_rows,
 )
 
-IMDB = "imdb"
-"""The name under which `read_documents` finds the hub's copy of the IMDB reviews."""
+_SHIPPED = "shipped"
+_IMDB, _IMDB_ON_HUB, _HUB_PREFIX = "imdb", "stanfordnlp/imdb", "hub:"
 
-_IMDB_ON_HUB = "stanfordnlp/imdb"
-_HUB_PREFIX = "hub:"
 _EXTENSIONS = (".txt", *TABLES)
+# Beside the texts of a folder, a .json file describes them.
 _IN_FOLDERS = tuple(extension for extension in _EXTENSIONS if extension != ".json")
-"""Beside the texts of a folder, a .json file tells of them."""
 
-_LABEL_COLUMN = "label"
+# The folders with the two classes of aclImdb.
+_FOLDERS = "pos", "neg"
+
+# The columns that are read where none is named.
+_TEXT, _LABEL = "text", "label"
+
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
-_StoredText = tuple[object, object, str]
-"""A text and a label as they are stored, and what to call the place."""
+# A number, or four words: no name of a column.
+_DATA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*|\s*(\S+\s+){3,}\S+\s*")
 
-_TextsAndClasses = tuple[Iterable[_StoredText], Sequence[str] | None]
-"""With the names of the label's numbers, where the source has them."""
+# Rows that are looked at, and the least mean number of words of a column that holds texts, not
+# names or numbers.
+_LOOKED_AT, _TEXT_WORDS = 50, 2
+
+# The rows, and the names of the label's numbers, where there are
+# any.
+_Source = tuple[Rows, Sequence[str] | None]
+
+
+class _Columns(NamedTuple):
+    """The columns to read; of a label that is None, `label`, where there is such a column."""
+
+    text: str
+    label: str | None
+    labels: bool
+
+    def among(self, names: Collection[str], where: str) -> list[str]:
+        """The column of the texts and, where labels are read, that of the labels; InputError when
+        one that must exist is missing."""
+        if column_named(self.text, names) is None:
+            _require_names(names, where)
+        text = require_column(self.text, names, where, "name one with text_column")
+        if self.labels and self.label is not None:
+            require_column(self.label, names, where, "name one with label_column")
+        label = column_named(self.label or _LABEL, names) if self.labels else None
+        return [text] if label in (None, text) else [text, label]
+
+
+def shipped_reviews() -> list[Document]:
+    """The movie reviews written for this package: 20 to 400 words, as many positive as negative.
+
+    >>> review = shipped_reviews()[0]
+    >>> review.source, review.label
+    ('shipped/review-001', 1)
+    """
+    return read_documents(_SHIPPED)
 
 
 def read_documents(
@@ -58,15 +86,14 @@ def read_documents(
     *,
     limit: int | None = None,
     sample_seed: Seed | None = None,
-    text_column: str = TEXT_COLUMN,
+    text_column: str = _TEXT,
     label_column: str | None = None,
     labels: bool = True,
     encoding: str = "utf-8",
     split: str | None = None,
-    html_breaks_to_spaces: bool = True,
     skip_empty: bool = False,
 ) -> list[Document]:
-    """The documents of a source, in its order.
+    """The documents of a source, in its order; each HTML line break, `<br />`, becomes a space.
 
     Args:
         source: one of
@@ -93,8 +120,6 @@ def read_documents(
         limit: at most this many documents.
         sample_seed: a random choice of `limit` documents instead of the first; without a limit, all
             shuffled; the whole source is read once.
-        html_breaks_to_spaces: replace every HTML line break, `<br />`, by a space; IMDB reviews
-            have them.
         skip_empty: pass over empty texts, which are otherwise an error.
 
     Raises:
@@ -114,224 +139,162 @@ def read_documents(
         labels=labels,
         encoding=encoding,
         split=split,
-        html_breaks_to_spaces=html_breaks_to_spaces,
-        skip_empty=skip_empty,
     )
-    with closing(stream):
-        return (
-            list(islice(stream, limit))
-            if sample_seed is None
-            else _sample(stream, limit, sample_seed)
-        )
+    wanted = (document for document in stream if document.text.strip() or not skip_empty)
+    documents = list(islice(wanted, limit if sample_seed is None else None))
+    for document in documents:
+        if not document.text.strip():
+            raise InputError(
+                f"{document.source}: the text is empty; pass skip_empty=True to pass over empty "
+                "texts"
+            )
+    if not documents:
+        raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
+    if sample_seed is not None:
+        random.Random(derive_seed(sample_seed, "documents")).shuffle(documents)
+    return documents[:limit]
 
 
 def stream_documents(
     source: str | PathLike[str],
     *,
-    text_column: str = TEXT_COLUMN,
+    text_column: str = _TEXT,
     label_column: str | None = None,
     labels: bool = True,
     encoding: str = "utf-8",
     split: str | None = None,
-    html_breaks_to_spaces: bool = True,
-    skip_empty: bool = False,
-    on_empty: Callable[[str], None] = lambda where: None,
 ) -> Generator[Document, None, None]:
-    """The documents of `read_documents` one at a time, so that the source may be larger than
-    memory.
+    """Yields the documents of `read_documents` one at a time, empty ones too, so that the source
+    may be larger than memory.
 
-    `on_empty` is called with the place of each empty text that is passed over. A missing source,
-    split or package is reported at once, a damaged row when it is reached.
+    Raises what `read_documents` raises, when the row in question is reached.
     """
-    texts, class_names = _open(source, _Columns(text_column, label_column, labels), encoding, split)
-    reader = LabelReader(class_names)
-
-    def documents() -> Generator[Document, None, None]:
-        empty = True
-        for stored, label, where in texts:
-            text = "" if stored is None else stored
+    columns = _Columns(text_column, label_column, labels)
+    rows, classes = _rows_of(source, columns, encoding, split)
+    reader = LabelReader(classes)
+    with closing(rows):
+        for where, fields in rows:
+            text, *label = (fields[name] for name in columns.among(fields, where))
+            text = "" if text is None else text
             if not isinstance(text, str):
                 raise InputError(
-                    f"{where}: the text is {type(text).__name__}, not a string; name the column of "
-                    "the "
-                    "texts with text_column"
+                    f"{where}: the text is {type(text).__name__}, not a string; name the column "
+                    "of the texts with text_column"
                 )
-            if html_breaks_to_spaces:
-                text = _HTML_BREAK.sub(" ", text)
-            if text.strip():
-                empty = False
-                yield Document(text, reader.read(label, where), where)
-            elif skip_empty:
-                on_empty(where)
-            else:
-                raise InputError(
-                    f"{where}: the text is empty; pass skip_empty=True to pass over empty texts"
-                )
-        if empty:
-            raise InputError(f"{str(source)!r} holds no text; give a source with at least one")
-
-    return documents()
+            sign = reader.read(label[0], where) if label else None
+            yield Document(_HTML_BREAK.sub(" ", text), sign, where)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The columns with the texts and the labels; of a label that is None, `label`, where there is
-    such a column."""
-
-    text: str
-    label: str | None
-    read_labels: bool
-
-    def found(self, names: Sequence[str], where: str) -> tuple[str, str | None]:
-        """The columns of the text and of the label among these; InputError when one that must exist
-        is missing."""
-        text = require_column(self.text, names, where, "name one with text_column")
-        if not self.read_labels:
-            return text, None
-        if self.label is None:
-            return text, column_named(_LABEL_COLUMN, names)
-        return text, require_column(self.label, names, where, "name one with label_column")
-
-    def stored(
-        self, rows: Iterable[tuple[int, Mapping[str, Any]]], prefix: str
-    ) -> Iterator[_StoredText]:
-        """Text, label and place of every row."""
-        for number, fields in rows:
-            place = f"{prefix}:{number}"
-            text, label = self.found(list(fields), place)
-            yield fields[text], None if label is None else fields[label], place
+def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
+    """`text` where a table has that column or none can be told; else the only one whose fields have
+    several words."""
+    path = Path(source).expanduser()
+    if path.suffix.lower() not in TABLES or not path.is_file() or path.stat().st_size == 0:
+        return _TEXT
+    some = [fields for _, fields in islice(table_rows(path, encoding), _LOOKED_AT)]
+    names = list(dict.fromkeys(name for fields in some for name in fields))
+    if column_named(_TEXT, names) is not None:
+        return _TEXT
+    _require_names(names, f"the file {str(path)!r}")
+    with_texts = [name for name in names if _are_texts([fields.get(name) for fields in some])]
+    return with_texts[0] if len(with_texts) == 1 else _TEXT
 
 
-def _open(
+def _are_texts(fields: Iterable[Any]) -> bool:
+    present = [field for field in fields if field is not None]
+    words = sum(len(field.split()) for field in present if isinstance(field, str))
+    return words >= _TEXT_WORDS * max(1, len(present))
+
+
+def _require_names(names: Iterable[str], where: str) -> None:
+    """Refuse names of columns that read as data: a number, or a whole sentence."""
+    for name in names:
+        if _DATA.fullmatch(name):
+            raise InputError(
+                f"{where} has a column {name[:60]!r}, which reads as data, not as the name of a "
+                "column; put a line such as text,label before it, or name the column of the texts "
+                "with text_column"
+            )
+
+
+def _rows_of(
     source: str | PathLike[str], columns: _Columns, encoding: str, split: str | None
-) -> _TextsAndClasses:
-    if source == SHIPPED:
-        require_no_split(split, "the package's own review collection")
-        return (
-            (document.text, document.label, document.source) for document in shipped_reviews()
-        ), None
-    if isinstance(source, str) and (source == IMDB or source.startswith(_HUB_PREFIX)):
-        name = _IMDB_ON_HUB if source == IMDB else source.removeprefix(_HUB_PREFIX)
+) -> _Source:
+    if source == _SHIPPED:
+        chosen_split(split, (), "the package's own review collection")
+        reviews = table_rows(packaged_files("text/shipped")["reviews.jsonl"])
+        return ((f"{_SHIPPED}/{review['id']}", review) for _, review in reviews), None
+    if isinstance(source, str) and (source == _IMDB or source.startswith(_HUB_PREFIX)):
+        name = _IMDB_ON_HUB if source == _IMDB else source.removeprefix(_HUB_PREFIX)
         return _of_dataset(*load_from_hub(name, split), columns)
     path = named_path("source", source)
-    if path.is_dir():
-        return _open_folder(path, columns, encoding, split)
     if not path.exists():
         raise InputError(
-            f"there is no file or folder {str(source)!r}; give a path, {SHIPPED!r}, {IMDB!r} or "
+            f"there is no file or folder {str(source)!r}; give a path, {_SHIPPED!r}, {_IMDB!r} or "
             f"'{_HUB_PREFIX}NAME'"
         )
-    require_file(path)
-    require_no_split(split, f"the file {str(path)!r}")
-    return _open_files([path], columns, encoding)
-
-
-def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _TextsAndClasses:
-    """The texts of a data set of the library `datasets`."""
-    text, label = columns.found(dataset.column_names, f"the data set {prefix!r}")
-    names = getattr(dataset.features[label], "names", None) if label is not None else None
-    rows = dataset.select_columns([text] if label in (None, text) else [text, label])
-    return columns.stored(enumerate(rows, start=1), prefix), names
-
-
-def _open_folder(
-    path: Path, columns: _Columns, encoding: str, split: str | None
-) -> _TextsAndClasses:
-    if is_saved_dataset(path):
+    if any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
         return _of_dataset(*load_saved(path, split), columns)
-    splits = (
-        []
-        if _has_classes(path)
-        else sorted(entry.name for entry in path.iterdir() if _has_classes(entry))
-    )
-    if splits:
-        chosen = choose_split(split, splits, f"the folder {str(path)!r}")
-        return _of_class_folders(path / chosen, encoding, f"{path.name}/{chosen}"), None
-    require_no_split(split, f"the folder {str(path)!r}")
-    if _has_classes(path):
-        return _of_class_folders(path, encoding, path.name), None
-    return _open_files(_files_of_one_kind(path), columns, encoding)
+    folders = path.iterdir() if path.is_dir() and not _has_classes(path) else ()
+    splits = sorted(folder.name for folder in folders if _has_classes(folder))
+    split = chosen_split(split, splits, repr(str(path)))
+    if _has_classes(path / split):
+        return _of_classes(path, split, encoding), None
+    return _of_files(path, columns, encoding)
+
+
+def _of_dataset(dataset: Any, prefix: str, columns: _Columns) -> _Source:
+    """The texts of a data set of the library `datasets`."""
+    names = {name: getattr(feature, "names", None) for name, feature in dataset.features.items()}
+    chosen = columns.among(names, f"the data set {prefix!r}")
+    rows = enumerate(dataset.select_columns(chosen), start=1)
+    return ((f"{prefix}:{number}", row) for number, row in rows), names[chosen[-1]]
 
 
 def _has_classes(folder: Path) -> bool:
-    """True where the folder holds pos/ or neg/."""
-    return (folder / "pos").is_dir() or (folder / "neg").is_dir()
+    """True for a folder with pos/ or neg/."""
+    return any((folder / name).is_dir() for name in _FOLDERS)
 
 
-def _of_class_folders(folder: Path, encoding: str, prefix: str) -> Iterator[_StoredText]:
+def _of_classes(path: Path, split: str, encoding: str) -> Rows:
     """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
-    files = []
-    for name in ("pos", "neg"):
-        texts = sorted((folder / name).glob("*.txt"))
-        if not texts:
-            raise InputError(
-                f"the folder {str(folder / name)!r} holds no .txt file; give a folder with both "
-                "pos and neg"
-            )
-        files.append([(path, name) for path in texts])
-    for path, name in filter(None, chain.from_iterable(zip_longest(*files))):
-        yield file_text(path, encoding), name, f"{prefix}/{name}/{path.stem}"
+    folder = path / split
+    named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
+    if not all(named):
+        raise InputError(
+            f"pos or neg in the folder {str(folder)!r} holds no .txt file; give a folder with both "
+            "pos and neg"
+        )
+    prefix = "/".join(filter(None, (path.name, split)))
+    for file, name in filter(None, chain.from_iterable(zip_longest(*named))):
+        yield f"{prefix}/{name}/{file.stem}", {_TEXT: file_text(file, encoding), _LABEL: name}
 
 
-def _files_of_one_kind(folder: Path) -> list[Path]:
-    """The folder's files with a known extension, by name; refuses none, and more than one kind."""
-    files = sorted(
-        entry
-        for entry in folder.iterdir()
-        if entry.suffix.lower() in _IN_FOLDERS and entry.is_file()
-    )
-    kinds = sorted({path.suffix.lower() for path in files})
+def _of_files(path: Path, columns: _Columns, encoding: str) -> _Source:
+    """The texts of a file, or of a folder's files with a known extension, all of one kind."""
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in _IN_FOLDERS)
+    kinds = sorted({file.suffix.lower() for file in files})
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no texts; put {', '.join(_IN_FOLDERS)} files in it, "
+            f"the folder {str(path)!r} holds no texts; put {', '.join(_IN_FOLDERS)} files in it, "
             "or pos and neg folders of .txt files"
         )
     if len(kinds) > 1:
         raise InputError(
-            f"the folder {str(folder)!r} holds files of different kinds ({', '.join(kinds)}); give "
+            f"the folder {str(path)!r} holds files of different kinds ({', '.join(kinds)}); give "
             "one file"
         )
-    return files
-
-
-def _open_files(paths: list[Path], columns: _Columns, encoding: str) -> _TextsAndClasses:
-    for path in paths:
-        if path.suffix.lower() not in _EXTENSIONS:
-            raise InputError(
-                f"the file {str(path)!r} has an unknown extension; use one of "
-                f"{', '.join(_EXTENSIONS)}"
-            )
-        # Of several files an empty one is an empty text, which the caller may pass over.
-        if len(paths) == 1 and path.stat().st_size == 0:
-            raise InputError(f"the file {str(path)!r} is empty; give one with text")
-    label = columns.label or _LABEL_COLUMN
-    parquet = paths[0].suffix.lower() == ".parquet" and columns.read_labels
-    names = parquet_class_names(paths[0], label) if parquet else None
-    return chain.from_iterable(_of_file(path, columns, encoding) for path in paths), names
-
-
-def _of_file(path: Path, columns: _Columns, encoding: str) -> Iterator[_StoredText]:
-    if path.suffix.lower() == ".txt":
-        yield file_text(path, encoding), None, path.name
-        return
-
-    def needed(names: Sequence[str], where: str) -> list[str]:
-        if path.suffix.lower() in (".csv", ".tsv") and column_named(columns.text, names) is None:
-            require_names(names, path)
-        return list(dict.fromkeys(filter(None, columns.found(names, where))))
-
-    yield from columns.stored(table_rows(path, encoding, needed), path.name)
-
-
-def _sample(stream: Iterator[Document], limit: int | None, seed: Seed) -> list[Document]:
-    """A uniformly random choice in random order, by reservoir sampling: only the chosen ones are
-    held."""
-    chance = random.Random(derive_seed(seed, "documents"))
-    chosen: list[Document] = []
-    for index, document in enumerate(stream):
-        if limit is None or index < limit:
-            chosen.append(document)
-        elif (place := chance.randrange(index + 1)) < limit:
-            chosen[place] = document
-    chance.shuffle(chosen)
-    return chosen
+    if kinds[0] not in _EXTENSIONS:
+        raise InputError(
+            f"the file {str(path)!r} has an unknown extension; use one of {', '.join(_EXTENSIONS)}"
+        )
+    if files == [path] and path.stat().st_size == 0:
+        raise InputError(f"the file {str(path)!r} is empty; give one with text")
+    chosen, classes = None, None
+    if kinds[0] == ".parquet":
+        names = parquet_columns(files[0])
+        chosen = columns.among(names, f"the file {str(files[0])!r}")
+        classes = names[chosen[-1]]
+    return (row for file in files for row in table_rows(file, encoding, chosen)), classes

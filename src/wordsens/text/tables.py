@@ -1,100 +1,106 @@
-"""Rows of CSV, TSV, JSON and Parquet files, and plain text files. Reading streams: no table is held
-whole, except a JSON array."""
+"""Rows of CSV, TSV, JSON and Parquet files, and plain text files. All but a JSON array is streamed.
+
+CSV is read with the standard library, which is strict about quotes and knows the lines of a row.
+"""
 
 import codecs
 import csv
-import io
 import json
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from wordsens.errors import InputError, first_line, require_extra, shown
+from wordsens.errors import InputError, first_line, require_extra, running, shown
 from wordsens.files import replace_file, require_file, writing
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-TEXT_COLUMN = "text"
 
-_DELIMITED = (".csv", ".tsv")
-_SNIFFED_BYTES, _SNIFFED_LINES = 8192, 40
+# The place, such as "pairs.csv:7", and the fields. The number is that of the row's last line; in
+# Parquet and in a JSON array that of the row.
+Rows = Generator[tuple[str, dict[str, Any]], None, None]
+
+_USUAL = {".csv": ",", ".tsv": "\t"}
 _DELIMITERS = (",", ";", "\t", "|")
+# The first line by which a file tells Excel what separates its fields.
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"])"?\s*', re.IGNORECASE)
-"""The first line by which a file tells Excel what separates its fields."""
-
-_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-_NAME_WORDS = 3
-"""Words of a column's name, at most, that do not read as a text."""
-
-_LOOKED_AT, _TEXT_WORDS = 50, 2.0
-"""Rows that are looked at, and the mean number of words from which on a column holds texts, not
-names or numbers."""
 
 _BATCH_ROWS = 1024
 
-Row = tuple[int, dict[str, Any]]
-"""Number (of the row's last line; in Parquet and in a JSON array of the row) and fields."""
+# By what the first bytes hold: what to do with a file that is not text in its encoding.
+_UTF_16 = "it looks like UTF-16, so pass encoding='utf-16'"
+_REMEDIES = {
+    codecs.BOM_UTF16_LE: _UTF_16,
+    codecs.BOM_UTF16_BE: _UTF_16,
+    b"\0": "it looks binary; give a text file, or pass its encoding, e.g. encoding='utf-16'",
+    b"": "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'",
+}
 
-Choose = Callable[[Sequence[str], str], Sequence[str] | None]
-"""From the names of the columns, and what messages call the place, to the columns that are needed;
-it may raise."""
 
+def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None) -> Rows:
+    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether;
+    of a .txt file one row with the column `text`.
 
-def table_rows(
-    path: Path, encoding: str = "utf-8", choose: Choose = lambda names, where: None
-) -> Generator[Row, None, None]:
-    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether.
-
-    `choose` is called before the first row; for JSON, which has no names of its own, before every
-    row.
+    Args:
+        path: the file.
+        encoding: encoding of all but Parquet.
+        columns: the only columns that are read from Parquet, with every row; None: all.
 
     Raises:
-        InputError: a damaged file or row, two columns of one name, or what `choose` raises.
+        InputError: a damaged file or row, or two columns with one name.
         MissingExtraError: reading Parquet needs pyarrow.
     """
     match path.suffix.lower():
         case ".parquet":
-            return _parquet_rows(path, choose)
+            return _parquet_rows(path, columns)
         case ".csv" | ".tsv":
-            return _csv_rows(path, encoding, choose)
+            return _csv_rows(path, encoding)
+        case ".txt":
+            return _text_row(path, encoding)
         case _:
-            return _json_rows(path, encoding, choose)
+            return _json_rows(path, encoding)
 
 
-def column_named(name: str, names: Iterable[str]) -> str | None:
-    """The column of that name: exactly, else the only one that differs in case or blanks around it.
+def column_named(name: str, names: Collection[str]) -> str | None:
+    """The column with that name: exactly, else the only one that differs in case or blanks around
+    it.
 
     >>> column_named("text", [" Text ", "label"]), column_named("text", ["TEXT", "text"])
     (' Text ', 'text')
     """
-    names = list(names)
     if name in names:
         return name
     alike = [each for each in names if _plain(each) == _plain(name)]
     return alike[0] if len(alike) == 1 else None
 
 
-def require_column(name: str, names: Iterable[str], where: str, remedy: str) -> str:
-    """The column of that name as `column_named` finds it; InputError with the columns that there
-    are."""
-    column = column_named(name, names)
-    if column is None:
-        columns = ", ".join(map(repr, names)) or "none"
-        raise InputError(f"{where} has no column {name!r}; its columns are {columns}; {remedy}")
-    return column
-
-
 def _plain(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip().casefold()
 
 
+def require_column(name: str, names: Collection[str], where: str, remedy: str) -> str:
+    """The column that `column_named` finds; InputError with the names of all columns."""
+    column = column_named(name, names)
+    if column is None:
+        raise InputError(
+            f"{where} has no column {name!r}; its columns are {', '.join(map(repr, names))}; "
+            f"{remedy}"
+        )
+    return column
+
+
+def require_different(names: Sequence[str], where: str) -> None:
+    """InputError for a name that occurs twice: a dictionary would silently keep its last value."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{where} has the name {twice!r} twice; rename one, or keep one of them")
+
+
 def require_table(path: Path, name: str) -> None:
-    """InputError where a file's extension is none of TABLES; `name` is the argument's."""
+    """InputError for a file with none of the extensions TABLES; `name` is the argument's."""
     if path.suffix.lower() not in TABLES:
         raise InputError(
             f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}"
@@ -111,57 +117,25 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
         MissingExtraError: writing Parquet needs pyarrow.
     """
     require_table(path, name)
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    import pandas
+
+    frame = pandas.DataFrame(list(rows), dtype=object)
     match path.suffix.lower():
         case ".parquet":
-            content = _parquet(rows, columns, path, name)
-        case ".csv" | ".tsv" as extension:
-            text = io.StringIO(newline="")
-            writer = csv.DictWriter(
-                text, columns, restval="", delimiter="\t" if extension == ".tsv" else ","
-            )
-            writer.writeheader()
-            writer.writerows(
-                {column: _field(value) for column, value in row.items()} for row in rows
-            )
-            content = text.getvalue().encode("utf-8", "backslashreplace")
+            require_extra("records", "writing Parquet", "pyarrow")
+            remedy = "give the values of a column one type, or write JSON lines"
+            with running(f"writing `{name}` (={str(path)!r}) as Parquet failed", remedy=remedy):
+                content = frame.to_parquet(index=False)
+        case ".csv" | ".tsv" as ending:
+            text = frame.to_csv(index=False, sep=_USUAL[ending])
+            content = text.encode("utf-8", "backslashreplace")
         case ".json":
             content = json.dumps(list(rows), ensure_ascii=False, indent=1, default=str).encode()
         case _:
-            lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-            content = "".join(lines).encode("utf-8", "backslashreplace")
+            lines = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+            content = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
     with writing(name, path):
         replace_file(path, content)
-
-
-def _field(value: Any) -> Any:
-    """A value as CSV has it: true, false, and lists and objects as JSON."""
-    return (
-        json.dumps(value, ensure_ascii=False, default=str)
-        if isinstance(value, bool | list | dict)
-        else value
-    )
-
-
-def _parquet(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], path: Path, name: str
-) -> bytes:
-    require_extra("records", "writing Parquet", "pyarrow")
-    import pyarrow
-    import pyarrow.parquet
-
-    content = io.BytesIO()
-    try:
-        table = pyarrow.Table.from_pylist(
-            [{column: row.get(column) for column in columns} for row in rows]
-        )
-        pyarrow.parquet.write_table(table, content)
-    except (pyarrow.ArrowException, UnicodeError) as error:
-        reason = f"`{name}` (={str(path)!r}) cannot be written as Parquet: {first_line(error)}"
-        raise InputError(
-            f"{reason}; give the values of a column one type, or write JSON lines"
-        ) from error
-    return content.getvalue()
 
 
 def file_text(path: Path, encoding: str) -> str:
@@ -169,183 +143,94 @@ def file_text(path: Path, encoding: str) -> str:
     return "".join(_lines(path, encoding, newline=None))
 
 
-def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
-    """`text` where a table has that column or none can be told; else the only one whose fields have
-    several words.
-
-    Of a folder its first table is looked at.
-    """
-    path = Path(source).expanduser()
-    if path.is_dir():
-        path = min((entry for entry in path.iterdir() if entry.is_file()), default=path)
-    if path.suffix.lower() not in TABLES or not path.is_file() or path.stat().st_size == 0:
-        return TEXT_COLUMN
-    with closing(table_rows(path, encoding)) as rows:
-        some = [fields for _, fields in islice(rows, _LOOKED_AT)]
-    names = list(dict.fromkeys(name for fields in some for name in fields))
-    if column_named(TEXT_COLUMN, names) is not None:
-        return TEXT_COLUMN
-    if path.suffix.lower() in _DELIMITED:
-        require_names(names, path)
-    with_texts = [name for name in names if _are_texts([fields.get(name) for fields in some])]
-    return with_texts[0] if len(with_texts) == 1 else TEXT_COLUMN
-
-
-def _are_texts(fields: Iterable[Any]) -> bool:
-    present = [field for field in fields if field is not None]
-    if not present or not all(isinstance(field, str) for field in present):
-        return False
-    return sum(len(text.split()) for text in present) / len(present) >= _TEXT_WORDS
+def _text_row(path: Path, encoding: str) -> Rows:
+    yield path.name, {"text": file_text(path, encoding)}
 
 
 def delimiter_of(path: Path, encoding: str) -> str:
     """The sign that separates the fields of a CSV or TSV file: the one that its line `sep=` names,
-    else the one that gives all rows of its head as many fields.
+    else the one that splits the first line with a field into the most fields.
 
-    A comma, or a tab in a .tsv file, where several do; where none does, the most frequent one of
-    the first line.
+    A comma, or a tab in a .tsv file, where several do.
     """
-    usual = "\t" if path.suffix.lower() == ".tsv" else ","
-    with closing(_lines(path, encoding, newline="")) as lines:
-        head = list(islice(lines, _SNIFFED_LINES))
-    if head and (separator := _SEPARATOR_LINE.fullmatch(head[0])):
-        return separator[1]
-
-    def separates(sign: str) -> bool:
-        try:
-            rows = [row for row in csv.reader(head, delimiter=sign) if _filled(row)]
-        except csv.Error:
-            return False
-        rows = (
-            rows[:-1] if len(head) == _SNIFFED_LINES else rows
-        )  # the last row of a head may be cut
-        columns = _without_empty_end(rows[0]) if rows else []
-        return len(columns) > 1 and all(_fits(row, len(columns)) for row in rows)
-
-    signs = (usual, *_DELIMITERS)
-    first = next(filter(str.strip, head), "")
-    return next(filter(separates, signs), max(signs, key=first.count))
-
-
-def require_names(header: Iterable[str], path: Path) -> None:
-    """Refuse a first line that reads as data: a number, or a whole sentence, where the name of a
-    column should be."""
-    odd = next(
-        (
-            name
-            for name in header
-            if _NUMBER.fullmatch(name.strip()) or len(name.split()) > _NAME_WORDS
-        ),
-        None,
-    )
-    if odd is not None:
-        raise InputError(
-            f"the first line of the file {str(path)!r} holds {odd[:60]!r}, which reads as data, "
-            "not as the name of a "
-            "column; put a line such as text,label before it, or name the column of the texts with "
-            "text_column"
-        )
-
-
-def _csv_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None, None]:
-    """The rows of a file whose first line names the columns; empty columns at its end are none."""
     csv.field_size_limit(2**31 - 1)
+    first = next(filter(str.strip, _lines(path, encoding)), "")
+    if separator := _SEPARATOR_LINE.fullmatch(first):
+        return separator[1]
+    signs = (_USUAL[path.suffix.lower()], *_DELIMITERS)
+    return max(signs, key=lambda sign: len(next(csv.reader([first], delimiter=sign))))
+
+
+def _csv_rows(path: Path, encoding: str) -> Rows:
+    """The rows of a file whose first line names the columns; empty columns at its end are none."""
+    where = f"of the file {str(path)!r}"
     delimiter = delimiter_of(path, encoding)
-    read: list[str] = []  # the lines of the record that is being read
-
-    def reading(lines: Iterator[str]) -> Iterator[str]:
-        for line in lines:
-            read.append(line)
-            yield line
-
-    def place() -> str:
-        first, last = reader.line_num - len(read) + 1, reader.line_num
-        numbers = f"line {last}" if first == last else f"lines {first} to {last}"
-        return f"{numbers} of the file {str(path)!r}"
-
-    with closing(_lines(path, encoding, newline="")) as lines:
+    header: list[str] = []
+    first = 1
+    with closing(_lines(path, encoding)) as lines:
         # Strict, so that an unclosed quote is an error and not one text to the end of the file.
-        reader = csv.reader(reading(lines), delimiter=delimiter, strict=True)
-        header: list[str] | None = None
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         try:
             for record in reader:
-                if header is None and _SEPARATOR_LINE.fullmatch(delimiter.join(record)):
-                    pass
-                elif header is None and _filled(record):
-                    header = _without_empty_end(record)
-                    require_different(header, f"the file {str(path)!r}")
-                    choose(header, f"the file {str(path)!r}")
-                elif header is not None and _filled(record):
-                    if not _fits(record, len(header)):
+                last = reader.line_num
+                if header and _filled(record):
+                    if len(record) < len(header) or _filled(record[len(header) :]):
+                        place = f"line {last}" if first == last else f"lines {first} to {last}"
                         raise InputError(
-                            f"{place()} has {len(record)} fields, but the first line names "
+                            f"{place} {where} has {len(record)} fields, but the first line names "
                             f"{len(header)} columns; put quotes around texts with {delimiter!r}"
                         )
-                    yield reader.line_num, dict(zip(header, record, strict=False))
-                read.clear()
+                    yield f"{path.name}:{last}", dict(zip(header, record, strict=False))
+                elif _filled(record) and not _SEPARATOR_LINE.fullmatch(delimiter.join(record)):
+                    named = [number for number, name in enumerate(record, start=1) if name.strip()]
+                    header = record[: named[-1]]
+                    require_different(header, f"the first line {where}")
+                first = last + 1
         except csv.Error as error:
-            opened = _unclosed_quote("".join(read), delimiter)
-            if opened is None:
-                wrong = f"{place()} is not valid CSV: {error}; mend it"
-            else:
-                number = reader.line_num - len(read) + 1 + opened
-                wrong = (
-                    f"line {number} of the file {str(path)!r} opens a quote that does not close at "
-                    'the end of its field; close it, write "" for a quote within a text'
-                )
-            raise InputError(f"{wrong}, or save the texts as Parquet or JSON lines") from error
+            rest = "".join(islice(_lines(path, encoding), first - 1, None))
+            number = first + _lines_before_broken_field(rest, delimiter)
+            raise InputError(
+                f"line {number} {where} opens a quote that does not close at the end of its field; "
+                'close it, write "" for a quote within a text, or save the texts as Parquet or '
+                "JSON lines"
+            ) from error
 
 
 def _filled(fields: Iterable[Any]) -> bool:
-    """False of a row that is empty altogether."""
-    return any(field is not None and field != "" and not str(field).isspace() for field in fields)
+    """False for a row that is empty altogether."""
+    return any(field is not None and str(field).strip() for field in fields)
 
 
-def _without_empty_end(names: list[str]) -> list[str]:
-    """The names of the columns without those at the end that have none."""
-    while names and not names[-1].strip():
-        names = names[:-1]
-    return names
+def _lines_before_broken_field(content: str, delimiter: str) -> int:
+    """How many lines end before the first field whose quotes are not closed at its end."""
+    plain = rf'[^"{re.escape(delimiter)}\r\n][^{re.escape(delimiter)}\r\n]*'
+    field = rf'(?:"(?:[^"]|"")*+"|{plain}|)(?:{re.escape(delimiter)}|\r\n|\r|\n)'
+    sound = re.match(f"(?:{field})*+", content)
+    return len(re.findall(r"\r\n|\r|\n", sound[0])) if sound else 0
 
 
-def _fits(record: Sequence[str], columns: int) -> bool:
-    """True of a record with a field for each column, and nothing in the fields behind them."""
-    return len(record) >= columns and not _filled(record[columns:])
-
-
-def _unclosed_quote(record: str, delimiter: str) -> int | None:
-    """The line of a record, 0 the first, that opens a quote which does not close before a delimiter
-    or a line's end."""
-    quoted, rest = r'"[^"]*(?:""[^"]*)*("?)', rf"[^{re.escape(delimiter)}\r\n]*"
-    for field in re.finditer(f"({quoted})?({rest})", record):
-        if field[1] and (not field[2] or field[3]):
-            return len(re.findall(r"\r\n|\r|\n", record[: field.start()]))
-    return None
-
-
-def _json_rows(path: Path, encoding: str, choose: Choose) -> Generator[Row, None, None]:
+def _json_rows(path: Path, encoding: str) -> Rows:
     """One JSON object per line, or one array of objects; blank lines are skipped."""
-    for number, where, record in _json_values(path, encoding):
-        if not isinstance(record, dict):
-            raise InputError(
-                f'{where} is not a JSON object; write one object per line, like {{"text": ...}}'
+    where = f"the file {str(path)!r}"
+    is_array = next(filter(str.strip, _lines(path, encoding)), "").lstrip().startswith("[")
+    with closing(_lines(path, encoding)) as lines:
+        if is_array:
+            unit, values = "entry", enumerate(parsed_json("".join(lines), where), start=1)
+        else:
+            unit = "line"
+            values = (
+                (number, parsed_json(line, f"line {number} of {where}"))
+                for number, line in enumerate(lines, start=1)
+                if line.strip()
             )
-        choose(list(record), where)
-        if _filled(record.values()):
-            yield number, record
-
-
-def _json_values(path: Path, encoding: str) -> Iterator[tuple[int, str, Any]]:
-    """The values of the lines, or of the array that starts there, with their numbers and places."""
-    with closing(_lines(path, encoding, newline="\n")) as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"line {number} of the file {str(path)!r}"
-            if line.lstrip().startswith("["):
-                array = parsed_json(line + "".join(lines), f"the file {str(path)!r}")
-                for entry, value in enumerate(array, start=1):
-                    yield entry, f"entry {entry} of the file {str(path)!r}", value
-            elif line.strip():
-                yield number, where, parsed_json(line, where)
+        for number, record in values:
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"{unit} {number} of {where} is not a JSON object; write one object per line, "
+                    'like {"text": ...}'
+                )
+            if _filled(record.values()):
+                yield f"{path.name}:{number}", record
 
 
 def parsed_json(content: str, where: str) -> Any:
@@ -354,16 +239,8 @@ def parsed_json(content: str, where: str) -> Any:
     Raises:
         InputError: it is damaged, or an object has two values for one key; names `where`.
     """
-
-    def different(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        if (twice := _repeated([key for key, _ in members])) is not None:
-            raise InputError(f"{where} has the key {twice!r} twice; keep one of them")
-        return dict(members)
-
     try:
-        return json.loads(content, object_pairs_hook=different)
-    except InputError:
-        raise
+        return json.loads(content, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{where} is not valid JSON: {error}; write one object per line, or one array of "
@@ -371,86 +248,72 @@ def parsed_json(content: str, where: str) -> Any:
         ) from error
 
 
-def _parquet_rows(path: Path, choose: Choose) -> Generator[Row, None, None]:
-    """Only the columns that are needed are read, a batch at a time."""
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    require_different([name for name, _ in members], "an object")
+    return dict(members)
+
+
+def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    """A batch at a time."""
     with _opened_parquet(path) as file:
         require_different(file.schema_arrow.names, f"the file {str(path)!r}")
-        columns = choose(file.schema_arrow.names, f"the file {str(path)!r}")
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
         records = (record for batch in batches for record in batch.to_pylist())
         for number, record in enumerate(records, start=1):
             # Of chosen columns nobody knows whether the others are empty too.
             if columns is not None or _filled(record.values()):
-                yield number, record
+                yield f"{path.name}:{number}", record
 
 
-def parquet_class_names(path: Path, label: str) -> list[str] | None:
-    """The names of a column's numbers, where `datasets` wrote them into the file; None
-    elsewhere."""
+def parquet_columns(path: Path) -> dict[str, list[str] | None]:
+    """The columns of a file, each with the names of its numbers where `datasets` wrote them into
+    it."""
     with _opened_parquet(path) as file:
-        metadata = file.schema_arrow.metadata or {}
-        label = column_named(label, file.schema_arrow.names) or label
-    try:
-        return list(json.loads(metadata[b"huggingface"])["info"]["features"][label]["names"])
-    except (KeyError, TypeError, ValueError):
-        return None
+        schema = file.schema_arrow
+    columns = dict.fromkeys(schema.names)
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # most files have none
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+        columns |= {name: features[name].get("names") for name in columns}
+    return columns
 
 
 @contextmanager
 def _opened_parquet(path: Path) -> Iterator[Any]:
     require_extra("records", "reading Parquet", "pyarrow")
-    import pyarrow
     import pyarrow.parquet
 
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             yield file
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = f"{first_line(error)}; it may be damaged"
-        raise InputError(f"the file {str(path)!r} cannot be read as Parquet: {reason}") from error
+        raise InputError(
+            f"the file {str(path)!r} cannot be read as Parquet: {first_line(error)}; it may be "
+            "damaged"
+        ) from error
 
 
-def require_different(names: Sequence[str], where: str) -> None:
-    """Two columns of one name: a dictionary would keep the last without a word."""
-    if (twice := _repeated(names)) is not None:
-        raise InputError(f"{where} has two columns of the name {twice!r}; rename one")
-
-
-def _repeated(names: Sequence[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def _lines(path: Path, encoding: str, *, newline: str | None) -> Generator[str, None, None]:
+def _lines(path: Path, encoding: str, *, newline: str | None = "") -> Generator[str, None, None]:
     """The lines of the file, decoded; InputError when it is no text in this encoding."""
     require_file(path)
     try:
         # utf-8-sig also reads UTF-8 without a byte order mark.
         codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-        file = path.open(encoding=codec, newline=newline)
-    except (LookupError, ValueError) as error:  # ValueError of a name with a null character
+        with path.open(encoding=codec, newline=newline) as file:
+            for line in file:
+                if "\0" in line:
+                    raise UnicodeError("a null character")
+                yield line
+    except UnicodeError as error:
+        with path.open("rb") as file:
+            start = file.read(8192)
+        remedy = next(remedy for sign, remedy in _REMEDIES.items() if sign in start)
+        raise InputError(
+            f"the file {str(path)!r} is not text in the encoding {encoding!r}; {remedy}"
+        ) from error
+    except (LookupError, ValueError) as error:  # ValueError for a name with a null character
         raise InputError(
             f"`encoding` (={shown(encoding)}) is not a text encoding; use e.g. 'utf-8', 'latin-1' "
             "or 'utf-16'"
         ) from error
     except OSError as error:
         raise InputError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
-    with file:
-        try:
-            for line in file:
-                if "\0" in line:
-                    raise _not_text(path, encoding)
-                yield line
-        except UnicodeError as error:
-            raise _not_text(path, encoding) from error
-
-
-def _not_text(path: Path, encoding: str) -> InputError:
-    with path.open("rb") as file:
-        start = file.read(_SNIFFED_BYTES)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        reason = "it looks like UTF-16, so pass encoding='utf-16'"
-    elif b"\0" in start:
-        reason = "it looks binary; give a text file, or pass its encoding, e.g. encoding='utf-16'"
-    else:
-        reason = "pass its own encoding, e.g. encoding='latin-1' or encoding='utf-16'"
-    return InputError(f"the file {str(path)!r} is not text in the encoding {encoding!r}; {reason}")

@@ -10,12 +10,12 @@ from wordsens.text.matrix import Word
 
 Span = tuple[int, int]
 
+# An ideograph or kana with its marks; a repeated sign; or what lies between two of Unicode's word
+# boundaries.
 _PIECE = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\u30fc]\p{M}*|(\p{P})\1+|(?:\X(?!\b))*\X",
     regex.WORD | regex.V1,
 )
-"""An ideograph or kana with its marks; a repeated sign; or what stands between two of Unicode's
-word boundaries."""
 
 _HYPHENS = "-‐‑"
 

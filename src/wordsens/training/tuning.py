@@ -35,7 +35,7 @@ from wordsens.models.pretrained import is_of, load_library_model, quiet_transfor
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.document import Document
 from wordsens.text.pairs import Pairs
-from wordsens.text.shipped_data import shipped_reviews
+from wordsens.text.readers import shipped_reviews
 from wordsens.training.held_out import HeldOutJudge, Progress, Tuned, split_pairs
 from wordsens.training.triples import Triple, make_triples, sentences_of
 

@@ -324,10 +324,6 @@ class AuditTexts:
     copies: int = 0
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
-    def leave_out_empty(self, source: str) -> None:
-        """Note an empty text as left out."""
-        self.left_out.append((source, "it is empty"))
-
     def take(self, documents: Iterable[Document]) -> None:
         """Add documents: to those that are measured, to the copies or to those that are left
         out."""

@@ -132,7 +132,7 @@ def guard_pairs(
 
     Args:
         pairs: a CSV, TSV, JSON lines or Parquet file with the columns first and second; or such
-            rows: tuples (first, second), dicts, Pairs, MeaningPairs. Further columns are kept.
+            rows: tuples (first, second), dicts, Pairs. Further columns are kept.
         workers: processes of this machine; None for this process. A script that uses workers calls
             this behind `if __name__ == "__main__":`, since each of them imports the script.
         encoding: of a plain file.
