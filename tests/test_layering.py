@@ -20,9 +20,9 @@ ROOMS = (
     "intervals",
     "gaussian",
     "text",
+    "models",
     "search",
     "maps",
-    "models",
     "certificates",
     "theory",
     "sensitivity",
@@ -54,9 +54,9 @@ UPWARD = {
 when the sentences move to their classes."""
 
 ONLY_IN = {
-    "transformers": ("text", "maps", "training"),
-    "tokenizers": ("text", "maps"),
-    "sentence_transformers": ("text", "models", "training", "integrations"),
+    "transformers": ("models", "training"),
+    "tokenizers": ("models",),
+    "sentence_transformers": ("models", "training", "integrations"),
     "httpx2": ("models",),
     "datasets": ("text", "training", "integrations"),
     "matplotlib": ("plotting", "studies"),

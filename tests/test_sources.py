@@ -31,7 +31,7 @@ def package(tmp_path_factory):
         ("cli/paper.py", False),
         ("studies/departures.py", False),
         ("maps/attention/change.py", True),
-        ("text/embedding.py", True),
+        ("models/embedding.py", True),
         ("seeds.py", True),
     ],
 )

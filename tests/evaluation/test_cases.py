@@ -140,7 +140,7 @@ def test_weights_without_numbers_adapters_and_classifiers_are_no_embeddings(tmp_
     ):
         ws.as_model((model.to("meta"), tokenizer))
     (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(ws.InputError, match="holds an adapter alone"):
+    with pytest.raises(ws.InputError, match="an adapter is merged into its base model"):
         ws.as_model(tmp_path)
     for labels in (2, 3):
         folder = tmp_path / f"classes{labels}"

@@ -81,7 +81,6 @@ def test_minilm_tokenizer_does_not_truncate():
 
 def without_weights(folder, content):
     (folder / "model.safetensors").unlink()
-    torch.save(content, folder / "pytorch_model.bin")
 
 
 def with_a_hole(folder, content):

@@ -180,6 +180,6 @@ def test_what_is_wrong_is_said_in_one_line(unchecked_types, model, tmp_path, cha
 
 def test_a_model_without_trainable_weights_is_refused(model, tmp_path, monkeypatch):
     frozen = load(model).requires_grad_(False)
-    monkeypatch.setattr("wordsens.training.tuning.sentence_transformer", lambda *_: frozen)
+    monkeypatch.setattr("wordsens.training.tuning.load_library_model", lambda *_: frozen)
     with pytest.raises(ws.InputError, match="no weights that can be trained"):
         tune(model, tmp_path / "out", PAIRS, TEXTS, **PLAN)

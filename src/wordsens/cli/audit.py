@@ -305,11 +305,11 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
 
 
 def _require_mask(phi: "TransformerFeatures | Model", removal: str) -> None:
-    from wordsens.models.model import Model
+    from wordsens.maps.transformer.features import TransformerFeatures
 
     if removal != "mask":
         return
-    if isinstance(phi, Model):
+    if not isinstance(phi, TransformerFeatures):
         raise InputError(
             f"`removal` (='mask') needs a mask token, and {phi.name} gives vectors alone; use "
             "delete"

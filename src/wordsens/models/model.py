@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -10,9 +10,6 @@ from torch import Tensor
 from wordsens.errors import InputError
 from wordsens.models.identity import UNKNOWN, answers_digest
 from wordsens.text.whole_words import Span
-
-if TYPE_CHECKING:
-    from wordsens.models.text_model import TextModel
 
 PROBES = (
     "The service is not available on Sundays.",
@@ -92,8 +89,8 @@ class Model(ABC):
             f"`prompt_name` (={name!r}) is of a SentenceTransformer; {self.name} has no prompts"
         )
 
-    def text_model(self) -> "TextModel":
-        """The transformer, which is run from rows; InputError where there is none."""
+    def text_model(self) -> Any:
+        """The TextModel, which is run from rows; InputError where there is none."""
         raise InputError(
             f"where gradients or layers are needed {self.name} cannot be used: {self.no_rows}"
         )
