@@ -17,7 +17,7 @@ from wordsens.evaluation.audit.text import (
     audit_text,
     chosen_words,
 )
-from wordsens.models.black_box import FunctionModel
+from wordsens.models.function import FunctionModel
 from wordsens.models.load import as_model
 from wordsens.sensitivity.one_word import attained
 from wordsens.text.whole_words import without

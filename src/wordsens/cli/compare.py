@@ -165,8 +165,8 @@ def compare(options: CompareOptions) -> None:
 def _loaded(name: str, options: CompareOptions) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path
-    from wordsens.models.black_box import load_named
     from wordsens.models.endpoint import Endpoint, ResumableEndpoint
+    from wordsens.models.function import load_named
     from wordsens.models.load import load
 
     if "://" in name:

@@ -69,8 +69,8 @@ def flips(options: FlipsOptions) -> None:
     Example: wordsens flips ./toxicity-model --texts comments.csv --require 'toxic.removal <= .2'
     """
     from wordsens.evaluation.flips import label_flips
-    from wordsens.models.black_box import load_named
     from wordsens.models.classifier import as_classifier
+    from wordsens.models.function import load_named
 
     documents = options.documents(max_words=options.max_words, quiet=options.quiet)
     model = options.model if options.encode is None else load_named(options.encode)

@@ -183,8 +183,8 @@ class ModelOptions:
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.black_box import load_named
         from wordsens.models.endpoint import ResumableEndpoint
+        from wordsens.models.function import load_named
         from wordsens.models.load import as_model, load
 
         if self.endpoint is not None:

@@ -21,8 +21,8 @@ from wordsens.evaluation.text_scores import gradient
 from wordsens.evaluation.texts import LEAST_TEXTS, ChosenWords, choose_words, encoded
 from wordsens.intervals import ends, share_at_most, share_estimate
 from wordsens.maps.mapping import perturbed_texts
-from wordsens.models.black_box import require_texts
 from wordsens.models.classifier import REGRESSION, Classifier, as_classifier
+from wordsens.models.function import require_texts
 from wordsens.seeds import Seed
 from wordsens.text.whole_words import Span, with_word, words_at
 

@@ -1,8 +1,8 @@
 from .black_box import Model as Model
-from .black_box import load_named as load_named
 from .classifier import as_classifier as as_classifier
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
+from .function import load_named as load_named
 from .load import as_model as as_model
 from .load import as_pair_model as as_pair_model
 from .load import is_pair_model as is_pair_model

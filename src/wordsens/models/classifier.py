@@ -11,7 +11,8 @@ from torch import Tensor
 from wordsens.errors import InputError, require_choice, running
 from wordsens.maps.transformer.features import TransformerFeatures, by_length
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.models.black_box import PROBES, FunctionModel
+from wordsens.models.black_box import PROBES
+from wordsens.models.function import FunctionModel
 from wordsens.text.hooks import call
 from wordsens.text.loaded_models import is_loaded_model
 from wordsens.text.pretrained import Access

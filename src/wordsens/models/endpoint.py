@@ -31,7 +31,8 @@ from wordsens.errors import (
     without_secrets,
 )
 from wordsens.files import replace_file
-from wordsens.models.black_box import PROBES, STEADY, FunctionModel, require_texts
+from wordsens.models.black_box import PROBES
+from wordsens.models.function import STEADY, FunctionModel, require_texts
 
 KEY_VARIABLE = "WORDSENS_API_KEY"
 """The environment variable that holds the key, unless another is named: no other tool's key is sent

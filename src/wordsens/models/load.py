@@ -16,8 +16,9 @@ from wordsens.errors import (
 from wordsens.files import named_path
 from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
-from wordsens.models.black_box import FunctionModel, Model
+from wordsens.models.black_box import Model
 from wordsens.models.endpoint import Endpoint, endpoint_model
+from wordsens.models.function import FunctionModel
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, MultiVectorModel, PairModel
 from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
 from wordsens.text import pretrained

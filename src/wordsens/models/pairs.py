@@ -14,14 +14,12 @@ from wordsens.maps.transformer.loaded import SIDES
 from wordsens.models.black_box import (
     PROBES,
     UNKNOWN,
-    Answers,
-    FunctionModel,
     Model,
     content_digest,
     joined_digest,
-    require_texts,
     tokenizer_settings,
 )
+from wordsens.models.function import Answers, FunctionModel, require_texts
 from wordsens.text.loaded_models import most_tokens, reading_module
 from wordsens.text.transformer_encoder import require_rows_of, span_within
 from wordsens.text.whole_words import Span

@@ -15,13 +15,12 @@ from wordsens.maps.transformer.loaded import LoadedModel
 from wordsens.maps.transformer.vocabulary import whole_word_tokens
 from wordsens.models.black_box import (
     UNKNOWN,
-    Answers,
     Model,
     content_digest,
     joined_digest,
-    require_texts,
     tokenizer_settings,
 )
+from wordsens.models.function import Answers, require_texts
 from wordsens.text.hooks import call
 from wordsens.text.loaded_models import TASKS, most_tokens, reading_module
 from wordsens.text.transformer_encoder import (

@@ -18,7 +18,7 @@ from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm, features_by_text, restores_state
-from wordsens.models.black_box import FunctionModel
+from wordsens.models.function import FunctionModel
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator

@@ -34,7 +34,8 @@ from torch import Tensor
 from wordsens.display.numbers import Estimate
 from wordsens.errors import InputError, require_count
 from wordsens.intervals import mean_estimate
-from wordsens.models.black_box import Model, require_texts
+from wordsens.models.black_box import Model
+from wordsens.models.function import require_texts
 from wordsens.models.load import as_model
 from wordsens.results import Result
 from wordsens.search.objective import Progress

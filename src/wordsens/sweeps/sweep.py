@@ -34,7 +34,7 @@ def experiment_named(name: str) -> Experiment:
     >>> experiment_named("several-words").Cell.__name__
     'SeveralWordsCell'
     """
-    from wordsens.models.black_box import load_named
+    from wordsens.models.function import load_named
 
     if ":" in name:
         experiment = load_named(name, "experiment")

@@ -20,8 +20,9 @@ from wordsens.evaluation.audit.text import (
 )
 from wordsens.evaluation.substitutes import substitutes
 from wordsens.maps.transformer.features import POOL_NAMES, TransformerFeatures, content_of
-from wordsens.models.black_box import Model, load_named
+from wordsens.models.black_box import Model
 from wordsens.models.endpoint import Endpoint
+from wordsens.models.function import load_named
 from wordsens.models.load import as_model
 from wordsens.sensitivity.removals import WAYS
 from wordsens.sweeps.experiment import Experiment
