@@ -75,7 +75,7 @@ def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, fai
         script.answers[:] = [*[good] * (requests - 1), failure]
         failed = command(name, url)
         assert (failed.code, failed.out, len(failed.err.splitlines())) == (1, "", 1)
-        assert "the same command goes on from there" in failed.err
+        assert "vectors kept for the next run: " in failed.err
 
         script.answers[:], before = [good], len(script.asked)
         resumed = command(name, url)

@@ -15,8 +15,9 @@ ERROR_500 = (500, b"oops", {})
 
 
 @pytest.fixture(autouse=True)
-def no_proxies(monkeypatch):
-    """Nothing of this machine's settings reaches the requests."""
+def nothing_of_this_machine(monkeypatch, tmp_path):
+    """No proxy and no key reaches the requests, and no vectors are left in the user's folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -86,15 +87,17 @@ def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatc
             asked(url)
         assert len(script.asked) == 1
     assert (
-        str(caught.value)
-        == 'the endpoint at 127.0.0.1 answered 401 Unauthorized: {"error": "wrong key: (the key)"}'
+        str(caught.value) == "the endpoint at 127.0.0.1 answered 401 Unauthorized: "
+        """'{"error": "wrong key:\\n (the key)"}'"""
     )
 
 
 def test_a_server_that_does_not_answer_in_time():
     late = Late()
     with serving(late) as (url, script):
-        with pytest.raises(EndpointError, match=r"did not answer within 0\.3 s"):
+        with pytest.raises(
+            EndpointError, match=r"gave no answer \(timed out\) .* timeout \(=0\.3 s\)"
+        ):
             asked(url, timeout=0.3)
         late.given_up.set()
         assert len(script.asked) == 1
@@ -108,7 +111,9 @@ def test_a_batch_that_is_too_large_is_sent_in_smaller_ones(code, most):
 
     texts = [f"text {'e' * number}" for number in range(13)]
     with serving(at_most) as (url, script):
-        assert Endpoint(url=url).vectors(texts) == [vector(text) for text in texts]
+        model = as_model(Endpoint(url=url), batch_size=13)
+        script.asked.clear()
+        assert model.encode(texts).tolist() == [vector(text) for text in texts]
         sent = [body["input"] for _, _, body in script.asked]
     assert [text for batch in sent if len(batch) <= most for text in batch] == texts
 
@@ -121,8 +126,10 @@ def test_a_text_that_is_refused_is_named():
     with serving(without_long_ones) as (url, _):
         for place in range(8):
             some = [*texts[:place], f"a long text {place}", *texts[place:]]
-            with pytest.raises(EndpointError, match=f"413 .*too long; .* 'a long text {place}'$"):
-                Endpoint(url=url).vectors(some)
+            with pytest.raises(
+                EndpointError, match=f"413 .*too long'; .* 'a long text {place}'; v"
+            ):
+                as_model(Endpoint(url=url)).encode(some)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +149,7 @@ def test_vectors_that_other_servers_write_otherwise_are_taken(change):
 def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(EndpointError, match=r"cannot be reached \(.*\), 2 times"):
+    with pytest.raises(EndpointError, match=r"gave no answer \(.*\) \(2 times"):
         asked(url, retries=1)
 
 
@@ -164,7 +171,7 @@ def _with_index(*places):
     [
         (
             lambda texts: b"<html>not found</html>",
-            "gave no embeddings: its answer is not JSON (Expecting value",
+            "gave no embeddings in JSON: Expecting value",
         ),
         (
             lambda texts: {"error": "no such model"},
@@ -176,19 +183,19 @@ def _with_index(*places):
         ),
         (
             lambda texts: {"data": [{"embedding": [vector(text)] * 2} for text in texts]},
-            f"2 vectors for the text {TEXTS[0]!r}, one per token; have the server pool them",
+            f"the text {TEXTS[0]!r} must be one vector, and is [[17.0, 1.0, 2.0], [17.0, ",
         ),
         (
             lambda texts: {"data": [{"embedding": None} for text in texts]},
-            f"its answer for the text {TEXTS[0]!r} is no vector but None",
+            f"its answer for the text {TEXTS[0]!r} must be one vector, and is None",
         ),
         (
             lambda texts: {"data": good(texts)["data"][1:]},
-            "gave no embeddings: 2 vectors for 3 texts",
+            "gave no embeddings in JSON: 2 vectors for 3 texts",
         ),
         (
             _with_index(0, 0, 1),
-            "the `index` of its vectors must be 0 to 2, each once; got [0, 0, 1]",
+            "their `index` must be 0 to 2, each once, and is ['0', '0', '1']",
         ),
     ],
 )
@@ -242,11 +249,13 @@ def test_a_limit_that_does_not_end_and_a_wait_that_is_too_long_are_one_line(monk
     monkeypatch.setattr("wordsens.models.endpoint.time.sleep", waits.append)
     with serving((429, b"", {})) as (url, script):
         with pytest.raises(
-            EndpointError, match=r"answered 429 Too Many Requests, 3 times; try later"
+            EndpointError, match=r"answered 429 Too Many Requests \(3 times.*; try later"
         ):
             asked(url, retries=2)
         assert (len(script.asked), waits) == (3, [0.01, 0.02])
     with serving((429, b"", {"Retry-After": "600"})) as (url, script):
-        with pytest.raises(EndpointError, match=r"429 Too Many Requests; no time is left of 5 s$"):
+        with pytest.raises(
+            EndpointError, match=r"\(1 times; the next attempt is due in 600 s\).*\(=5 s\)$"
+        ):
             asked(url)
         assert (len(script.asked), waits) == (1, [0.01, 0.02])

@@ -289,11 +289,12 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
             )
         keys |= {"model": options.model, "content": content_of(options.model, options.revision)}
     else:
-        asked: dict[str, Any] = {"encode": options.encode}
+        asked: dict[str, Any] = {"encode": options.encode, "batch_size": options.batch_size or 32}
         if options.endpoint is not None:
             server = options.server()
             asked |= {"endpoint": server.url, "endpoint_model": server.model}
             asked |= {"timeout": server.timeout, "retries": server.retries}
+            asked |= {"on_error": server.on_error}
         box = BlackBox.parse(asked)
         model = black_box(box)
         keys |= {"model": model.name, "content": model.fingerprint(), "black_box": box.model_dump()}

@@ -239,11 +239,15 @@ def readable(
     """
     sides = model if isinstance(model, tuple) else (model, model)
     counted: list[Pair] = []
+    refusals = [
+        side.refusals([getattr(pair, which) for pair in pairs]) if isinstance(side, Model) else {}
+        for side, which in zip(sides, ("first", "second"), strict=True)
+    ]
     refused: dict[str, str] = {}
     alike: list[Pair] = []
     unread = 0
     for pair in pairs:
-        if reason := _refusal(sides, pair):
+        if reason := refusals[0].get(pair.first) or refusals[1].get(pair.second):
             refused[_place(pair)] = reason
             continue
         if _is_one_text(sides, pair):
@@ -272,13 +276,6 @@ def readable(
             "what the model reads"
         )
     return counted, changes
-
-
-def _refusal(sides: Sequence[Model | PairModel], pair: Pair) -> str | None:
-    """Why a model refuses one of the texts; None where it does not, or nothing is known."""
-    texts = zip(sides, (pair.first, pair.second), strict=True)
-    reasons = (side.unreadable(text) for side, text in texts if isinstance(side, Model))
-    return next(filter(None, reasons), None)
 
 
 def _is_one_text(sides: Sequence[Model | PairModel], pair: Pair) -> bool:

@@ -17,7 +17,7 @@ from wordsens.files import named_path
 from wordsens.maps.transformer.features import OWN, POOL_NAMES, TransformerFeatures
 from wordsens.maps.transformer.loaded import LoadedModel, load_parts
 from wordsens.models.black_box import Model
-from wordsens.models.endpoint import Endpoint, endpoint_model
+from wordsens.models.endpoint import Endpoint, EndpointModel
 from wordsens.models.function import FunctionModel
 from wordsens.models.pairs import CrossEncoderModel, FunctionPairModel, MultiVectorModel, PairModel
 from wordsens.models.sentence import PlainTransformer, SentenceTransformerModel, TransformerModel
@@ -67,7 +67,7 @@ def as_model(
             give what its `encode_query` and `encode_document` give; None: what `encode` gives.
         revision: branch, tag or commit of a name on the hub.
         device: of a model that is loaded here; loaded ones stay where they are.
-        batch_size: texts at a time.
+        batch_size: texts per call, or per request to an endpoint.
         local_files_only: never ask the hub.
 
     Raises:
@@ -281,7 +281,7 @@ def _other(model: Any, batch_size: int) -> Model:
     if isinstance(model, TransformerFeatures):
         return TransformerModel(model, name=model.name, batch_size=batch_size)
     if isinstance(model, Endpoint):
-        return endpoint_model(model, batch_size=batch_size)
+        return EndpointModel(model, batch_size=batch_size)
     if is_pair_model(model):
         raise InputError(
             f"`model` (a {type(model).__name__}) scores pairs, not texts; use as_pair_model"

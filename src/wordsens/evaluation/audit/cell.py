@@ -57,7 +57,9 @@ class BlackBox(Strict, frozen=True):
 
     Attributes:
         encode: the function's module:name.
-        endpoint, endpoint_model, timeout, retries: of an `Endpoint`, in the place of `encode`.
+        endpoint, endpoint_model, timeout, retries, on_error: of an `Endpoint`, in the place of
+            `encode`.
+        batch_size: texts per call or request.
     """
 
     encode: str | None = None
@@ -65,6 +67,8 @@ class BlackBox(Strict, frozen=True):
     endpoint_model: str | None = None
     timeout: float = 60.0
     retries: int = 4
+    on_error: str = "stop"
+    batch_size: int = 32
 
 
 class AuditCell(Cell, frozen=True):
@@ -246,13 +250,15 @@ def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
 def black_box(options: BlackBox) -> Model:
     """The model behind a function or an endpoint."""
     if options.encode is not None:
-        return as_model(load_named(options.encode))
+        return as_model(load_named(options.encode), batch_size=options.batch_size)
     names = {
         "model": options.endpoint_model,
         "timeout": options.timeout,
         "retries": options.retries,
+        "on_error": options.on_error,
     }
-    return as_model(Endpoint(url=str(options.endpoint), **names))
+    endpoint = Endpoint(url=str(options.endpoint), **names)
+    return as_model(endpoint, batch_size=options.batch_size)
 
 
 @lru_cache(maxsize=1)
