@@ -2,6 +2,8 @@
 
 import logging
 import socket
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -259,3 +261,85 @@ def test_a_limit_that_does_not_end_and_a_wait_that_is_too_long_are_one_line(monk
         ):
             asked(url)
         assert (len(script.asked), waits) == (1, [0.01, 0.02])
+
+
+def without_bells(texts):
+    """A server that refuses texts with a bell, and every batch of more than four texts."""
+    bad = len(texts) > 4 or any("bell" in text for text in texts)
+    return (400, b"no bells", {}) if bad else good(texts)
+
+
+def test_texts_that_are_skipped_are_named_and_no_text_is_asked_for_twice():
+    texts = [f"text {number} {'bell' * (number in (3, 9, 10))}" for number in range(13)]
+    with serving(without_bells) as (url, script):
+        model = as_model(Endpoint(url=url, on_error="skip"), batch_size=4)
+        script.asked.clear()
+        refused = model.refusals(texts)
+        assert list(refused) == [texts[3], texts[9], texts[10]]
+        assert refused[texts[3]] == "the endpoint at 127.0.0.1 answered 400 Bad Request: 'no bells'"
+        taken = [text for text in texts if text not in refused]
+        assert model.encode(taken).tolist() == [vector(text) for text in taken]
+        sent = [body["input"] for _, _, body in script.asked]
+        answered = [text for batch in sent if without_bells(batch) == good(batch) for text in batch]
+        assert answered == taken
+        with pytest.raises(EndpointError, match=r"the text was 'text 9 bell'"):
+            model.encode([texts[9]])
+
+
+def test_texts_are_refused_only_where_they_are_skipped_and_an_error_stops_at_once():
+    texts = ["bell", *(f"text {number}" for number in range(40))]
+    with serving(without_bells) as (url, script):
+        model = as_model(Endpoint(url=url), batch_size=4)
+        assert model.refusals(texts) == {}
+        script.asked.clear()
+        with pytest.raises(EndpointError, match="the text was 'bell'"):
+            model.encode(texts)
+        assert len(script.asked) <= 4
+
+
+@pytest.mark.parametrize("code", sorted({408, 409, 425, 429, 500, 502, 503, 504}))
+def test_these_answers_are_asked_for_again(code):
+    with serving((code, b"", {}), good) as (url, script):
+        assert asked(url) == [vector(text) for text in TEXTS]
+        assert len(script.asked) == 2
+
+
+@pytest.mark.parametrize("code", [401, 404, 501, 505])
+def test_other_answers_are_final(code):
+    with serving((code, b"", {}), good) as (url, script):
+        with pytest.raises(EndpointError, match=str(code)):
+            asked(url)
+        assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("url", ["localhost", "ftp://host", "http://", "http://host:0", "http://["])
+def test_an_address_that_cannot_be_is_wrong_input(url):
+    with pytest.raises(InputError, match="must be a URL such as"):
+        Endpoint(url=url)
+
+
+def test_a_wrong_choice_is_wrong_input():
+    with pytest.raises(InputError, match=r"`on_error` .* must be one of stop, skip"):
+        Endpoint(url="http://host", on_error="ignore")
+
+
+def test_a_body_that_drips_is_left_at_the_deadline():
+    """Each byte comes in time, all of them together do not."""
+    over = threading.Event()
+
+    def drip(server):
+        connection, _ = server.accept()
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        with suppress(OSError):
+            while not over.wait(0.05):
+                connection.sendall(b" ")
+        connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,), daemon=True)
+        thread.start()
+        with pytest.raises(EndpointError, match=r"gave no answer \(timed out\)"):
+            asked(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.4)
+        over.set()
+        thread.join()

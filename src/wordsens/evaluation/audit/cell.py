@@ -242,13 +242,19 @@ def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
             answers otherwise than the cell says, or of which probabilities are asked.
     """
     if cell.black_box is not None:
-        return _black_box(cell.black_box.model_dump_json(), str(cell.content))
+        model = black_box(cell.black_box)
+        if _fingerprint(model) != cell.content:
+            raise InputError(
+                f"{model.name} does not answer as it did when the audit began; start it again"
+            )
+        return model
     content = cell.content or content_of(cell.model, cell.revision)
     return _loaded(cell.model, cell.revision, cell.output, cell.pool, cell.device, content)
 
 
+@lru_cache(maxsize=1)
 def black_box(options: BlackBox) -> Model:
-    """The model behind a function or an endpoint."""
+    """The model behind a function or an endpoint; the one asked for last is kept."""
     if options.encode is not None:
         return as_model(load_named(options.encode), batch_size=options.batch_size)
     names = {
@@ -262,13 +268,8 @@ def black_box(options: BlackBox) -> Model:
 
 
 @lru_cache(maxsize=1)
-def _black_box(options: str, content: str) -> Model:
-    model = black_box(BlackBox.model_validate_json(options))
-    if model.fingerprint() != content:
-        raise InputError(
-            f"{model.name} does not answer as it did when the audit began; start it again"
-        )
-    return model
+def _fingerprint(model: Model) -> str:
+    return model.fingerprint()
 
 
 @lru_cache(maxsize=1)
