@@ -139,7 +139,7 @@ def test_the_first_line_names_what_the_server_refused(command, name, options, le
     with serving(without("5")) as (url, _):
         stopped = command(name, url, *options, "--quiet")
         assert (stopped.code, len(stopped.err.splitlines())) == (1, 1)
-        assert "413 Request Entity Too Large: 'too long'; the text was 'Shop 5 " in stopped.err
+        assert "413 Request Entity Too Large: 'too long' (the text: 'Shop 5 " in stopped.err
         # An audit finishes its other texts.
         assert name == "audit" or not stopped.out
         options += ("--out", "other") if name == "audit" else ()

@@ -129,7 +129,7 @@ def test_a_text_that_is_refused_is_named():
         for place in range(8):
             some = [*texts[:place], f"a long text {place}", *texts[place:]]
             with pytest.raises(
-                EndpointError, match=f"413 .*too long'; .* 'a long text {place}'; v"
+                EndpointError, match=f"413 .*too long' .*: 'a long text {place}'.; v"
             ):
                 as_model(Endpoint(url=url)).encode(some)
 
@@ -276,13 +276,16 @@ def test_texts_that_are_skipped_are_named_and_no_text_is_asked_for_twice():
         script.asked.clear()
         refused = model.refusals(texts)
         assert list(refused) == [texts[3], texts[9], texts[10]]
-        assert refused[texts[3]] == "the endpoint at 127.0.0.1 answered 400 Bad Request: 'no bells'"
+        assert refused[texts[3]] == (
+            "the endpoint at 127.0.0.1 answered 400 Bad Request: 'no bells' (the text: "
+            f"{texts[3]!r})"
+        )
         taken = [text for text in texts if text not in refused]
         assert model.encode(taken).tolist() == [vector(text) for text in taken]
         sent = [body["input"] for _, _, body in script.asked]
         answered = [text for batch in sent if without_bells(batch) == good(batch) for text in batch]
         assert answered == taken
-        with pytest.raises(EndpointError, match=r"the text was 'text 9 bell'"):
+        with pytest.raises(EndpointError, match=r"\(the text: 'text 9 bell'\)"):
             model.encode([texts[9]])
 
 
@@ -292,7 +295,7 @@ def test_texts_are_refused_only_where_they_are_skipped_and_an_error_stops_at_onc
         model = as_model(Endpoint(url=url), batch_size=4)
         assert model.refusals(texts) == {}
         script.asked.clear()
-        with pytest.raises(EndpointError, match="the text was 'bell'"):
+        with pytest.raises(EndpointError, match="the text: 'bell'"):
             model.encode(texts)
         assert len(script.asked) <= 4
 

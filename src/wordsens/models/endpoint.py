@@ -183,8 +183,9 @@ class Endpoint:
             raise _PassingError(reason, float(wait) if wait.isdigit() else 0.0)
         # A server may repeat the key in its complaint.
         said = content.replace(key.encode(), b"(the key)") if key else content
+        text = f" (the text: {texts[0][:60]!r})" if len(texts) == 1 else ""
         kind = _RefusedError if response.status_code in _REFUSED else EndpointError
-        raise kind(f"{self.name} {reason}: {shown(said.decode(errors='replace'))}")
+        raise kind(f"{self.name} {reason}: {shown(said.decode(errors='replace'))}{text}")
 
 
 class EndpointModel(FunctionModel):
@@ -226,8 +227,8 @@ class EndpointModel(FunctionModel):
 
     def encode(self, texts: Sequence[str]) -> Float[Tensor, "m d"]:
         listed = require_texts(texts)
-        for text, reason in self._receive(listed).items():
-            raise EndpointError(f"{reason}; the text was {text[:60]!r}{self._keep_all()}")
+        for reason in self._receive(listed).values():
+            raise EndpointError(f"{reason}{self._keep_all()}")
         return torch.stack([self._known[joined_digest(text)] for text in listed])
 
     def refusals(self, texts: Sequence[str]) -> dict[str, str]:
@@ -267,8 +268,10 @@ class EndpointModel(FunctionModel):
                 torch.save((model._probe, model._known), content)
                 model._file.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(model._file, content.getvalue())
-            return f"; vectors kept for the next run: {sum(len(model._known) for model in models)}"
-        return "; no vector is kept"
+        return (
+            "; vectors kept for the next run: "
+            f"{sum(len(model._known) for model in models if model._file.exists())}"
+        )
 
     def _read(self) -> dict[str, Tensor]:
         """The vectors of an earlier run by their texts' digests, if the model is still the same."""
