@@ -181,3 +181,15 @@ def test_options_that_do_not_fit_are_wrong_input(wordsens, words, message):
     run = wordsens(*words, "--quiet")
     assert (run.code, run.out, len(run.err.splitlines())) == (2, "", 1)
     assert message in run.err
+
+
+def test_an_audit_asks_for_no_text_again(command):
+    with serving(*[good] * 8, refused) as (url, script):
+        assert command("audit", url, "--limit", "6", "--quiet").code == 1
+        received = [text for _, _, body in script.asked[:8] for text in body["input"]]
+        script.answers[:] = [good]
+        script.asked.clear()
+        assert command("audit", url, "--limit", "6", "--resume", "--quiet").code == 0
+    again = [text for _, _, body in script.asked for text in body["input"]]
+    assert {text for text in received if "Shop" in text}.isdisjoint(again)
+    assert len([text for text in received if "Shop" in text]) > 5
