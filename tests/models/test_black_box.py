@@ -177,8 +177,11 @@ def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
         )
         return rows.tolist()
 
-    with pytest.raises(InputError, match=r"gave int64, which may be bits packed .* np\.unpackbits"):
-        as_model(packed)
+    for answer in (packed, lambda texts: np.array(packed(texts)).astype("int8").tolist()):
+        with pytest.raises(
+            InputError, match=r"gave int64, which may be bits packed .* np\.unpackbits"
+        ):
+            as_model(answer)
     unpacked = as_model(
         lambda texts: 2.0 * np.unpackbits(np.array(packed(texts)).astype("uint8"), axis=1) - 1
     )
@@ -187,6 +190,8 @@ def test_bytes_of_an_answer_in_json_are_refused_and_counts_are_not():
         lambda texts: [[len(text), *(text.count(letter) for letter in "aeiou")] for text in texts]
     )
     assert counts.encode([TEXTS[0]])[0, 0] == len(TEXTS[0])
+    lengths = as_model(lambda texts: [[len(text), 1] for text in texts])
+    assert lengths.encode(["open " * 40]).tolist() == [[200, 1]]
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])

@@ -9,8 +9,10 @@ import pytest
 
 from tests.models.server import Late, good, serving, vector
 from wordsens.errors import InputError
+from wordsens.evaluation.similarities import readable
 from wordsens.models.endpoint import Endpoint, EndpointError
 from wordsens.models.load import as_model
+from wordsens.text.pairs import Pair
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
 ERROR_500 = (500, b"oops", {})
@@ -298,6 +300,17 @@ def test_texts_are_refused_only_where_they_are_skipped_and_an_error_stops_at_onc
         with pytest.raises(EndpointError, match="the text: 'bell'"):
             model.encode(texts)
         assert len(script.asked) <= 4
+
+
+def test_a_pair_is_left_out_whichever_of_its_texts_is_refused():
+    pairs = [
+        Pair("k", first, second, False)
+        for first, second in (("a bell", "b"), ("c", "d bell"), ("e", "f"))
+    ]
+    with serving(without_bells) as (url, _):
+        counted, changes = readable(as_model(Endpoint(url=url, on_error="skip")), pairs)
+    assert counted == pairs[2:]
+    assert changes[0].startswith("2 pairs left out, with a text that the model cannot read")
 
 
 @pytest.mark.parametrize("code", sorted({408, 409, 425, 429, 500, 502, 503, 504}))

@@ -243,12 +243,12 @@ def readable(
         side.refusals([getattr(pair, which) for pair in pairs]) if isinstance(side, Model) else {}
         for side, which in zip(sides, ("first", "second"), strict=True)
     ]
-    refused: dict[str, str] = {}
+    refused: list[tuple[str, str]] = []
     alike: list[Pair] = []
     unread = 0
     for pair in pairs:
         if reason := refusals[0].get(pair.first) or refusals[1].get(pair.second):
-            refused[_place(pair)] = reason
+            refused.append((_place(pair), reason))
             continue
         if _is_one_text(sides, pair):
             if pair.where == PACKAGE:
@@ -258,10 +258,11 @@ def readable(
         counted.append(pair)
     changes = []
     if refused:
-        named = ", ".join(list(refused)[:_NAMED]) + ", ..." * (len(refused) > _NAMED)
+        places = [place for place, _ in refused[:_NAMED]]
+        named = ", ".join(places) + ", ..." * (len(refused) > _NAMED)
         changes.append(
             f"{plural(len(refused), 'pair')} left out, with a text that the model cannot read "
-            f"({named}: {next(iter(refused.values()))})"
+            f"({named}: {refused[0][1]})"
         )
     if alike:
         opposites = sum(not pair.same for pair in alike)
