@@ -131,8 +131,8 @@ _ENDPOINT = (
     "WORDSENS_API_KEY."
 )
 _TIMEOUT = "Seconds that a batch of texts may take, retries and waits included; default: 60."
-_BATCH_SIZE = "Texts per request or call, such as a server's batch limit; default: 32."
-_ON_ERROR = "skip leaves out a text that the endpoint refuses; default: stop, which names the text."
+_BATCH_SIZE = "Texts per request or call; default: 32."
+_ON_ERROR = "At a text that the endpoint refuses: stop (the default) or skip."
 _ENCODE = "module:function, from a list of texts to an array with a row for each; instead of MODEL."
 _PROMPT = "A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each."
 
