@@ -223,7 +223,7 @@ def test_an_endpoint_is_audited_and_one_that_hangs_is_left(wordsens, asked):
         )
         late.given_up.set()
         assert (run.code, len(run.err.splitlines())) == (1, 1)
-        assert "did not answer within 0.5 s" in run.err
+        assert "timeout (=0.5 s)" in run.err
 
 
 def test_an_endpoint_that_fails_late_leaves_what_was_finished(wordsens, asked):

@@ -90,7 +90,10 @@ def test_the_gate_and_the_files(wordsens, tmp_path):
             "must be a file in a folder that exists",
         ),
         ((*MODELS, "--dataset", "no-such.csv"), "there is no file or folder 'no-such.csv'"),
-        (("my_models:bag", "my_models:nothing", "--dataset", "shipped"), "has no 'nothing'"),
+        (
+            ("my_models:bag", "my_models:nothing", "--dataset", "shipped"),
+            "has no attribute 'nothing'",
+        ),
     ],
 )
 def test_wrong_input_is_one_line(wordsens, arguments, message):

@@ -18,6 +18,7 @@ COMMANDS = {
     "calibrate": ["calibrate", "--endpoint", "URL", "--pairs", "pairs.csv", "--budget", ".9"],
     "explain": ["explain", "--endpoint", "URL", "The shop is open.", "The shop is not open."],
     "compare": ["compare", "URL", "URL#other", "--texts", "texts.csv"],
+    "audit": ["audit", "--endpoint", "URL", "--texts", "texts.csv", "--out", "audit"],
 }
 
 
@@ -47,8 +48,9 @@ def command(wordsens, tmp_path, monkeypatch):
     (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
     (tmp_path / "texts.csv").write_text(TEXTS, encoding="utf-8")
 
-    def run(name, url):
-        return wordsens(*(word.replace("URL", url) for word in COMMANDS[name]), "--json", "--quiet")
+    def run(name, url, *options):
+        words = [word.replace("URL", url) for word in COMMANDS[name]]
+        return wordsens(*words, *(options or ("--json", "--quiet")))
 
     return run
 
@@ -63,7 +65,7 @@ def document(run):
         ("check", refused),
         ("check", short),
         ("check", not_a_number),
-        *((name, refused) for name in list(COMMANDS)[1:]),
+        *((name, refused) for name in ("calibrate", "explain", "compare")),
     ],
 )
 def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, failure):
@@ -75,7 +77,7 @@ def test_it_goes_on_where_a_late_failure_stopped_it(command, tmp_path, name, fai
         script.answers[:] = [*[good] * (requests - 1), failure]
         failed = command(name, url)
         assert (failed.code, failed.out, len(failed.err.splitlines())) == (1, "", 1)
-        assert "the same command goes on from there" in failed.err
+        assert "vectors kept for the next run: " in failed.err
 
         script.answers[:], before = [good], len(script.asked)
         resumed = command(name, url)
@@ -104,3 +106,90 @@ def test_an_order_of_its_own_is_put_right(command):
         whole = command("check", url)
         script.answers[:] = [shuffled]
         assert document(command("check", url)) == document(whole)
+
+
+def without(*refused):
+    """A server that refuses the texts with one of these words."""
+
+    def answer(texts):
+        bad = any(word in text.split() for text in texts for word in refused)
+        return (413, b"too long", {}) if bad else good(texts)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "left_out"),
+    [
+        (
+            "check",
+            (),
+            "2 pairs left out, with a text that the model cannot read (pairs.csv:7, ",
+        ),
+        (
+            "calibrate",
+            (),
+            "2 pairs left out, with a text that the model cannot read (pairs.csv:7, ",
+        ),
+        ("compare", ("--pairs", "none"), "1 text left out that a model cannot read (the first, "),
+        ("audit", (), "1 text not measured (the first, texts.csv:7: the endpoint"),
+    ],
+)
+def test_the_first_line_names_what_the_server_refused(command, name, options, left_out):
+    with serving(without("5")) as (url, _):
+        stopped = command(name, url, *options, "--quiet")
+        assert (stopped.code, len(stopped.err.splitlines())) == (1, 1)
+        assert "413 Request Entity Too Large: 'too long' (the text: 'Shop 5 " in stopped.err
+        # An audit finishes its other texts.
+        assert name == "audit" or not stopped.out
+        options += ("--out", "other") if name == "audit" else ()
+        skipped = command(name, url, *options, "--on-error", "skip", "--quiet")
+    assert (skipped.code, skipped.err) == (0, "")
+    headline = " ".join(skipped.out.partition("\n\n")[0].split())
+    assert left_out in headline
+    assert "413 Request Entity Too Large" in headline
+
+
+@pytest.mark.parametrize(
+    ("name", "fewer"),
+    [
+        ("check", ()),
+        ("calibrate", ()),
+        ("explain", ()),
+        ("compare", ("--pairs", "none", "--limit", "8", "--words-per-text", "2")),
+        ("audit", ("--limit", "2")),
+    ],
+)
+def test_no_request_holds_more_texts_than_the_batch_size(command, name, fewer):
+    with serving(good) as (url, script):
+        assert command(name, url, "--batch-size", "2", "--quiet", *fewer).code == 0
+    assert max(len(body["input"]) for _, _, body in script.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", "minilm", "--batch-size", "4"], "--batch-size goes with --endpoint or --encode"),
+        (["check", "minilm", "--on-error", "skip"], "--on-error goes with --endpoint"),
+        (["check", "--endpoint", "http://host", "--on-error", "no"], "one of stop, skip"),
+        (["check", "--endpoint", "http://host", "--batch-size", "0"], "must be a whole number"),
+        (["compare", "a", "b", "--texts", "t", "--on-error", "skip"], "goes with the URL"),
+        (["explain", "--endpoint", "http://host", "a b", "--on-error", "skip"], "of many texts"),
+    ],
+)
+def test_options_that_do_not_fit_are_wrong_input(wordsens, words, message):
+    run = wordsens(*words, "--quiet")
+    assert (run.code, run.out, len(run.err.splitlines())) == (2, "", 1)
+    assert message in run.err
+
+
+def test_an_audit_asks_for_no_text_again(command):
+    with serving(*[good] * 8, refused) as (url, script):
+        assert command("audit", url, "--limit", "6", "--quiet").code == 1
+        received = [text for _, _, body in script.asked[:8] for text in body["input"]]
+        script.answers[:] = [good]
+        script.asked.clear()
+        assert command("audit", url, "--limit", "6", "--resume", "--quiet").code == 0
+    again = [text for _, _, body in script.asked for text in body["input"]]
+    assert {text for text in received if "Shop" in text}.isdisjoint(again)
+    assert len([text for text in received if "Shop" in text]) > 5

@@ -2,21 +2,26 @@
 
 import logging
 import socket
+import threading
+from contextlib import suppress
 
 import pytest
 
 from tests.models.server import Late, good, serving, vector
 from wordsens.errors import InputError
+from wordsens.evaluation.similarities import readable
 from wordsens.models.endpoint import Endpoint, EndpointError
 from wordsens.models.load import as_model
+from wordsens.text.pairs import Pair
 
 TEXTS = ["The door is open.", "The door is not open.", "Shut it."]
 ERROR_500 = (500, b"oops", {})
 
 
 @pytest.fixture(autouse=True)
-def no_proxies(monkeypatch):
-    """Nothing of this machine's settings reaches the requests."""
+def nothing_of_this_machine(monkeypatch, tmp_path):
+    """No proxy and no key reaches the requests, and no vectors are left in the user's folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -86,15 +91,17 @@ def test_a_refusal_is_not_asked_for_again_and_the_key_is_not_repeated(monkeypatc
             asked(url)
         assert len(script.asked) == 1
     assert (
-        str(caught.value)
-        == 'the endpoint at 127.0.0.1 answered 401 Unauthorized: {"error": "wrong key: (the key)"}'
+        str(caught.value) == "the endpoint at 127.0.0.1 answered 401 Unauthorized: "
+        """'{"error": "wrong key:\\n (the key)"}'"""
     )
 
 
 def test_a_server_that_does_not_answer_in_time():
     late = Late()
     with serving(late) as (url, script):
-        with pytest.raises(EndpointError, match=r"did not answer within 0\.3 s"):
+        with pytest.raises(
+            EndpointError, match=r"gave no answer \(timed out\) .* timeout \(=0\.3 s\)"
+        ):
             asked(url, timeout=0.3)
         late.given_up.set()
         assert len(script.asked) == 1
@@ -108,7 +115,9 @@ def test_a_batch_that_is_too_large_is_sent_in_smaller_ones(code, most):
 
     texts = [f"text {'e' * number}" for number in range(13)]
     with serving(at_most) as (url, script):
-        assert Endpoint(url=url).vectors(texts) == [vector(text) for text in texts]
+        model = as_model(Endpoint(url=url), batch_size=13)
+        script.asked.clear()
+        assert model.encode(texts).tolist() == [vector(text) for text in texts]
         sent = [body["input"] for _, _, body in script.asked]
     assert [text for batch in sent if len(batch) <= most for text in batch] == texts
 
@@ -121,8 +130,10 @@ def test_a_text_that_is_refused_is_named():
     with serving(without_long_ones) as (url, _):
         for place in range(8):
             some = [*texts[:place], f"a long text {place}", *texts[place:]]
-            with pytest.raises(EndpointError, match=f"413 .*too long; .* 'a long text {place}'$"):
-                Endpoint(url=url).vectors(some)
+            with pytest.raises(
+                EndpointError, match=f"413 .*too long' .*: 'a long text {place}'.; v"
+            ):
+                as_model(Endpoint(url=url)).encode(some)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +153,7 @@ def test_vectors_that_other_servers_write_otherwise_are_taken(change):
 def test_nobody_there():
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(EndpointError, match=r"cannot be reached \(.*\), 2 times"):
+    with pytest.raises(EndpointError, match=r"gave no answer \(.*\) \(2 times"):
         asked(url, retries=1)
 
 
@@ -164,7 +175,7 @@ def _with_index(*places):
     [
         (
             lambda texts: b"<html>not found</html>",
-            "gave no embeddings: its answer is not JSON (Expecting value",
+            "gave no embeddings in JSON: Expecting value",
         ),
         (
             lambda texts: {"error": "no such model"},
@@ -176,19 +187,19 @@ def _with_index(*places):
         ),
         (
             lambda texts: {"data": [{"embedding": [vector(text)] * 2} for text in texts]},
-            f"2 vectors for the text {TEXTS[0]!r}, one per token; have the server pool them",
+            f"the text {TEXTS[0]!r} must be one vector, and is [[17.0, 1.0, 2.0], [17.0, ",
         ),
         (
             lambda texts: {"data": [{"embedding": None} for text in texts]},
-            f"its answer for the text {TEXTS[0]!r} is no vector but None",
+            f"its answer for the text {TEXTS[0]!r} must be one vector, and is None",
         ),
         (
             lambda texts: {"data": good(texts)["data"][1:]},
-            "gave no embeddings: 2 vectors for 3 texts",
+            "gave no embeddings in JSON: 2 vectors for 3 texts",
         ),
         (
             _with_index(0, 0, 1),
-            "the `index` of its vectors must be 0 to 2, each once; got [0, 0, 1]",
+            "their `index` must be 0 to 2, each once, and is ['0', '0', '1']",
         ),
     ],
 )
@@ -214,7 +225,7 @@ def test_a_number_that_is_none_is_told_with_its_text():
         model = as_model(Endpoint(url=url))
         with pytest.raises(
             EndpointError,
-            match=r"not finite for the text 'The door is not open.'; its answer must be",
+            match=r"not finite for the text 'The door is not open.'",
         ):
             model.encode(TEXTS)
 
@@ -242,11 +253,109 @@ def test_a_limit_that_does_not_end_and_a_wait_that_is_too_long_are_one_line(monk
     monkeypatch.setattr("wordsens.models.endpoint.time.sleep", waits.append)
     with serving((429, b"", {})) as (url, script):
         with pytest.raises(
-            EndpointError, match=r"answered 429 Too Many Requests, 3 times; try later"
+            EndpointError, match=r"answered 429 Too Many Requests \(3 times.*; try later"
         ):
             asked(url, retries=2)
         assert (len(script.asked), waits) == (3, [0.01, 0.02])
     with serving((429, b"", {"Retry-After": "600"})) as (url, script):
-        with pytest.raises(EndpointError, match=r"429 Too Many Requests; no time is left of 5 s$"):
+        with pytest.raises(
+            EndpointError, match=r"\(1 times; the next attempt is due in 600 s\).*\(=5 s\)$"
+        ):
             asked(url)
         assert (len(script.asked), waits) == (1, [0.01, 0.02])
+
+
+def without_bells(texts):
+    """A server that refuses texts with a bell, and every batch of more than four texts."""
+    bad = len(texts) > 4 or any("bell" in text for text in texts)
+    return (400, b"no bells", {}) if bad else good(texts)
+
+
+def test_texts_that_are_skipped_are_named_and_no_text_is_asked_for_twice():
+    texts = [f"text {number} {'bell' * (number in (3, 9, 10))}" for number in range(13)]
+    with serving(without_bells) as (url, script):
+        model = as_model(Endpoint(url=url, on_error="skip"), batch_size=4)
+        script.asked.clear()
+        refused = model.refusals(texts)
+        assert list(refused) == [texts[3], texts[9], texts[10]]
+        assert refused[texts[3]] == (
+            "the endpoint at 127.0.0.1 answered 400 Bad Request: 'no bells' (the text: "
+            f"{texts[3]!r})"
+        )
+        taken = [text for text in texts if text not in refused]
+        assert model.encode(taken).tolist() == [vector(text) for text in taken]
+        sent = [body["input"] for _, _, body in script.asked]
+        answered = [text for batch in sent if without_bells(batch) == good(batch) for text in batch]
+        assert answered == taken
+        with pytest.raises(EndpointError, match=r"\(the text: 'text 9 bell'\)"):
+            model.encode([texts[9]])
+
+
+def test_texts_are_refused_only_where_they_are_skipped_and_an_error_stops_at_once():
+    texts = ["bell", *(f"text {number}" for number in range(40))]
+    with serving(without_bells) as (url, script):
+        model = as_model(Endpoint(url=url), batch_size=4)
+        assert model.refusals(texts) == {}
+        script.asked.clear()
+        with pytest.raises(EndpointError, match="the text: 'bell'"):
+            model.encode(texts)
+        assert len(script.asked) <= 4
+
+
+def test_a_pair_is_left_out_whichever_of_its_texts_is_refused():
+    pairs = [
+        Pair("k", first, second, False)
+        for first, second in (("a bell", "b"), ("c", "d bell"), ("e", "f"))
+    ]
+    with serving(without_bells) as (url, _):
+        counted, changes = readable(as_model(Endpoint(url=url, on_error="skip")), pairs)
+    assert counted == pairs[2:]
+    assert changes[0].startswith("2 pairs left out, with a text that the model cannot read")
+
+
+@pytest.mark.parametrize("code", sorted({408, 409, 425, 429, 500, 502, 503, 504}))
+def test_these_answers_are_asked_for_again(code):
+    with serving((code, b"", {}), good) as (url, script):
+        assert asked(url) == [vector(text) for text in TEXTS]
+        assert len(script.asked) == 2
+
+
+@pytest.mark.parametrize("code", [401, 404, 501, 505])
+def test_other_answers_are_final(code):
+    with serving((code, b"", {}), good) as (url, script):
+        with pytest.raises(EndpointError, match=str(code)):
+            asked(url)
+        assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("url", ["localhost", "ftp://host", "http://", "http://host:0", "http://["])
+def test_an_address_that_cannot_be_is_wrong_input(url):
+    with pytest.raises(InputError, match="must be a URL such as"):
+        Endpoint(url=url)
+
+
+def test_a_wrong_choice_is_wrong_input():
+    with pytest.raises(InputError, match=r"`on_error` .* must be one of stop, skip"):
+        Endpoint(url="http://host", on_error="ignore")
+
+
+def test_a_body_that_drips_is_left_at_the_deadline():
+    """Each byte comes in time, all of them together do not."""
+    over = threading.Event()
+
+    def drip(server):
+        connection, _ = server.accept()
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        with suppress(OSError):
+            while not over.wait(0.05):
+                connection.sendall(b" ")
+        connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,), daemon=True)
+        thread.start()
+        with pytest.raises(EndpointError, match=r"gave no answer \(timed out\)"):
+            asked(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.4)
+        over.set()
+        thread.join()

@@ -359,9 +359,9 @@ def test_what_scores_no_pairs_is_refused(reranker, base, made, tmp_path):
     [
         (
             lambda a, b: [[1.0, 2.0]] * len(a),
-            "gave 2 scores a pair; its answer must be one score a pair",
+            "gave 2 scores per pair; it must give one",
         ),
-        (lambda a, b: [1.0], "gave 1 vectors for 2 texts"),
+        (lambda a, b: [1.0], "gave an array of shape (1, 1) for 2 texts"),
         (lambda a, b: a[5], "failed on 2 pairs with IndexError: list index out of range"),
     ],
 )

@@ -287,12 +287,14 @@ def _cells(options: AuditOptions, documents: "Sequence[Document]") -> "list[Audi
             )
         keys |= {"model": options.model, "content": model_digest(options.model, options.revision)}
     else:
-        asked: dict[str, Any] = {"encode": options.encode}
+        asked: dict[str, Any] = {"encode": options.encode, "batch_size": options.batch_size or 32}
         if options.endpoint is not None:
             server = options.server()
             asked |= {"endpoint": server.url, "endpoint_model": server.model}
             asked |= {"timeout": server.timeout, "retries": server.retries}
+            asked |= {"on_error": server.on_error}
         box = BlackBox.parse(asked)
+        black_box.cache_clear()  # every audit looks at the model again
         model = black_box(box)
         keys |= {"model": model.name, "content": model.fingerprint(), "black_box": box.model_dump()}
     cells = []
@@ -328,23 +330,17 @@ def _readable(
 ) -> "list[AuditCell]":
     """The cells of texts that the model can read; the others are left out, with their row and the
     reason."""
-    from wordsens.maps.transformer.features import TransformerFeatures
-
-    if not isinstance(phi, TransformerFeatures):
-        return list(cells)
-    readable = []
-    for cell, document in zip(cells, texts.documents, strict=True):
-        try:
-            tokens = phi.model.read(document.text, document.source, options.max_words)
-        except InputError as error:
-            texts.left_out.append(
-                (document.source, str(error).removeprefix(f"{document.source}: "))
-            )
-            continue
-        if len(tokens.whole_words or ()) < 2:
-            texts.left_out.append((document.source, "the model reads fewer than two words of it"))
-            continue
-        readable.append((cell, document))
+    reasons = _refusals(phi, texts.documents, options.max_words)
+    readable = [
+        (cell, document)
+        for cell, document in zip(cells, texts.documents, strict=True)
+        if document.text not in reasons
+    ]
+    texts.left_out += [
+        (document.source, reasons[document.text])
+        for document in texts.documents
+        if document.text in reasons
+    ]
     if not readable:
         raise InputError(
             f"no text of {options.texts!r} can be measured; the first, {texts.left_out[0][0]}: "
@@ -352,6 +348,29 @@ def _readable(
         )
     texts.documents[:] = [document for _, document in readable]
     return [cell for cell, _ in readable]
+
+
+def _refusals(
+    phi: "TransformerFeatures | Model", documents: "Sequence[Document]", max_words: int
+) -> dict[str, str]:
+    """Why the model cannot read a text, for each such text."""
+    from wordsens.maps.transformer.features import TransformerFeatures
+    from wordsens.text.whole_words import first_words
+
+    if not isinstance(phi, TransformerFeatures):
+        read = {document.text: first_words(document.text, max_words) for document in documents}
+        refused = phi.refusals(list(read.values()))
+        return {text: refused[part] for text, part in read.items() if part in refused}
+    reasons: dict[str, str] = {}
+    for document in documents:
+        try:
+            tokens = phi.model.read(document.text, document.source, max_words)
+        except InputError as error:
+            reasons[document.text] = str(error).removeprefix(f"{document.source}: ")
+            continue
+        if len(tokens.whole_words or ()) < 2:
+            reasons[document.text] = "the model reads fewer than two words of it"
+    return reasons
 
 
 def _audit(
@@ -404,6 +423,7 @@ def _advice(
     from wordsens.evaluation.audit.cell import digest
     from wordsens.evaluation.audit.result import load_or_compute
     from wordsens.evaluation.length import LengthAdvice, advise_length
+    from wordsens.models.endpoint import EndpointError
     from wordsens.text.pairs import read_pairs
 
     if options.output != OUTPUTS[0]:
@@ -421,9 +441,11 @@ def _advice(
 
             return advise_length(phi, texts, pairs, options.threshold, progress=progress)
 
+    # A longer passage may be refused, though the text is not.
+    impossible = (InputError, EndpointError) if options.on_error == "skip" else InputError
     try:
         return load_or_compute(Path(options.out), LengthAdvice, key, measure), None
-    except InputError as error:
+    except impossible as error:
         return None, str(error)
 
 

@@ -11,10 +11,12 @@ from wordsens.cli.model_choice import (
     MODEL,
     POOLS,
     TEXT,
+    BatchSize,
     CommandOptions,
     Html,
     Junit,
     MaxWords,
+    OnError,
     TextOptions,
     require_met,
     requirements_option,
@@ -57,6 +59,8 @@ class CompareOptions(TextOptions, CommandOptions):
         str | None,
         unset("own, mean, cls, last or max, of both; default: each model's own.", panel=MODEL),
     ] = None
+    batch_size: BatchSize = None
+    on_error: OnError = None
     device: Device = "cpu"
     words_per_text: Annotated[
         int, typer.Option(help="Words removed from a text, one by one.", rich_help_panel=EFFORT)
@@ -98,6 +102,8 @@ class CompareOptions(TextOptions, CommandOptions):
             raise InputError(
                 f"give two models, FIRST and SECOND, or --encode for one of them; got {len(models)}"
             )
+        if self.on_error is not None and not any("://" in model for model in models):
+            raise InputError("--on-error goes with the URL of an endpoint; leave it out")
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
         for name in ("words_per_text", "word_texts", "neighbours"):
@@ -165,16 +171,18 @@ def compare(options: CompareOptions) -> None:
 def _loaded(name: str, options: CompareOptions) -> "Model | PairModel":
     """The model that a name, a folder, name@revision, module:function or URL#model stands for."""
     from wordsens.files import named_path
-    from wordsens.models.endpoint import Endpoint, ResumableEndpoint
+    from wordsens.models.endpoint import Endpoint
     from wordsens.models.function import load_named
     from wordsens.models.load import load
 
     if "://" in name:
         url, _, model = name.partition("#")
-        return ResumableEndpoint(Endpoint(url=url, model=model or None))
+        endpoint = Endpoint(url=url, model=model or None, on_error=options.on_error or "stop")
+        return load(endpoint, batch_size=options.batch_size)
+    local = {"pool": options.pool, "device": options.device, "batch_size": options.batch_size}
     if named_path("models", name).exists():
-        return load(name, pool=options.pool, device=options.device)
+        return load(name, **local)
     if ":" in name:
-        return load(load_named(name, "models"))
+        return load(load_named(name, "models"), batch_size=options.batch_size)
     name, _, revision = name.partition("@")
-    return load(name, pool=options.pool, revision=revision or None, device=options.device)
+    return load(name, revision=revision or None, **local)

@@ -66,6 +66,8 @@ class ExplainOptions(ModelOptions, CommandOptions):
             raise InputError(f"give one text or two, in quotes; got {len(texts)}")
         if self.classes and (self.model is None or len(texts) == 2):
             raise InputError("--classes goes with the name or folder of a classifier and one text")
+        if self.on_error == "skip":
+            raise InputError("--on-error skip is of many texts, and explain has one or two")
         if self.target is not None and not self.classes:
             raise InputError("--class goes with --classes; leave it out")
         require_count("tries", self.tries, least=0)

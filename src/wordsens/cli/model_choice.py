@@ -131,8 +131,13 @@ _ENDPOINT = (
     "WORDSENS_API_KEY."
 )
 _TIMEOUT = "Seconds that a batch of texts may take, retries and waits included; default: 60."
+_BATCH_SIZE = "Texts per request or call; default: 32."
+_ON_ERROR = "At a text that the endpoint refuses: stop (the default) or skip."
 _ENCODE = "module:function, from a list of texts to an array with a row for each; instead of MODEL."
 _PROMPT = "A SentenceTransformer's prompt, such as query; of two texts, give it twice for one each."
+
+BatchSize = Annotated[int | None, unset(_BATCH_SIZE, panel=MODEL)]
+OnError = Annotated[str | None, unset(_ON_ERROR, panel=MODEL)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +162,8 @@ class ModelOptions:
         int | None,
         unset("How often a batch is asked for again where that may help; default: 4.", panel=MODEL),
     ] = None
+    batch_size: BatchSize = None
+    on_error: OnError = None
     revision: Annotated[
         str | None, unset("Branch, tag or commit of a name on the hub.", panel=MODEL)
     ] = None
@@ -175,22 +182,25 @@ class ModelOptions:
                 "give one model: MODEL (such as minilm), --encode module:function, or --endpoint "
                 "URL"
             )
-        for name in ("endpoint_model", "endpoint_timeout", "endpoint_retries"):
+        for name in ("endpoint_model", "endpoint_timeout", "endpoint_retries", "on_error"):
             if getattr(self, name) is not None and self.endpoint is None:
                 raise InputError(f"--{name.replace('_', '-')} goes with --endpoint; leave it out")
+        if self.batch_size is not None and self.model is not None:
+            raise InputError("--batch-size goes with --endpoint or --encode; leave it out")
         if self.pool is not None:
             require_choice("pool", self.pool, POOLS)
 
     def load(self) -> "Model | PairModel":
         """The model, loaded."""
-        from wordsens.models.endpoint import ResumableEndpoint
         from wordsens.models.function import load_named
-        from wordsens.models.load import as_model, load
+        from wordsens.models.load import load
 
         if self.endpoint is not None:
-            return as_model(ResumableEndpoint(self.server()), pool=self.pool)
-        chosen = self.model if self.encode is None else load_named(self.encode)
-        return load(chosen, pool=self.pool, revision=self.revision, device=self.device)
+            chosen = self.server()
+        else:
+            chosen = self.model if self.encode is None else load_named(self.encode)
+        options = {"pool": self.pool, "revision": self.revision, "batch_size": self.batch_size}
+        return load(chosen, device=self.device, **options)
 
     def server(self) -> "Endpoint":
         """The endpoint, with what was said of it."""
@@ -200,6 +210,7 @@ class ModelOptions:
             "model": self.endpoint_model,
             "timeout": self.endpoint_timeout,
             "retries": self.endpoint_retries,
+            "on_error": self.on_error,
         }
         return Endpoint(
             url=str(self.endpoint),

@@ -404,10 +404,8 @@ def _readable(
 ) -> dict[str, str]:
     """Without the texts that one of the models refuses, such as one of emoji alone, which are
     counted among the changes."""
-    reasons = {}
-    for text in sources:
-        if reason := next(filter(None, (model.unreadable(text) for model in readers)), None):
-            reasons[text] = reason
+    refusals = [model.refusals(list(sources)) for model in readers]
+    reasons = {text: reason for refused in refusals for text, reason in refused.items()}
     if not reasons:
         return sources
     readable_texts = {text: source for text, source in sources.items() if text not in reasons}
@@ -416,10 +414,10 @@ def _readable(
             f"`texts` holds {len(readable_texts)} texts that both models read; give "
             f"{LEAST_TEXTS} or more"
         )
-    text, reason = next(iter(reasons.items()))
+    first = next(text for text in sources if text in reasons)
     changes.append(
         f"{plural(len(reasons), 'text')} left out that a model cannot read (the first, "
-        f"{sources[text]}: {reason})"
+        f"{sources[first]}: {reasons[first]})"
     )
     return readable_texts
 

@@ -247,12 +247,16 @@ def readable(
     """
     sides = model if isinstance(model, tuple) else (model, model)
     counted: list[Pair] = []
-    refused: dict[str, str] = {}
+    refusals = [
+        side.refusals([getattr(pair, which) for pair in pairs]) if isinstance(side, Model) else {}
+        for side, which in zip(sides, ("first", "second"), strict=True)
+    ]
+    refused: list[tuple[str, str]] = []
     alike: list[Pair] = []
     unread = 0
     for pair in pairs:
-        if reason := _refusal(sides, pair):
-            refused[_place(pair)] = reason
+        if reason := refusals[0].get(pair.first) or refusals[1].get(pair.second):
+            refused.append((_place(pair), reason))
             continue
         if _is_one_text(sides, pair):
             if pair.where == PACKAGE:
@@ -262,10 +266,11 @@ def readable(
         counted.append(pair)
     changes = []
     if refused:
-        named = ", ".join(list(refused)[:_NAMED]) + ", ..." * (len(refused) > _NAMED)
+        places = [place for place, _ in refused[:_NAMED]]
+        named = ", ".join(places) + ", ..." * (len(refused) > _NAMED)
         changes.append(
             f"{plural(len(refused), 'pair')} left out, with a text that the model cannot read "
-            f"({named}: {next(iter(refused.values()))})"
+            f"({named}: {refused[0][1]})"
         )
     if alike:
         opposites = sum(not pair.same for pair in alike)
@@ -280,13 +285,6 @@ def readable(
             "what the model reads"
         )
     return counted, changes
-
-
-def _refusal(sides: Sequence[Model | PairModel], pair: Pair) -> str | None:
-    """Why a model refuses one of the texts; None where it does not, or nothing is known."""
-    texts = zip(sides, (pair.first, pair.second), strict=True)
-    reasons = (side.unreadable(text) for side, text in texts if isinstance(side, Model))
-    return next(filter(None, reasons), None)
 
 
 def _is_one_text(sides: Sequence[Model | PairModel], pair: Pair) -> bool:

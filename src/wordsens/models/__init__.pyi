@@ -3,6 +3,7 @@ from .embedding import embed as embed
 from .embedding import load_encoder as load_encoder
 from .endpoint import Endpoint as Endpoint
 from .endpoint import EndpointError as EndpointError
+from .function import load_named as load_named
 from .load import as_model as as_model
 from .load import as_pair_model as as_pair_model
 from .load import is_pair_model as is_pair_model

@@ -146,6 +146,8 @@ class Answers:
     def _numbers(self, answer: Any) -> Tensor:
         try:
             array = _dense(answer)
+            if "complex" in str(array.dtype):
+                raise TypeError("complex numbers")
             numbers = torch.as_tensor(
                 array if isinstance(array, Tensor) else array.astype(np.float64)
             ).to("cpu", torch.float64)

@@ -12,7 +12,7 @@ from wordsens.errors import (
     without_secrets,
 )
 from wordsens.models.cross_encoder import CrossEncoderModel
-from wordsens.models.endpoint import Endpoint, endpoint_model
+from wordsens.models.endpoint import Endpoint, EndpointModel
 from wordsens.models.function import FunctionModel
 from wordsens.models.model import Model
 from wordsens.models.model_files import classes_of, library_class, model_folder
@@ -58,7 +58,7 @@ def as_model(
             give what its `encode_query` and `encode_document` give; None: what `encode` gives.
         revision: branch, tag or commit of a name on the hub.
         device: of a model that is loaded here; loaded ones stay where they are.
-        batch_size: texts at a time.
+        batch_size: texts per call, or per request to an endpoint.
         local_files_only: never ask the hub.
 
     Raises:
@@ -169,7 +169,7 @@ ADAPTERS: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
     (is_transformer, lambda model, options: load_text_model(model, vectors=True, **options)),
     (
         lambda given: isinstance(given, Endpoint),
-        lambda model, options: endpoint_model(model, batch_size=options["batch_size"]),
+        lambda model, options: EndpointModel(model, batch_size=options["batch_size"]),
     ),
     (lambda given: is_pair_model(given), _refuse_pairs),
     (_gives_vectors, _of_function),

@@ -79,6 +79,11 @@ class Model(ABC):
         """Why the model refuses the text; None where it does not, or nothing is known."""
         return None
 
+    def refusals(self, texts: Sequence[str]) -> dict[str, str]:
+        """The texts that the model refuses, each with the reason."""
+        reasons = {text: self.unreadable(text) for text in texts}
+        return {text: reason for text, reason in reasons.items() if reason}
+
     def prompted(self, name: str) -> "Model":
         """The model that puts its prompt of that name before every text.
 

@@ -58,7 +58,9 @@ class BlackBox(Strict, frozen=True):
 
     Attributes:
         encode: the function's module:name.
-        endpoint, endpoint_model, timeout, retries: of an `Endpoint`, in the place of `encode`.
+        endpoint, endpoint_model, timeout, retries, on_error: of an `Endpoint`, in the place of
+            `encode`.
+        batch_size: texts per call or request.
     """
 
     encode: str | None = None
@@ -66,6 +68,8 @@ class BlackBox(Strict, frozen=True):
     endpoint_model: str | None = None
     timeout: float = 60.0
     retries: int = 4
+    on_error: str = "stop"
+    batch_size: int = 32
 
 
 class AuditCell(Cell, frozen=True):
@@ -239,31 +243,34 @@ def audited_model(cell: AuditCell) -> TransformerFeatures | Model:
             answers otherwise than the cell says, or of which probabilities are asked.
     """
     if cell.black_box is not None:
-        return _black_box(cell.black_box.model_dump_json(), str(cell.content))
+        model = black_box(cell.black_box)
+        if _fingerprint(model) != cell.content:
+            raise InputError(
+                f"{model.name} does not answer as it did when the audit began; start it again"
+            )
+        return model
     content = cell.content or model_digest(cell.model, cell.revision)
     return _loaded(cell.model, cell.revision, cell.output, cell.pool, cell.device, content)
 
 
+@lru_cache(maxsize=1)
 def black_box(options: BlackBox) -> Model:
-    """The model behind a function or an endpoint."""
+    """The model behind a function or an endpoint; the one asked for last is kept."""
     if options.encode is not None:
-        return as_model(load_named(options.encode))
+        return as_model(load_named(options.encode), batch_size=options.batch_size)
     names = {
         "model": options.endpoint_model,
         "timeout": options.timeout,
         "retries": options.retries,
+        "on_error": options.on_error,
     }
-    return as_model(Endpoint(url=str(options.endpoint), **names))
+    endpoint = Endpoint(url=str(options.endpoint), **names)
+    return as_model(endpoint, batch_size=options.batch_size)
 
 
 @lru_cache(maxsize=1)
-def _black_box(options: str, content: str) -> Model:
-    model = black_box(BlackBox.model_validate_json(options))
-    if model.fingerprint() != content:
-        raise InputError(
-            f"{model.name} does not answer as it did when the audit began; start it again"
-        )
-    return model
+def _fingerprint(model: Model) -> str:
+    return model.fingerprint()
 
 
 @lru_cache(maxsize=1)
