@@ -12,7 +12,7 @@ from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from wordsens.evaluation.flips import label_flips
 from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.models.load import as_model
-from wordsens.models.vocabulary import whole_word_tokens
+from wordsens.models.tokens import whole_word_tokens
 from wordsens.text.whole_words import reading_words
 
 NAMES = {

@@ -189,7 +189,7 @@ def _of_transformer(model: TextModel, labels: Sequence[str] | None) -> Classifie
         labels=labels or names,
         kind=kind,
         model=model,
-        no_rows=model.no_rows,
+        no_rows=model.no_logits,
     )
 
 

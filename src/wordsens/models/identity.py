@@ -31,7 +31,8 @@ def content_digest(*parts: nn.Module) -> str | None:
     tokenizers = [module.tokenizer for module in inner if hasattr(module, "tokenizer")]
     return joined_digest(
         [weights_digest(part) for part in parts],
-        [repr(part) for part in parts],  # classes and settings of all modules
+        [repr(part) for part in parts],
+        [module.extra_repr() for module in inner],  # such as the epsilon of a norm
         [_settings(config) for config in configs],
         [tokenizer_settings(tokenizer) for tokenizer in tokenizers],
     )

@@ -313,6 +313,19 @@ class TextModel(TextReader, Model):
         logits = self.run(rows, self.model, **({"logits_to_keep": 1} if last_only else {})).logits
         return logits[:, -1] if last_only and logits.ndim == 3 else logits
 
+    @cached_property
+    def no_logits(self) -> str | None:
+        """Why the head's logits cannot be run from rows; None where those are its own."""
+        if self.no_rows is not None:
+            return self.no_rows
+        try:
+            with torch.no_grad():
+                ours = self.logits(self.entering(self.probe_ids))
+                same = self._equal(ours, self._own_logits(self.probe_ids))
+        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+            return f"its head cannot be run from rows ({type(error).__name__})"
+        return None if same else "its head reads other things than the hidden states"
+
     def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
         """What the model, its base or a function of `input_ids` around it gives when the rows enter
         the first layer."""
@@ -352,6 +365,8 @@ class TextModel(TextReader, Model):
         try:
             self.blocks, expected = layers_and_states(self.base, self.probe_ids)
             self.layers, self.dimension = len(expected) - 1, expected[-1].shape[-1]
+            if any(".quantized." in type(part).__module__ for part in self.model.modules()):
+                raise InputError("it is quantised: its layers have no gradient")
             self._compare(expected)
         except InputError as error:
             self.no_rows = str(error)
@@ -370,21 +385,20 @@ class TextModel(TextReader, Model):
                 "where it is quantised"
             )
         with torch.no_grad():
-            own = list(expected)
-            if self.model is not self.base:
-                states.append(self.logits(rows))
-                own.append(self._own_logits(self.probe_ids))
-            tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
-            for one, other in zip(states, own, strict=True):
-                if not bool((one - other).abs().max() <= tolerance * (1 + other.abs().max())):
-                    raise InputError(
-                        "its numbers depend on the tokens in other ways than by the rows that "
-                        "enter its first layer"
-                    )
+            if not all(map(self._equal, states, expected)):
+                raise InputError(
+                    "its hidden states depend on the tokens in other ways than by the rows that "
+                    "enter its first layer"
+                )
             moved = rows.clone()
             moved[:, -1] = -moved[:, -1].flip(-1) + 1
             after = self._states(moved, self.layers)
             self.causal = torch.equal(after[:, :-1], last[:, :-1])
+
+    def _equal(self, ours: Tensor, own: Tensor) -> bool:
+        """Whether numbers from rows are the model's own, up to rounding."""
+        tolerance = max(_TOLERANCE, 8 * torch.finfo(self.dtype).eps)
+        return bool((ours - own).abs().max() <= tolerance * (1 + own.abs().max()))
 
     def _has_slope(self, rows: Tensor, last: Tensor) -> bool:
         """Whether the last states' change along their slope is what the slope foretells, where the

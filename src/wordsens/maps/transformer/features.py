@@ -195,6 +195,8 @@ class TransformerFeatures(FeatureMap, Model):
                 "hidden states; leave them and layer out, or pass pool='last' for the last token's "
                 "logits"
             )
+        elif model.no_logits is not None:
+            raise InputError(f"`output` (={output!r}) of {model.name}: {model.no_logits}")
         # The rows of a model that is used for one vector per text.
         unpooled = model.library and pool is None and head is None and output == "states"
         notes = {
