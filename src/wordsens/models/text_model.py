@@ -47,7 +47,7 @@ POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
 POOL_NAMES = (*POOLS, OWN)
 SIDES = ("first", "second")
 
-_WORDS = 9
+_WORDS, _LOOKED_AT = 9, 1000
 _FILLERS, _TOLERANCE = 6, 1e-4
 _STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
 
@@ -201,12 +201,11 @@ class TextModel(TextReader, Model):
     ) -> Float[Tensor, "b n d"]:
         """The model's own states of `layer` (0 to L) when it reads these tokens; the last `padding`
         tokens are hidden from attention."""
+        if layer == 0 and self.blocks is not None:
+            return self.entering(ids)
         ids = ids.to(self.device)
         mask = torch.ones_like(ids)
         mask[:, ids.shape[1] - padding :] = 0
-        if layer == 0 and self.blocks is not None:
-            run = partial(call, self.base, ids, attention_mask=mask)
-            return tensor_at(self.blocks[:1], run)[:, : ids.shape[1]]
         output = call(self.base, ids, attention_mask=mask, output_hidden_states=True)
         return output.hidden_states[layer]
 
@@ -346,7 +345,9 @@ class TextModel(TextReader, Model):
 
     def probes(self) -> list[str]:
         """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
-        words = list(whole_word_tokens(self.tokenizer, rows=self.table).values()) or ["a", "b"]
+        every = 1 + len(self.tokenizer) // _LOOKED_AT
+        found = whole_word_tokens(self.tokenizer, rows=self.table, every=every)
+        words = list(found.values()) or ["a", "b"]
         spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
         return [" ".join(spread[:2]), " ".join(spread)]
 

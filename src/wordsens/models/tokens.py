@@ -143,7 +143,7 @@ def spelled(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(map(decoded, tokens))
 
 
-def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, str]:
+def whole_word_tokens(tokenizer: Any, *, rows: int | None = None, every: int = 1) -> dict[int, str]:
     """Number and spelling, without the tokenizer's marks, of the tokens that are whole words of
     letters.
 
@@ -151,6 +151,7 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
         tokenizer: of the Hugging Face library.
         rows: of the model's table; tokens past it, which were added to the tokenizer alone, are
             left out.
+        every: of so many tokens one is looked at.
     """
     from tokenizers.decoders import ByteLevel  # of an extra
 
@@ -162,7 +163,7 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None) -> dict[int, s
     mark = max(counts, key=counts.__getitem__)
     marked = counts[mark] > 0
     allowed: dict[int, str] = {}
-    for token, number in sorted(numbers.items(), key=lambda entry: entry[1]):
+    for token, number in sorted(numbers.items(), key=lambda entry: entry[1])[::every]:
         begins = token.startswith(mark) if marked else not token.startswith(_CONTINUES)
         if not begins or number in reserved or (rows is not None and number >= rows):
             continue
