@@ -288,20 +288,6 @@ def test_a_cross_encoder_scores_as_it_predicts(reranker):
     assert as_pair_model(pairs[0]) is pairs[0]
 
 
-def test_one_side_stays_and_the_other_moves(reranker):
-    pair = as_pair_model(reranker[0])
-    by_document = pair.fixed("first", QUERIES[0])
-    by_query = pair.fixed("second", DOCUMENTS[0])
-    expected = reranker[0].predict([(QUERIES[0], document) for document in DOCUMENTS])
-    np.testing.assert_allclose(
-        by_document.encode(DOCUMENTS)[:, 0].numpy(), expected, rtol=0, atol=1e-6
-    )
-    expected = reranker[0].predict([(query, DOCUMENTS[0]) for query in QUERIES])
-    np.testing.assert_allclose(by_query.encode(QUERIES)[:, 0].numpy(), expected, rtol=0, atol=1e-6)
-    with pytest.raises(InputError, match=r"`side` \(='left'\) must be one of first, second"):
-        pair.fixed("left", "a")
-
-
 @pytest.mark.parametrize("moves", ["first", "second"])
 def test_the_words_of_one_side_move_a_cross_encoder(reranker, moves):
     model, _ = reranker

@@ -9,11 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError, require_choice, running
-from wordsens.models.function import Answers, FunctionModel, require_texts
+from wordsens.errors import InputError, running
+from wordsens.models.function import Answers, require_texts
 from wordsens.models.identity import UNKNOWN
-from wordsens.models.model import Model
-from wordsens.models.text_model import SIDES, TextModel
+from wordsens.models.text_model import TextModel
 from wordsens.text.whole_words import Span
 
 
@@ -43,23 +42,6 @@ class PairModel(ABC):
         """Start and end of the part of each text that the model reads; all of it where no limit is
         known."""
         return (0, len(first)), (0, len(second))
-
-    def fixed(self, side: str, text: str) -> Model:
-        """The score of a text that moves against one that stays, as a model with vectors of one
-        number.
-
-        Args:
-            side: "first" (a query stays and the document moves) or "second".
-            text: the one that stays.
-        """
-        require_choice("side", side, SIDES)
-
-        def scores(moving: list[str]) -> Tensor:
-            still = [text] * len(moving)
-            pair = (still, moving) if side == "first" else (moving, still)
-            return self.score(*pair).unsqueeze(1)
-
-        return FunctionModel(scores, name=f"{self.name} with the {side} text fixed", zero=True)
 
     def text_model(self) -> TextModel:
         """The transformer whose logit is the score; InputError where there is none."""
