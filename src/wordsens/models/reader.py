@@ -134,6 +134,8 @@ class TextReader:
         whole = self.tokenize(text, where)
         if whole.words == 0:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
+        if max_words is not None:
+            whole = whole.first_words(max_words)
         context, around = self.context, whole.leading + whole.trailing
         if context is not None and self.cuts and not self._dynamic:
             if around >= context:
@@ -147,8 +149,6 @@ class TextReader:
                 whole = whole.without(front, front + excess)
             else:
                 whole = whole.without(whole.own.stop - excess, whole.own.stop)
-        if max_words is not None:
-            whole = whole.first_words(max_words)
         if context is not None and len(whole.ids) > context:
             remedy = "shorten it" if self.cuts else f"pass max_words={context - around} or less"
             raise InputError(
