@@ -54,12 +54,12 @@ class CrossEncoderModel(FunctionPairModel):
             return super().read_spans(first, second)
         cut = {"truncation": True, "max_length": length, "return_offsets_mapping": True}
         encoded = tokenizer(first, second, verbose=False, **cut)
-        spans: list[list[Span]] = [[(0, 0)], [(0, 0)]]
+        spans: list[list[Span]] = [[], []]
         for side, span in zip(encoded.sequence_ids(0), encoded["offset_mapping"], strict=True):
             if side is not None:
                 spans[side].append(span)
-        read = [(own[1 % len(own)][0], max(stop for _, stop in own)) for own in spans]
-        return read[0], read[1]
+        one, two = ((own[0][0], own[-1][1]) if own else (0, 0) for own in spans)
+        return one, two
 
     def text_model(self) -> TextModel:
         """The transformer whose logit is the score of a pair whose rows are those
