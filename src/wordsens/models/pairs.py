@@ -88,7 +88,7 @@ class FunctionPairModel(PairModel):
         one, two = require_texts(first), require_texts(second)
         if len(one) != len(two):
             raise InputError(
-                f"`second` has {len(two)} texts and `first` {len(one)}; give as many of each"
+                f"`second` has {len(two)} texts and `first` {len(one)}; give lists of equal length"
             )
         scores = []
         for start in range(0, len(one), self._batch_size):

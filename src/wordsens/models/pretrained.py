@@ -89,8 +89,8 @@ def _around(name: str, folder: Path, model: Any, device: str) -> Any:
     library = load_library_model(name, folder, device)
     if not is_of(library, LIBRARY, "SentenceTransformer"):
         raise InputError(
-            f"the model {name!r} is a {type(library).__name__}: its vectors are not run from rows; "
-            "use as_model or as_pair_model"
+            f"the model {name!r} is a {type(library).__name__}: its vectors are not computed from "
+            "rows; use as_model or as_pair_model"
         )
     for place, child in list(library[0].named_children()):
         if hasattr(child, "config"):
