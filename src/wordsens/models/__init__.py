@@ -1,6 +1,6 @@
-"""Any embedding model as one thing: texts in, vectors out.
+"""Models in one form: texts in, vectors out.
 
-The names that other rooms use are those of `__init__.pyi`, each loaded on first use.
+The names that other packages use are those of `__init__.pyi`, each loaded on first use.
 """
 
 import lazy_loader

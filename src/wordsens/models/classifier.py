@@ -14,17 +14,16 @@ from wordsens.models.text_model import TextModel
 from wordsens.text.whole_words import Span
 
 SOFTMAX, SIGMOID, REGRESSION = "softmax", "sigmoid", "regression"
-"""What makes a classifier's numbers of its logits: one class of several; every class by itself; no
-classes at all."""
+"""How numbers follow from logits: one class of several; each class independently; no classes."""
 
 NONE = "none"
-"""The label of a text that has none of several labels."""
+"""The label of a text to which none of several independent labels applies."""
 
 _EDGE = 0.5
 
 
 class Classifier:
-    """Anything that gives a text a number for each class.
+    """Anything that gives each text one number per class.
 
     Args:
         function: from a list of texts to an array (texts, classes).
@@ -32,8 +31,8 @@ class Classifier:
         labels: the classes' names; None: 0, 1, ...
         kind: SOFTMAX: the label is the class with the largest number; SIGMOID: all classes of 1/2
             and more; REGRESSION: there are no labels.
-        model: the transformer behind it, where there is one.
-        no_rows: why it is not run from rows, so that there are no gradients; None where it is.
+        model: the transformer inside, if there is one.
+        no_rows: why it is not run from rows and so has no gradients; None if it is.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Classifier:
         labels: Sequence[str] | None = None,
         kind: str = SOFTMAX,
         model: TextModel | None = None,
-        no_rows: str | None = "it gives probabilities alone",
+        no_rows: str | None = "it gives only probabilities",
     ):
         self.name, self.labels, self.model, self.no_rows = name, labels, model, no_rows
         self.kind = require_choice("kind", kind, (SOFTMAX, SIGMOID, REGRESSION))
@@ -52,13 +51,15 @@ class Classifier:
 
     @property
     def output(self) -> str:
-        """What of the transformer the numbers are."""
+        """The output of the transformer that the numbers are."""
         return "logits" if self.kind == REGRESSION else "probabilities"
 
     def text_model(self) -> TextModel:
-        """The transformer, which is run from rows; InputError where there is none."""
+        """The transformer, which is run from rows; InputError if there is none."""
         if self.model is None or self.no_rows is not None:
-            raise InputError(f"{self.name} gives probabilities alone: {self.no_rows}")
+            raise InputError(
+                f"where gradients are needed {self.name} cannot be used: {self.no_rows}"
+            )
         return self.model
 
     def read_span(self, text: str) -> Span:
@@ -69,8 +70,7 @@ class Classifier:
         """A row for each text, in float64.
 
         Raises:
-            InputError: the answer is no such array, or has a single class of several to choose
-                from.
+            InputError: the answer is not such an array, or has only one class.
         """
         rows = self._function.encode(texts)
         if rows.shape[1] < 2 and self.kind == SOFTMAX:
@@ -84,7 +84,7 @@ class Classifier:
         return str(at) if self.labels is None else str(self.labels[at])
 
     def labels_of(self, rows: Float[Tensor, "m classes"]) -> list[str]:
-        """The label of every text: of several independent labels all that it has, joined.
+        """The label of every text; if labels are independent, all that apply, joined.
 
         Raises:
             InputError: a regression, which has none.
@@ -103,8 +103,8 @@ class Classifier:
     def support(
         self, rows: Float[Tensor, "m classes"], observed: Float[Tensor, " classes"]
     ) -> Float[Tensor, " m"]:
-        """The probability that each row leaves the label of `observed`: of several labels the least
-        sure one."""
+        """The probability that each row gives the label of `observed`; for independent labels the
+        smallest one."""
         if self.kind == SOFTMAX:
             return rows[:, int(observed.argmax())]
         return torch.where(observed >= _EDGE, rows, 1 - rows).amin(dim=1)
@@ -112,7 +112,7 @@ class Classifier:
     def margin(
         self, rows: Float[Tensor, "*batch classes"], observed: Float[Tensor, " classes"]
     ) -> Float[Tensor, "*batch"]:
-        """A differentiable number that is negative where the label is another than that of
+        """A differentiable number that is negative where the label differs from that of
         `observed`."""
         tiny = torch.finfo(torch.float64).tiny
         logs = rows.double().clamp_min(tiny).log()
@@ -131,18 +131,18 @@ def as_classifier(
     device: str = "cpu",
     revision: str | None = None,
 ) -> Classifier:
-    """Whatever stands for a classifier, as a Classifier.
+    """The Classifier of a name, a folder, a loaded transformer or a function.
 
     A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a
     softmax, sigmoids for several labels at once or a single output, the output itself for a
-    regression. It is run from rows, which gives gradients, where that gives the same numbers.
+    regression. It is run from rows, which gives gradients, if that gives the same numbers.
 
     Args:
         model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for
             sequence classification; or a function from a list of texts to an array (texts, classes)
             of probabilities.
         labels: the classes' names; None: the model's own, or 0, 1, ...
-        device: of a model that is loaded here.
+        device: where a name or folder is loaded.
         revision: branch, tag or commit of a name on the hub.
 
     Raises:
@@ -194,7 +194,7 @@ def _of_transformer(model: TextModel, labels: Sequence[str] | None) -> Classifie
 
 
 def _kind(config: Any) -> str:
-    """The reading of the logits that the pipeline of transformers has."""
+    """The kind of classifier, as the pipeline of transformers reads its logits."""
     problem = getattr(config, "problem_type", None)
     if problem == "regression":
         return REGRESSION

@@ -14,7 +14,7 @@ from wordsens.models.text_model import TextModel
 from wordsens.models.tokens import require_rows
 from wordsens.text.whole_words import Span
 
-# Logits of a few units in float32 agree to 1e-6; a difference of this share is another function.
+# Logits of a few units agree to 1e-6 in float32; a difference of this share is another function.
 _TOLERANCE = 1e-3
 
 
@@ -62,8 +62,8 @@ class CrossEncoderModel(FunctionPairModel):
         return one, two
 
     def text_model(self) -> TextModel:
-        """The transformer whose logit is the score of a pair whose rows are those
-        of `enter_pair`; InputError for logits that are not those of `predict`."""
+        """The transformer whose logit is the score of a pair with the rows of `enter_pair`;
+        InputError if its logits are not those of `predict`."""
         (view,) = frozen_views([self._model.model])
         model = TextModel(view, self._model.tokenizer, self.name).text_model()
         one, two = PROBES[0], PROBES[2]

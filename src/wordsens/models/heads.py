@@ -17,8 +17,8 @@ class Heads:
     """The attention heads of every layer.
 
     Attributes:
-        projections: per block the linear layers of its attention, in the order in which they are
-            called: the last one is the output projection, the others make queries, keys and values.
+        projections: for each block the linear layers of its attention, in the order of their calls:
+            the last one is the output projection, the others make queries, keys and values.
 
     Raises:
         InputError: no such layers, or no list of blocks.
@@ -39,7 +39,8 @@ class Heads:
             )
 
     def parts(self, layer: int) -> list[nn.Module]:
-        """The linear layers of `layer` (1 to L); a model may call one block several times."""
+        """The linear layers of the attention of `layer` (1 to L); a model may call one block
+        several times."""
         return self.projections[(layer - 1) * len(self.projections) // self.model.layers]
 
     def output_weight(self, layer: int, head: int) -> Float[Tensor, "size d"]:
@@ -49,8 +50,8 @@ class Heads:
     def outputs(
         self, rows: Float[Tensor, "b n d"], layer: int, heads: Sequence[int]
     ) -> list[Float[Tensor, "b n d"]]:
-        """The additions of heads to the attention output of `layer` (1 to L) when these rows enter
-        the first layer: their values through their part of W_O.
+        """What each head adds to the attention output of `layer` (1 to L) when these rows enter the
+        first layer: its values times its part of W_O.
 
         With the projection's bias, the outputs of all heads sum to the layer's attention output.
         """
@@ -58,8 +59,8 @@ class Heads:
         return [inputs[..., self.columns(head)] @ self.output_weight(layer, head) for head in heads]
 
     def entering(self, rows: Float[Tensor, "b n d"], layer: int) -> Float[Tensor, "b n d"]:
-        """The rows that enter the attention of `layer`, behind its norm where that stands before
-        the attention."""
+        """The rows that enter the attention of `layer`, after its norm if that comes before the
+        attention."""
         return self._reaching(rows, layer, 0)
 
     def _reaching(self, rows: Float[Tensor, "b n d"], layer: int, place: int) -> Tensor:
@@ -81,7 +82,7 @@ def attention_weights(
     if not weights or weights[layer - 1] is None:
         raise InputError(
             f"the model {model.name!r} does not give its attention weights; load it with "
-            "attention='eager', a model of your own with attn_implementation='eager'"
+            "attention='eager', or your own model with attn_implementation='eager'"
         )
     return weights[layer - 1]
 

@@ -33,10 +33,10 @@ def call(model: Any, ids: Int[Tensor, "b n"], **options: Any) -> Any:
 def tensor_at(
     parts: Sequence[nn.Module], run: Callable[[], object], *, number: int = 1, output: bool = False
 ) -> Tensor:
-    """The tensor that enters, or leaves, the `number`-th call of any of these parts while `run`
-    runs.
+    """The tensor that enters (or with `output` leaves) call number `number` of these parts during
+    `run`.
 
-    Nothing behind it is run. A model may call one layer several times, as ALBERT does.
+    Nothing after it is run. A model may call one layer several times, as ALBERT does.
 
     Raises:
         LookupError: there is no such call.
@@ -64,20 +64,20 @@ def tensor_at(
     finally:
         for handle in handles:
             handle.remove()
-    raise LookupError("that part of the model is not called so often in its forward pass")
+    raise LookupError("that part of the model is not called that often in its forward pass")
 
 
 @contextmanager
 def rows_entering(
     layer: nn.Module | None, embeddings: nn.Module, rows: Float[Tensor, "b n d"]
 ) -> Iterator[None]:
-    """Inside, a forward pass has these rows in the place of what enters its first layer.
+    """Inside, a forward pass has these rows in place of what enters its first layer.
 
     Args:
-        layer: the first layer; None: the rows take the place of what leaves `embeddings`.
+        layer: the first layer; None: the rows replace the output of `embeddings`.
         embeddings: the model's table of tokens.
-        rows: a model that pads its texts itself, as Longformer does, keeps its own rows behind
-            them.
+        rows: the rows; a model that pads its texts itself, as Longformer does, keeps its own rows
+            after them.
     """
     entered = False
 
@@ -111,7 +111,7 @@ def layers_and_states(
     """The model's list of layers, and its `hidden_states` for these tokens.
 
     The list is the first one whose first layer is entered by `hidden_states[0]`, to the last bit;
-    None where there is no such list.
+    None if there is no such list.
     """
     entering: list[tuple[nn.ModuleList, Tensor]] = []
 
@@ -148,10 +148,10 @@ def _entering(positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 def frozen_views(modules: Sequence[Any], *shared: Any) -> list[Any]:
-    """The modules again, with the same storage for their weights but modules, modes and gradient
-    flags of their own.
+    """Copies of the modules with the same storage for their weights, but their own modes and
+    gradient flags.
 
-    The other objects that they hold are copied, but for the shared ones.
+    The other objects that they hold are copied, except the shared ones.
     """
     known: dict[int, Any] = {id(each): each for each in shared}
     for module in modules:
@@ -162,12 +162,12 @@ def frozen_views(modules: Sequence[Any], *shared: Any) -> list[Any]:
 
 
 def encoder_part(model: Any) -> Any:
-    """Of a model with an encoder and a decoder the encoder; any other model as it is."""
+    """The encoder of a model with encoder and decoder; any other model unchanged."""
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 def embedding_rows(model: Any) -> int | None:
-    """The rows of the model's table of tokens; None where it has no such table."""
+    """The number of rows of the model's table of tokens; None if it has no such table."""
     try:
         return getattr(model.get_input_embeddings(), "num_embeddings", None)
     except (NotImplementedError, AttributeError):

@@ -1,4 +1,4 @@
-"""What decides a loaded model's numbers, as a digest."""
+"""Digests of what decides a loaded model's numbers."""
 
 import hashlib
 import json
@@ -9,20 +9,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 UNKNOWN = "unknown"
-"""The identity of a model of which nothing can be hashed."""
+"""The identity of a model that cannot be hashed."""
 
 _KNOWN = ("torch", "transformers", "sentence_transformers")
 _METHODS = {"forward", "encode", "preprocess", "tokenize"}
-# Written or left out according to where a model comes from.
+# Entries that depend on where a model comes from, not on what it computes.
 _SILENT = ("transformers_version", "architectures", "dtype", "torch_dtype")
 
 
 def content_digest(*parts: nn.Module) -> str | None:
-    """SHA-256 over the weights, configurations and tokenizers of modules, and those inside them.
+    """SHA-256 over the weights, configurations and tokenizers of modules and the modules inside
+    them.
 
-    None where a module may hold what is none of these: a class or a hook that is not of torch,
-    transformers or sentence-transformers, weights that another runtime holds (ONNX), a method that
-    was replaced.
+    None if something else may decide the numbers: a class or a hook that is not from torch,
+    transformers or sentence-transformers, weights in another runtime (ONNX), a replaced method.
     """
     inner: list[Any] = [module for part in parts for module in part.modules()]
     if not all(map(_shows_all, inner)):
@@ -39,7 +39,7 @@ def content_digest(*parts: nn.Module) -> str | None:
 
 
 def _shows_all(module: nn.Module) -> bool:
-    """True where state and settings of a module decide what it computes."""
+    """True if the state and settings of a module decide what it computes."""
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
     origins = [getattr(each, "__module__", "") or "" for each in (type(module), *hooks)]
     known = all(origin.partition(".")[0] in _KNOWN for origin in origins)
@@ -84,8 +84,8 @@ def _settings(config: Any) -> dict[str, Any]:
 
 
 def tokenizer_settings(tokenizer: Any) -> list[Any]:
-    """A tokenizer's settings: of a fast one all without the truncation and padding of its last
-    call, of another its words."""
+    """A tokenizer's settings: for a fast one all but the truncation and padding of its last call,
+    for another its vocabulary."""
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
     side = getattr(tokenizer, "truncation_side", None)
     if hasattr(inner, "to_str"):

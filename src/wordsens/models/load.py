@@ -1,4 +1,4 @@
-"""One call that makes a model of whatever stands for one."""
+"""`as_model` and `as_pair_model`: one call for every kind of model."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -43,28 +43,27 @@ def as_model(
     batch_size: int = 32,
     local_files_only: bool = False,
 ) -> Model:
-    """Whatever stands for an embedding model, as a Model.
+    """The Model of a name, a folder, a loaded model, a function or an endpoint.
 
     Args:
         model: a name on the hub, a folder or "minilm"; a pair (model, tokenizer) of transformers,
             or a pipeline; a SentenceTransformer or SparseEncoder; a function from a list of texts
             to an array (m, d), which may be sparse, or an object with such an `encode`; an
-            Endpoint. A Model, such as a TransformerFeatures with a pool, is given back as it is.
+            Endpoint. A Model, such as a TransformerFeatures with a pool, is returned unchanged.
         pool: of a transformer: "mean", "cls", "last" or "max"; "own", that of its
-            sentence-transformers files. None: its own where it has one, else what
-            sentence-transformers takes: the last token of causal language models, the mean of
-            others.
+            sentence-transformers files. None: its own if it has one, else the choice of
+            sentence-transformers: the last token for causal language models, the mean for others.
         prompt_name: of a SentenceTransformer: the prompt before every text; "query" and "document"
             give what its `encode_query` and `encode_document` give; None: what `encode` gives.
         revision: branch, tag or commit of a name on the hub.
-        device: of a model that is loaded here; loaded ones stay where they are.
+        device: where a name or folder is loaded; loaded models stay where they are.
         batch_size: texts per call, or per request to an endpoint.
         local_files_only: never ask the hub.
 
     Raises:
-        InputError: anything else, a model that cannot be loaded, or a function that changes its
-            mind.
-        EndpointError: the endpoint does not answer, or not rightly.
+        InputError: anything else, a model that cannot be loaded, or a function that gives different
+            vectors for one sentence.
+        EndpointError: the endpoint gives no answer, or a wrong one.
 
     >>> as_model("minilm").encode(["The door is open.", "The door is not open."]).shape
     torch.Size([2, 384])
@@ -72,19 +71,19 @@ def as_model(
     require_count("batch_size", batch_size)
     if revision is not None and not is_name(model):
         raise InputError(
-            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for an "
+            f"`revision` (={revision!r}) needs a name on the Hugging Face hub; leave it out for an "
             "object"
         )
     if pool is not None and not (is_name(model) or is_transformer(model)):
         raise InputError(
-            f"`pool` (={pool!r}) is of a transformer's states; leave it out for a "
+            f"`pool` (={pool!r}) needs a transformer's states; leave it out for a "
             f"{type(model).__name__}"
         )
     options = {"revision": revision, "device": device, "local_files_only": local_files_only}
     adapter = next((adapter for stands_for, adapter in ADAPTERS if stands_for(model)), None)
     if adapter is None:
         raise InputError(
-            f"`model` (a {type(model).__name__}) is none that is known; pass a name or folder, a "
+            f"`model` (a {type(model).__name__}) is of an unknown kind; pass a name or folder, a "
             "pair (model, tokenizer), a transformers pipeline, a SentenceTransformer, a function "
             "from a list of texts to an array (texts, d), or an Endpoint"
         )
@@ -101,7 +100,7 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
         )
     if ":" in name and not Path(name).exists():
         raise InputError(
-            f"`model` (={name!r}) is no name; pass the function itself, on the command line "
+            f"`model` (={name!r}) is not a name; pass the function itself, on the command line "
             "--encode"
         )
     local = options["local_files_only"]
@@ -123,7 +122,7 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
         if kind != "SparseEncoder":
             return load_text_model(name, vectors=True, **options)
     except InputError:
-        # Only the library can run it, such as an embedding without a transformer.
+        # Only the library can run some models, such as embeddings without a transformer.
         if not by_library:
             raise
     library = load_library_model(name, folder, require_device(options["device"]))
@@ -131,7 +130,8 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
 
 
 def _of_object(model: Any, options: dict[str, Any]) -> Model:
-    """A SentenceTransformer or SparseEncoder by its own `encode`, unless another pool is named."""
+    """A SentenceTransformer or SparseEncoder with its own `encode`, unless another pool is
+    given."""
     if options["pool"] not in (None, OWN):
         return load_text_model(model, vectors=True, **options)
     return SentenceTransformerModel(model, name=name_of(model), batch_size=options["batch_size"])
@@ -153,8 +153,8 @@ def _refuse_pairs(model: Any, options: dict[str, Any]) -> Model:
 
 
 def _gives_vectors(given: Any) -> bool:
-    """True for a function, or an object with `encode`; a class, and a transformer or tokenizer
-    alone, can be called but give texts no vectors."""
+    """True for a function or an object with `encode`. A class, a transformer and a tokenizer can be
+    called too, but give no vectors."""
     half = isinstance(given, type) or hasattr(given, "get_vocab")
     half = half or is_of(given, "transformers", "PreTrainedModel")
     return not half and (callable(given) or callable(getattr(given, "encode", None)))
@@ -174,8 +174,8 @@ ADAPTERS: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
     (lambda given: is_pair_model(given), _refuse_pairs),
     (_gives_vectors, _of_function),
 )
-"""What stands for a model of texts, and what makes the model of it: the first that fits is used.
-Support for a new kind of model is one more row."""
+"""For each kind of model a test of the object, and the function that makes the model; the first row
+that fits is used. A new kind of model is one more row."""
 
 
 def as_pair_model(
@@ -186,12 +186,12 @@ def as_pair_model(
     batch_size: int = 32,
     local_files_only: bool = False,
 ) -> PairModel:
-    """Whatever stands for a model that scores pairs, as a PairModel.
+    """The PairModel of a CrossEncoder, a MultiVectorEncoder, its name, or a function of two lists.
 
     Args:
         model: a CrossEncoder or a MultiVectorEncoder, or the name or folder of one; a function from
-            two lists of m texts to m scores. A PairModel is given back as it is.
-        revision, device, batch_size, local_files_only: as of `as_model`.
+            two lists of m texts to m scores. A PairModel is returned unchanged.
+        revision, device, batch_size, local_files_only: as in `as_model`.
 
     Raises:
         MissingExtraError: a name, and sentence-transformers is not installed.
@@ -224,8 +224,8 @@ def as_pair_model(
 
 
 def is_pair_model(model: Any, revision: str | None = None) -> bool:
-    """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the
-    name of one."""
+    """True if `as_pair_model` must be used: a CrossEncoder or a MultiVectorEncoder, or the name of
+    one."""
     if not is_name(model):
         return isinstance(model, PairModel) or is_of(model, LIBRARY, *_PAIR_MODELS)
     try:
@@ -235,14 +235,14 @@ def is_pair_model(model: Any, revision: str | None = None) -> bool:
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:
-    """`as_pair_model` of what scores pairs, `as_model` of everything else; a model of pairs has no
-    pool or prompt."""
+    """`as_pair_model` for models that score pairs, `as_model` for everything else; models of pairs
+    have no pool or prompt."""
     given = {name: value for name, value in options.items() if value is not None}
     if not is_pair_model(model, options.get("revision")):
         return as_model(model, **given)
     wrong = next((name for name in ("pool", "prompt_name") if name in given), None)
     if wrong is not None:
         raise InputError(
-            f"`{wrong}` (={given[wrong]!r}) is of a model of texts, and {model} scores pairs"
+            f"`{wrong}` (={given[wrong]!r}) needs a model of texts, and {model} scores pairs"
         )
     return as_pair_model(model, **given)

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 without its layers: importing transformers takes as long as a short
+"""all-MiniLM-L6-v2 without its layers, since importing transformers takes as long as a short
 measurement."""
 
 import json
@@ -25,16 +25,16 @@ class MiniLM(TextModel):
     """all-MiniLM-L6-v2 in float32: its tokens and the states of its layers are those of
     `load_text_model("minilm")`.
 
-    Row j of layer 0 is LayerNorm(word_j + place_j + type_0), from the tables of these. The first
-    call for a layer above loads the whole model.
+    Row j of layer 0 is LayerNorm(word_j + place_j + type_0), from the model's tables. The first
+    call for a higher layer loads the whole model.
 
     Raises:
         MissingExtraError: tokenizers, or the package with the files, is not installed.
-        InputError: the weights are missing, or not those that were published.
+        InputError: the weights are missing or not the published ones.
     """
 
     leading_tokens, own_tokens = 1, 2
-    no_rows = "it has the embedding layer alone; load the model with TransformerFeatures"
+    no_rows = "it has only the embedding layer; load the model with TransformerFeatures"
 
     def __init__(self, device: str = "cpu"):
         require_extra("minilm", f"the model {MINILM!r}", "tokenizers")
@@ -50,7 +50,7 @@ class MiniLM(TextModel):
         self.context, self.dimension = self._places.shape
         self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.padding = self.tokenizer.token_to_id("[PAD]"), "[PAD]"
-        # The file asks for both, to 128 tokens.
+        # The file sets both, to 128 tokens.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.name, self.device, self._batch_size = MINILM, torch.device(device), 32

@@ -26,7 +26,7 @@ SIMILARITIES = {
     "euclidean": "negative Euclidean distance",
     "manhattan": "negative Manhattan distance",
 }
-"""What two vectors are compared by: the names that sentence-transformers has, in words."""
+"""How two vectors are compared: the names in sentence-transformers, and their meaning."""
 
 
 class Model(ABC):
@@ -34,9 +34,9 @@ class Model(ABC):
 
     Attributes:
         name: for tables and records.
-        similarity: what the model's vectors are compared by, a name of SIMILARITIES.
-        no_rows: why the model cannot be run from rows, so that it has no gradients and no layers;
-            None where it can.
+        similarity: how the model's vectors are compared, a name of SIMILARITIES.
+        no_rows: why the model cannot be run from rows and so has no gradients and no layers; None
+            if it can.
     """
 
     name: str
@@ -52,16 +52,17 @@ class Model(ABC):
         every call.
 
         Raises:
-            InputError: the texts are no texts, or the model's answer is not that.
+            InputError: `texts` is not a list of strings, or the model's answer is not such an
+                array.
         """
 
     def identity(self) -> str:
         """A digest of what decides the numbers: weights, configuration, tokenizer, pooling,
-        prompts; UNKNOWN where none of this can be read."""
+        prompts; UNKNOWN if they cannot be read."""
         return UNKNOWN
 
     def fingerprint(self) -> str:
-        """A digest that changes when the model does: its identity, or, where that is unknown, that
+        """A digest that changes when the model does: its identity, or, if that is unknown, a digest
         of a few answers, which two models may share."""
         identity = self.identity()
         return identity if identity != UNKNOWN else answers_digest(self.encode(self.probes()))
@@ -71,12 +72,12 @@ class Model(ABC):
         return PROBES
 
     def read_span(self, text: str) -> Span:
-        """Start and end of the part of the text that the model reads; all of it where no limit is
+        """Start and end of the part of the text that the model reads; the whole text if no limit is
         known."""
         return 0, len(text)
 
     def unreadable(self, text: str) -> str | None:
-        """Why the model refuses the text; None where it does not, or nothing is known."""
+        """Why the model refuses the text; None if it does not, or if that is unknown."""
         return None
 
     def refusals(self, texts: Sequence[str]) -> dict[str, str]:
@@ -91,23 +92,22 @@ class Model(ABC):
             InputError: a model without prompts, or without this one.
         """
         raise InputError(
-            f"`prompt_name` (={name!r}) is of a SentenceTransformer; {self.name} has no prompts"
+            f"`prompt_name` (={name!r}) needs a SentenceTransformer; {self.name} has no prompts"
         )
 
     def text_model(self) -> Any:
-        """The TextModel, which is run from rows; InputError where there is none."""
+        """The TextModel, which is run from rows; InputError if there is none."""
         raise InputError(
             f"where gradients or layers are needed {self.name} cannot be used: {self.no_rows}"
         )
 
 
 def require_cosines(model: Model, what: str) -> None:
-    """InputError for a model whose vectors are not compared by cosines, where nothing else is
-    measured.
+    """InputError for a model whose vectors are not compared by cosines.
 
     Args:
         model: its `similarity` decides.
-        what: what is measured, in the plural.
+        what: what is measured, in the plural, for the message.
     """
     if model.similarity != COSINE:
         raise InputError(

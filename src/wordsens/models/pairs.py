@@ -17,7 +17,7 @@ from wordsens.text.whole_words import Span
 
 
 class PairModel(ABC):
-    """Anything that gives two texts a score, the higher the closer.
+    """Anything that gives two texts a score, which is higher for closer texts.
 
     Attributes:
         name: for tables and records.
@@ -30,28 +30,28 @@ class PairModel(ABC):
         """The score of every pair: float64 on the CPU, finite.
 
         Raises:
-            InputError: the texts are no texts or of two lengths, or the answer is not one number
-                per pair.
+            InputError: the lists hold no strings or differ in length, or the answer is not one
+                number per pair.
         """
 
     def identity(self) -> str:
-        """A digest of what decides the scores; UNKNOWN of a black box."""
+        """A digest of what decides the scores; UNKNOWN for a black box."""
         return UNKNOWN
 
     def read_spans(self, first: str, second: str) -> tuple[Span, Span]:
-        """Start and end of the part of each text that the model reads; all of it where no limit is
-        known."""
+        """Start and end of the part of each text that the model reads; the whole text if no limit
+        is known."""
         return (0, len(first)), (0, len(second))
 
     def text_model(self) -> TextModel:
-        """The transformer whose logit is the score; InputError where there is none."""
+        """The transformer whose logit is the score; InputError if there is none."""
         raise InputError(
             f"where gradients are needed {self.name} cannot be used: it only gives scores"
         )
 
 
 class FunctionPairModel(PairModel):
-    """A function from two lists of m texts to m scores, which nothing else is known of.
+    """A function from two lists of m texts to m scores, about which nothing else is known.
 
     Args:
         function: called with at most `batch_size` pairs at a time.
@@ -70,7 +70,7 @@ class FunctionPairModel(PairModel):
         one, two = require_texts(first), require_texts(second)
         if len(one) != len(two):
             raise InputError(
-                f"`second` has {len(two)} texts and `first` {len(one)}; a pair needs one of each"
+                f"`second` has {len(two)} texts and `first` {len(one)}; give lists of equal length"
             )
         scores = []
         for start in range(0, len(one), self._batch_size):

@@ -1,4 +1,4 @@
-"""Loading transformers: of a name, a folder, or an object that somebody else loaded."""
+"""Loading transformers by name or folder, or from an object that is already loaded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,12 +42,12 @@ def load_text_model(
     SentenceTransformer; an object's weights are shared.
 
     Args:
-        vectors: whether it is a model of one vector per text, which cuts texts that are too long;
-            a pool of None then stands for the model's own, or the usual one.
+        vectors: whether it is a model of one vector per text, which cuts texts that are too long; a
+            pool of None then means the model's own, or the usual one.
         head: load the head of the model's task.
-        dtype: in which it computes; None: float32, or that of the object.
-        attention: of a name or folder: "eager", from which attention weights can be read, "sdpa",
-            or None for what transformers chooses.
+        dtype: the dtype of its computation; None: float32, or that of the object.
+        attention: of a name or folder: "eager", which gives attention weights, "sdpa", or None for
+            the choice of transformers.
         device, local_files_only, revision: of a name or folder.
 
     Raises what `model_folder` and `load_transformer` raise.
@@ -85,12 +85,12 @@ def load_text_model(
 
 
 def _around(name: str, folder: Path, model: Any, device: str) -> Any:
-    """The SentenceTransformer of a folder, made to run this model, whose weights were checked."""
+    """The SentenceTransformer of a folder, with this model inside, whose weights were checked."""
     library = load_library_model(name, folder, device)
     if not is_of(library, LIBRARY, "SentenceTransformer"):
         raise InputError(
-            f"the model {name!r} is a {type(library).__name__}: its vectors are not run from rows; "
-            "use as_model or as_pair_model"
+            f"the model {name!r} is a {type(library).__name__}: its vectors are not computed from "
+            "rows; use as_model or as_pair_model"
         )
     for place, child in list(library[0].named_children()):
         if hasattr(child, "config"):
@@ -99,7 +99,7 @@ def _around(name: str, folder: Path, model: Any, device: str) -> Any:
 
 
 def _parts(source: Any) -> tuple[Any, Any, str]:
-    """A view of a loaded model, with modes and gradients of its own, its tokenizer and its name."""
+    """A view of a loaded model, with its own modes and gradients; its tokenizer and its name."""
     if is_of(source, LIBRARY, "SentenceTransformer"):
         model, tokenizer = (getattr(source[0], part, None) for part in ("auto_model", "tokenizer"))
     elif is_of(source, "transformers", "Pipeline"):
@@ -108,13 +108,13 @@ def _parts(source: Any) -> tuple[Any, Any, str]:
         model, tokenizer = source
     else:
         raise InputError(
-            f"a transformer cannot be made of a {type(source).__name__}; pass a name, a folder, a "
+            f"a {type(source).__name__} is not a transformer; pass a name, a folder, a "
             "pair (model, tokenizer), a transformers pipeline or a SentenceTransformer"
         )
     name = name_of(model if hasattr(model, "config") else source)
     if not isinstance(model, nn.Module) or not hasattr(tokenizer, "get_vocab"):
         raise InputError(
-            f"{name} does not run a transformer with a tokenizer, so that it has no rows to move"
+            f"{name} does not run a transformer with a tokenizer, so it has no rows to move"
         )
     if any(weight.is_meta for weight in model.parameters()):
         raise InputError(
@@ -125,7 +125,7 @@ def _parts(source: Any) -> tuple[Any, Any, str]:
 
 
 def _usual_pool(model: Any) -> str:
-    """The pooling that sentence-transformers gives a model that says nothing of its own."""
+    """The pooling that sentence-transformers uses for a model without its own."""
     architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
     causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
     return "last" if causal else "mean"
@@ -143,13 +143,13 @@ def load_transformer(
 
     Args:
         name: for messages.
-        head: with the head of the task that its configuration names.
-        attention: "eager" or "sdpa"; None for what transformers chooses.
+        head: load the head of the task that its configuration names.
+        attention: "eager" or "sdpa"; None for the choice of transformers.
 
     Raises:
         MissingExtraError: transformers is not installed.
         InputError: a model that cannot be loaded, a tokenizer without words, incomplete weights, or
-            no head of a kind that is known.
+            no known kind of head.
     """
     require_extra("minilm" if name == MINILM else "models", f"the model {name!r}", "transformers")
     import transformers
@@ -164,7 +164,7 @@ def load_transformer(
         config = transformers.AutoConfig.from_pretrained(place)
         kind = getattr(transformers, _class_name(config, head))
         model, report = kind.from_pretrained(place, **options)
-    # A pooler sits behind the last layer and is often left out; all else that is missing would be
+    # A pooler comes after the last layer and is often left out; other missing weights would be
     # random.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
@@ -192,7 +192,7 @@ def load_library_model(name: str, folder: Path, device: str) -> Any:
 
 
 def require_words(tokenizer: Any, name: str) -> None:
-    """Refuse a tokenizer without words."""
+    """InputError for a tokenizer without words."""
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
             f"the tokenizer of the model {name!r} knows no word: its files (tokenizer.json, or "
@@ -202,8 +202,9 @@ def require_words(tokenizer: Any, name: str) -> None:
 
 
 def _class_name(config: Any, head: bool) -> str:
-    """The class that loads a model: without a head its own where its file holds the encoder alone,
-    as T5EncoderModel's does; with one the auto class of its task."""
+    """The name of the class that loads a model. Without a head: the model's own class if its file
+    holds only the encoder (T5EncoderModel), else AutoModel. With a head: the auto class of its
+    task."""
     import transformers
 
     named = str(next(iter(config.architectures or ()), "nothing"))
@@ -221,8 +222,7 @@ def _class_name(config: Any, head: bool) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Neither progress bars nor notices of transformers in here; its settings are put back
-    behind."""
+    """No progress bars and notices of transformers inside; its settings are restored afterwards."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -237,8 +237,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def is_of(given: Any, package: str, *names: str) -> bool:
-    """True for an object of one of these classes of the package, which is not imported for the
-    question."""
+    """True for an object of one of these classes of the package; does not import the package."""
     return any(
         kind.__name__ in names and kind.__module__.partition(".")[0] == package
         for kind in type(given).__mro__

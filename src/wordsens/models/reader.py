@@ -1,4 +1,4 @@
-"""Texts as a model reads them: their tokens, behind its prompt, and what is cut of them."""
+"""Texts as a model reads them: the tokens after its prompt, and what is cut."""
 
 from typing import Any
 
@@ -27,18 +27,18 @@ class TextReader:
         tokenizer: of the transformers library; None for a model that is only given rows.
         model: the transformer without a head.
         name: for messages.
-        prompt: what is put before every text.
-        limit: the most tokens that are read, beside the model's own limit.
+        prompt: a string that is put before every text.
+        limit: the largest number of tokens; the model's own limit holds too.
         cuts: whether a text that is longer than the context is cut, as models that embed texts do,
             or refused.
 
     Attributes:
-        context: the most tokens that the model reads, special ones included; None where there is no
-            limit.
-        padding: the [PAD] token as (number, string); None where there is none.
+        context: the largest number of tokens that the model reads, special ones included; None if
+            there is no limit.
+        padding: the [PAD] token as (number, string); None if there is none.
         leading_tokens, own_tokens: the tokens before a text, and those around it, special ones and
             those of the prompt.
-        table: rows of the model's table of tokens; None where it has none.
+        table: the number of rows of the model's table of tokens; None if it has none.
     """
 
     name: str
@@ -85,22 +85,21 @@ class TextReader:
             self.padding = self.tokenizer.pad_token_id, self.tokenizer.pad_token
 
     def tokenize(self, text: str, where: str | None = None) -> Tokenization:
-        """All tokens of the text behind the prompt, special tokens included, however many.
+        """All tokens of the text after the prompt, special tokens included; nothing is cut.
 
         Args:
-            where: the text, in messages.
+            where: the name of the text in messages.
 
         Raises:
-            InputError: a text of which the vocabulary knows hardly a token, or a model without a
-                tokenizer.
+            InputError: a text with too many unknown tokens, or a model without a tokenizer.
         """
         where = where or f"the text {text[:40]!r}"
         if self.tokenizer is None:
             raise InputError(f"{self.name} has no tokenizer; pass one, or give rows")
         require_characters(where, text)
         fast = bool(getattr(self.tokenizer, "is_fast", False))
-        # Vectors of a text that is cut are those of the model's own `encode`, which reads the begin
-        # token twice where a chat template writes it, too.
+        # Models that cut texts give the vectors of their own `encode`, which reads the begin token
+        # twice if a chat template writes it too.
         begin = None if self.cuts else self.tokenizer.bos_token
         encoded = self.tokenizer(
             self.prompt + text,
@@ -120,11 +119,11 @@ class TextReader:
     def read(
         self, text: str, where: str | None = None, max_words: int | None = None
     ) -> Tokenization:
-        """The tokens that the model reads of the text: all, or those that fit its context.
+        """The tokens of the text that the model reads: all, or those that fit its context.
 
         Args:
-            where: the text, in messages.
-            max_words: a longer text keeps its first tokens, this many beside the special ones.
+            where: the name of the text in messages.
+            max_words: a longer text keeps this many of its first tokens, special ones not counted.
 
         Raises:
             InputError: what `tokenize` raises; a text without a token, or one longer than the
@@ -158,8 +157,8 @@ class TextReader:
         return whole
 
     def count_tokens(self, text: str, *, special: bool = True) -> int:
-        """The number of tokens of the whole text, however long; `special`: with the prompt's and
-        special ones."""
+        """The number of tokens of the whole text; with `special`, special ones and those of the
+        prompt included."""
         tokens = self.tokenize(text)
         return len(tokens.ids) if special else tokens.words
 
@@ -189,8 +188,7 @@ class TextReader:
 
 
 def _context_of(tokenizer: Any, model: Any) -> int | None:
-    """The most tokens that the model takes: what tokenizer, configuration and position table all
-    allow."""
+    """The largest number of tokens that tokenizer, configuration and position table all allow."""
     limits = [
         getattr(tokenizer, "model_max_length", None),
         getattr(model.config, "max_position_embeddings", None),
@@ -206,5 +204,5 @@ def _context_of(tokenizer: Any, model: Any) -> int | None:
 
 
 def _cuts_on_the_left(tokenizer: Any) -> bool:
-    """True where of a text that is too long the end is read."""
+    """True if a text that is too long loses its beginning."""
     return getattr(tokenizer, "truncation_side", "right") == "left"

@@ -16,25 +16,25 @@ from wordsens.models.identity import UNKNOWN, content_digest, joined_digest
 from wordsens.models.text_model import OWN, TextModel, in_groups
 
 TASKS = {"query": "query", "document": "document", "passage": "document", "corpus": "document"}
-"""The task, that of `encode_query` or `encode_document`, to which a prompt's name belongs."""
+"""The task of a prompt's name: `encode_query` or `encode_document`."""
 
 # Coordinates are at most about 1: float32 leaves 1e-6 of difference, and halves a few hundredths.
 _TOLERANCE, _HALF_TOLERANCE = 1e-4, 0.05
-_NO_TRANSFORMER = "it does not run a transformer with a tokenizer, so that it has no rows to move"
+_NO_TRANSFORMER = "it does not run a transformer with a tokenizer, so it has no rows to move"
 
 
 class SentenceTransformerModel(TextModel):
-    """A loaded SentenceTransformer or SparseEncoder: prompts, pooling, truncation and all else are
-    those of its own `encode`; texts of one length run together, so that no padding and no longer
-    text reaches a vector.
+    """A loaded SentenceTransformer or SparseEncoder, with the prompts, pooling and truncation of
+    its own `encode`; texts of one length run together, so that no padding and no longer text
+    changes a vector.
 
-    It runs from rows where its modules give what `encode` gives, which is tried here.
+    It runs from rows if its modules give the vectors of `encode`, which the constructor checks.
 
     Args:
         library: the object, on its own device; it keeps its mode and its gradients.
         name: for tables and records.
         batch_size: texts at a time.
-        prompt_name: of the prompt before every text; None: the model's default.
+        prompt_name: name of the prompt before every text; None: the model's default.
     """
 
     def __init__(
@@ -67,11 +67,12 @@ class SentenceTransformerModel(TextModel):
             super().require_pool(pool)
 
     def _difference(self) -> str | None:
-        """Why its vectors cannot be run from rows; None where those are the vectors of `encode`."""
+        """Why its vectors cannot be computed from rows; None if they are the vectors of
+        `encode`."""
         if any(hasattr(module, "sub_modules") for module in self.sentence_transformer):
-            return "its modules are others for queries than for documents (Router)"
+            return "its modules differ for queries and documents (Router)"
         if type(self.sentence_transformer).__name__ == "SparseEncoder":
-            return "it is a SparseEncoder: its vectors are not run from rows"
+            return "it is a SparseEncoder: its vectors are not computed from rows"
         if self._task == "query" and getattr(self._modules[0], "query_expansion", None) is not None:
             return "its queries are filled up with further tokens (query_expansion), not words"
         try:
@@ -148,7 +149,7 @@ class SentenceTransformerModel(TextModel):
         if pool != OWN:
             return super().pooled(states, pool)
         behind = self._modules[1:]
-        # Weights behind the pooling are made for the last layer's states alone.
+        # Weights after the pooling are made for the last layer's states only.
         if any(next(module.parameters(), None) is not None for module in behind[1:]):
             behind = behind[:1]
         ids = torch.zeros(states.shape[:2], dtype=torch.long, device=states.device)
@@ -166,7 +167,7 @@ class SentenceTransformerModel(TextModel):
 
 
 def _prompt_of(library: Any, name: str | None) -> str:
-    """The text of the prompt of that name, or of the default one."""
+    """The text of the prompt with that name, or of the default prompt."""
     prompts = library.prompts
     if name == "document":
         name = next((each for each in ("document", "passage", "corpus") if each in prompts), None)
@@ -174,8 +175,8 @@ def _prompt_of(library: Any, name: str | None) -> str:
 
 
 def reading_module(library: Any, task: str | None) -> Any:
-    """The module of a sentence-transformers model that reads texts of the task, of a Router that of
-    its route."""
+    """The module of a sentence-transformers model that reads texts of the task; for a Router, that
+    of its route."""
     first, routes = library[0], getattr(library[0], "sub_modules", None)
     if routes is None:
         return first
@@ -183,7 +184,8 @@ def reading_module(library: Any, task: str | None) -> Any:
 
 
 def most_tokens(module: Any, task: str | None) -> int | None:
-    """The most tokens that the module reads of a text of the task; None where it says nothing."""
+    """The largest number of tokens that the module reads of a text of the task; None if it has no
+    limit."""
     expansion = getattr(module, "query_expansion", None) if task == "query" else None
     if expansion is not None and expansion.get("strategy") == "fixed":
         return expansion["length"]
@@ -193,7 +195,7 @@ def most_tokens(module: Any, task: str | None) -> int | None:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """In here the model has no dropout; behind, it is in its own mode."""
+    """Inside, the model has no dropout; afterwards it is in its own mode."""
     training = model.training
     model.eval()
     try:

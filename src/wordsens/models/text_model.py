@@ -1,10 +1,9 @@
-"""A transformer that reads texts: tokens, rows at every layer, and the pass from rows that were
-moved.
+"""A transformer that reads texts: tokens, rows at every layer, and the pass from changed rows.
 
-From rows the model runs on placeholder tokens, and a hook puts our rows in the place of what enters
-its first layer. Masks, positions, rotary angles and position biases are thus the model's own,
-whatever the architecture. Where no list of layers is recognised, the rows take the place of the
-token embeddings. A second hook ends the pass where the answer is known.
+To run from rows, the model gets placeholder tokens, and a hook puts the rows in place of what
+enters its first layer. Masks, positions, rotary angles and position biases are thus the model's
+own, for every architecture. If no list of layers is recognised, the rows take the place of the
+token embeddings. A second hook ends the pass once the answer is known.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -58,24 +57,25 @@ _AROUND = 16
 class TextModel(TextReader, Model):
     """A Hugging Face transformer with its tokenizer, without dropout.
 
-    Layer 0 is what enters the first layer, layer L the last hidden state, behind the final norm
-    where there is one. Of an encoder with a decoder, the encoder is used.
+    Layer 0 is what enters the first layer, layer L the last hidden state, after the final norm if
+    there is one. Of a model with encoder and decoder, the encoder is used.
 
     Args:
         model: of the transformers library, with or without a head for a task; it is frozen.
-        tokenizer, name, prompt, limit, cuts: as of TextReader.
-        pool: of `encode`: "mean" over all rows, "cls" the first, "last" the last, or "max".
-        batch_size: texts of equally many tokens that run together, at most.
+        tokenizer, name, prompt, limit, cuts: as in TextReader.
+        pool: the pooling of `encode`: "mean" over all rows, "cls" the first, "last" the last, or
+            "max".
+        batch_size: the largest number of texts that run together; they have equally many tokens.
 
     Attributes:
         base: the model without its head.
-        dtype, row_dtype: in which the model computes, and of rows and vectors: float32 where it
-            computes in bfloat16 or float16.
-        layers: L; 0 where the model does not give its hidden states.
+        dtype, row_dtype: the dtype of the model, and that of rows and vectors: float32 if the
+            model's is bfloat16 or float16.
+        layers: L; 0 if the model does not give its hidden states.
         dimension: d, the length of a row.
-        heads: attention heads per layer; 0 where the configuration does not tell.
+        heads: attention heads per layer; 0 if the configuration does not say.
         causal: whether a row can move only itself and later rows.
-        blocks: the layers; None where no list of them is recognised.
+        blocks: the layers; None if no list of them is recognised.
         library: whether sentence-transformers has a pooling for this model.
     """
 
@@ -132,8 +132,9 @@ class TextModel(TextReader, Model):
     def enter_pair(
         self, first: str, second: str, side: int
     ) -> tuple[Float[Tensor, "n d"], tuple[str, ...], tuple[Word, ...]]:
-        """The rows that enter the first layer when two texts are read together, their tokens, and
-        the words of the text of that side; the longer text is cut where both do not fit."""
+        """The rows that enter the first layer when the model reads two texts together, their
+        tokens, and the words of the text of that side; the longer text is cut if both do not
+        fit."""
         cut = {"truncation": self.context is not None, "max_length": self.context}
         encoded = self.tokenizer(first, second, return_offsets_mapping=True, verbose=False, **cut)
         moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
@@ -150,8 +151,8 @@ class TextModel(TextReader, Model):
         return rows[0].to(self.row_dtype), spelled(self.tokenizer, ids), words
 
     def vocabulary(self, *, special_tokens: bool = True, rescale: bool = False) -> Vocabulary:
-        """The whole words of letters in the model's vocabulary, with the rows that enter the first
-        layer when they stand at a place. English negations are its outliers.
+        """The whole words of letters in the model's vocabulary, with the row that enters the first
+        layer for each word at each place. English negations are its outliers.
 
         Args:
             special_tokens: whether row 0 of the texts is the leading special token.
@@ -231,8 +232,8 @@ class TextModel(TextReader, Model):
         """The states of layers 0 to L, each pooled as `encode` pools the last, unless another pool
         is named: float64 on the CPU.
 
-        Where the model has weights behind its pooling, which are made for the last layer alone, all
-        that stands behind the pooling is left out.
+        If the model has weights after its pooling, which are made for the last layer only,
+        everything after the pooling is left out.
         """
         self.layer_index(0)
 
@@ -243,7 +244,7 @@ class TextModel(TextReader, Model):
         return self.each(texts, pooled).transpose(0, 1)
 
     def logits_of(self, texts: Sequence[str]) -> Float[Tensor, "m classes"]:
-        """The task head's numbers for every text, of the model's own forward pass."""
+        """The task head's numbers for every text, from the model's own forward pass."""
         return self.each(texts, self._own_logits)
 
     def _own_logits(self, ids: Int[Tensor, "b n"]) -> Tensor:
@@ -261,7 +262,8 @@ class TextModel(TextReader, Model):
     def by_length(
         self, ids: Sequence[Sequence[int]], run: Callable[[Int[Tensor, "b n"]], Tensor]
     ) -> list[Tensor]:
-        """`run` on the texts of one length together; its results in the texts' order."""
+        """The results of `run`, which gets texts of one length together, in the order of the
+        texts."""
         lengths = list(map(len, ids))
         return in_groups(
             lengths,
@@ -280,18 +282,18 @@ class TextModel(TextReader, Model):
         """One vector per text of hidden states, in float32 at least."""
         if pool is None:
             raise InputError(
-                f"{self.name} gives a text all its rows; choose a pool, such as pool='mean', for "
-                "one vector"
+                f"{self.name} gives one vector per token; choose a pool, such as pool='mean', for "
+                "one vector per text"
             )
         return POOLS[pool](states.to(self.row_dtype))
 
-    # From rows on
+    # Runs from rows
 
     def forward(
         self, rows: Float[Tensor, "b n d"], layer: int = -1, pool: str | None = None
     ) -> Tensor:
-        """The states of `layer` when these rows enter the first layer, or one vector per text of
-        them: differentiable; layers above are not run."""
+        """The states of `layer` when these rows enter the first layer, or with a pool one vector
+        per text; differentiable. Higher layers are not run."""
         states = self._states(rows, self.layer_index(layer))
         return states if pool is None else self.pooled(states, pool)
 
@@ -306,9 +308,9 @@ class TextModel(TextReader, Model):
         return tensor_at(self.blocks, run, number=layer, output=True)[:, : rows.shape[1]]
 
     def logits(self, rows: Float[Tensor, "b n d"], *, last_only: bool = False) -> Tensor:
-        """The task head's logits when these rows enter the first layer: of every row for a language
-        model (of the last one with `last_only`), of the text for a classifier."""
-        # Newer models can leave the other rows' logits out, which are large.
+        """The task head's logits when these rows enter the first layer: one vector per row for a
+        language model (with `last_only` for the last row), one per text for a classifier."""
+        # Newer models can leave out the other rows' logits, which are large.
         logits = self.run(rows, self.model, **({"logits_to_keep": 1} if last_only else {})).logits
         return logits[:, -1] if last_only and logits.ndim == 3 else logits
 
@@ -326,8 +328,8 @@ class TextModel(TextReader, Model):
         return None if same else "its head reads other things than the hidden states"
 
     def run(self, rows: Float[Tensor, "b n d"], module: Any, **options: Any) -> Any:
-        """What the model, its base or a function of `input_ids` around it gives when the rows enter
-        the first layer."""
+        """The output of the model, its base or a function of `input_ids` when the rows enter the
+        first layer."""
         ids = torch.full(rows.shape[:2], self._fillers[0], device=self.device)
         before, after = self._frame
         if rows.shape[1] > len(before) + len(after):
@@ -353,7 +355,7 @@ class TextModel(TextReader, Model):
 
     @cached_property
     def probe_ids(self) -> Int[Tensor, "1 n"]:
-        """Tokens to try things on: those of a text, where there is a tokenizer."""
+        """Token numbers to test the model with: those of a text, if there is a tokenizer."""
         known = [number for number in self._fillers if number < (self.table or len(self._fillers))]
         ids = known if self.tokenizer is None else self.read(self.probes()[1]).ids
         return torch.tensor([ids], device=self.device)
@@ -361,7 +363,7 @@ class TextModel(TextReader, Model):
     @torch.inference_mode(False)
     @torch.enable_grad()
     def _probe(self) -> None:
-        """Find the layers, compare the pass from rows with the model's own pass, and try a
+        """Find the layers, compare the pass from rows with the model's own pass, and check a
         gradient."""
         try:
             self.blocks, expected = layers_and_states(self.base, self.probe_ids)
@@ -376,7 +378,7 @@ class TextModel(TextReader, Model):
             self.no_rows = f"it cannot be run from rows ({reason})"
 
     def _compare(self, expected: Sequence[Float[Tensor, "1 n d"]]) -> None:
-        """InputError where the numbers from rows, or their gradient, are not the model's own."""
+        """InputError if the numbers from rows, or their gradient, are not the model's own."""
         rows = self.entering(self.probe_ids).requires_grad_()
         states = [self._states(rows, layer) for layer in range(len(expected))]
         last = states[-1]
@@ -423,8 +425,8 @@ class TextModel(TextReader, Model):
         return joined_digest(content, words, self.context, self.pool)
 
     def __reduce__(self) -> tuple[Callable[..., "TextModel"], tuple[Any, ...]]:
-        """Pickled as the model's class, settings and weights: transformers hangs local functions on
-        its modules."""
+        """Pickled as the model's class, settings and weights, since transformers attaches local
+        functions to its modules."""
         return _rebuilt, (
             type(self.model),
             self.config,
@@ -450,8 +452,8 @@ def _rebuilt(
 def in_groups(
     keys: Sequence[Hashable], run: Callable[[list[int]], Iterable[Tensor]], *, at_once: int
 ) -> list[Tensor]:
-    """`run` on the places of equal keys together, such as texts of one length, so that no padding
-    reaches a number; its results in the order of the places."""
+    """The results of `run` in the order of the keys; it gets places of equal keys together, such as
+    texts of one length, so that no padding reaches a number."""
     groups: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
         groups.setdefault(key, []).append(place)

@@ -1,5 +1,4 @@
-"""What a tokenizer makes of a text: numbers, spellings, places, and the words as a reader sees
-them."""
+"""The tokens of a text (numbers, spellings, places), and its words as a reader sees them."""
 
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -16,9 +15,9 @@ from wordsens.text.whole_words import Span, whole_words
 _BYTES_BEGIN, _PIECE_BEGINS, _CONTINUES = "Ġ", "▁", "##"
 
 MOST_UNKNOWN = 0.8
-"""A text with a larger share of unknown tokens is refused: its rows say nothing of its words. A
-text in a script that the vocabulary lacks is unknown but for digits and signs, about a tenth of
-ordinary prose; rare names stay far below."""
+"""A text with a larger share of unknown tokens is refused: its rows do not represent its words. In
+a script that the vocabulary lacks, all tokens of a text are unknown except digits and punctuation
+marks, about a tenth of ordinary prose; texts with rare names stay far below."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,9 @@ class Tokenization:
         tokens: the same tokens as the vocabulary spells them.
         leading, trailing: the number of tokens before and after the text's own: special ones, and
             those of a prompt.
-        offsets: start and end of each token in the text; None where the tokenizer does not tell.
-        whole_words: the words as a reader sees them, each with the places of its tokens; None where
-            the tokenizer does not tell.
+        offsets: start and end of each token in the text; None if the tokenizer does not give them.
+        whole_words: the words as a reader sees them, each with the places of its tokens; None if
+            the tokenizer gives no offsets.
     """
 
     ids: tuple[int, ...]
@@ -44,7 +43,7 @@ class Tokenization:
 
     @property
     def words(self) -> int:
-        """The number of tokens that are the text's own."""
+        """The number of the text's own tokens."""
         return len(self.ids) - self.leading - self.trailing
 
     @property
@@ -57,7 +56,8 @@ class Tokenization:
         return self.without(self.leading + count, self.own.stop)
 
     def without(self, start: int, stop: int) -> "Tokenization":
-        """Without the tokens from `start` to `stop`; a word that loses a token is left out."""
+        """The same without the tokens from `start` to `stop`; a word that loses a token is left
+        out."""
         if start >= stop:
             return self
         kept = [place for place in range(len(self.ids)) if not start <= place < stop]
@@ -86,12 +86,12 @@ def tokenization_of(
     *,
     prompt: str = "",
 ) -> Tokenization:
-    """The tokens of a text behind a prompt, as a tokenizer gave them.
+    """The Tokenization of a text after a prompt, from a tokenizer's output.
 
     Args:
         special: 1 for each token that is not the text's own, else 0.
-        offsets: start and end of each token in prompt and text; None where the tokenizer does not
-            tell.
+        offsets: start and end of each token in prompt and text; None if the tokenizer does not give
+            them.
     """
     leading = _leading_ones(special)
     trailing = 0 if leading == len(ids) else _leading_ones(special[::-1])
@@ -110,17 +110,17 @@ def tokenization_of(
 def require_known(
     tokenization: Tokenization, unknown: int | None, *, where: str, name: str
 ) -> None:
-    """Refuse a text of which the vocabulary knows hardly a token.
+    """InputError for a text with a larger share of unknown tokens than MOST_UNKNOWN.
 
     Args:
-        unknown: the number of the token for what is not known; None for a tokenizer without one.
+        unknown: the number of the unknown token; None for a tokenizer without one.
     """
     places = range(len(tokenization.ids))[tokenization.own]
     lost = [place for place in places if tokenization.ids[place] == unknown]
     if len(lost) > MOST_UNKNOWN * tokenization.words:
         raise InputError(
             f"{where}: {len(lost)} of its {tokenization.words} tokens are unknown to {name} "
-            f"({tokenization.tokens[lost[0]]}), so a number would not speak of its words; use a "
+            f"({tokenization.tokens[lost[0]]}), so its rows do not represent its words; use a "
             "model for this language, or one whose tokenizer files are complete"
         )
 
@@ -179,8 +179,9 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None, every: int = 1
 
 
 def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
-    """The places of tokens in a text of that length; one without width, as some tokenizers give,
-    reaches to the start of the next one. Where all begin at one place, nothing is known.
+    """The places of tokens in a text of that length. A place without width, as some tokenizers
+    give, is extended to the start of the next one. Places that all begin at one point are returned
+    unchanged.
 
     >>> wide_offsets([(0, 0), (4, 4), (9, 11)], 11)
     [(0, 4), (4, 9), (9, 11)]
@@ -195,7 +196,8 @@ def wide_offsets(offsets: Sequence[Span], length: int) -> list[Span]:
 
 
 def longest_part(text: str, fits: Callable[[str], bool], *, left: bool) -> Span:
-    """Start and end of the longest beginning of the text that fits, or of its longest end."""
+    """Start and end of the longest beginning of the text that fits, or with `left` of its longest
+    end."""
     if left:
         return bisect_left(range(len(text)), True, key=lambda start: fits(text[start:])), len(text)
     stop = bisect_right(range(len(text)), False, key=lambda stop: not fits(text[: stop + 1]))
@@ -203,7 +205,8 @@ def longest_part(text: str, fits: Callable[[str], bool], *, left: bool) -> Span:
 
 
 def require_rows(ids: Sequence[int], rows: int | None, tokenizer: Any, where: str) -> None:
-    """Refuse a text with a token past the model's table: one added to the tokenizer alone."""
+    """InputError for a text with a token beyond the model's table, which was added to the tokenizer
+    only."""
     if rows is not None and max(ids, default=0) >= rows:
         token = tokenizer.convert_ids_to_tokens(max(ids))
         raise InputError(

@@ -1,4 +1,4 @@
-"""Entries of a vocabulary, and the row that each would have at each place of a text."""
+"""The entries of a vocabulary, and the row of each at each place of a text."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,15 +13,15 @@ class Vocabulary:
     """A list of entries that a word may be swapped for.
 
     Args:
-        tokens: v entries, as they are shown.
-        rows: a function of entries (c,) and positions (p,), counted as rows of the text, that gives
-            the rows (c, p, d) these entries have there.
+        tokens: the v entries as strings.
+        rows: a function of entries (c,) and positions (p,), counted as rows of the text, that
+            returns the rows (c, p, d) of these entries there.
         name: of the vocabulary, in results.
         outliers: entries that a search always evaluates, because a slope does not predict their
             effect.
 
     Raises:
-        InputError: when there is no entry, or an outlier is not one of them.
+        InputError: there is no entry, or an outlier is not one of them.
     """
 
     def __init__(
@@ -37,19 +37,18 @@ class Vocabulary:
         self.name = name
         self.outliers = tuple(outliers)
         if not self.tokens:
-            raise InputError("the vocabulary is empty; let more entries through")
+            raise InputError("`tokens` is empty; give at least one entry")
         wrong = [entry for entry in self.outliers if not 0 <= entry < len(self)]
         if wrong:
             raise InputError(
-                f"`outliers` has {wrong[0]}, which is no entry; choose from 0 to {len(self) - 1}"
+                f"`outliers` has {wrong[0]}, which is not an entry; take 0 to {len(self) - 1}"
             )
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def only(self, tokens: Iterable[str]) -> "Vocabulary | None":
-        """The entries with these names, such as the `substitutes` of a word; None where there is
-        none.
+        """The entries with these names, such as the `substitutes` of a word; None if there is none.
 
         >>> import torch
         >>> words = Vocabulary.of_rows(["film", "play", "runs"], torch.eye(3)).only(["play", "novel"])

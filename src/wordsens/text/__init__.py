@@ -1,7 +1,7 @@
 """Texts: where they come from, and how they become matrices.
 
-The names that other rooms use are those of `__init__.pyi`. Each is loaded on first use: neither
-transformers nor datasets nor pyarrow is imported before it is needed.
+The names that other packages use are those of `__init__.pyi`. Each is loaded on first use: datasets
+and pyarrow are imported only when they are needed.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Texts before they become numbers: checked documents, and the labels that data sets give them."""
+"""Documents: checked texts with label and source; and the labels of data sets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class Document:
-    """A text with what is known of it.
+    """A text with its label and source.
 
     Attributes:
         text: the characters, as they were read.
@@ -37,7 +37,7 @@ class LabelReader:
     """Reads the labels of one data set; a missing one (None, "", NaN) is None.
 
     Args:
-        class_names: what the data set's label numbers stand for, where it says so; -1 then means
+        class_names: the names of the data set's label numbers, if it has them; -1 then means
             unknown.
     """
 

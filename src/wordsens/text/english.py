@@ -1,5 +1,4 @@
-"""English words by kind: those that negate, those that hold sentences together, and the others; and
-words alike."""
+"""Kinds of English words (negations, function words, content words), and words of the same kind."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -40,7 +39,7 @@ KINDS = ("negation", "function word", "content word", "number or sign")
 
 
 def kind_of(word: str) -> str:
-    """One of KINDS, by these lists.
+    """The kind of the word by these lists, one of KINDS.
 
     >>> [kind_of(word) for word in ("Isn't", "the", "film", "!")]
     ['negation', 'function word', 'content word', 'number or sign']
@@ -57,12 +56,11 @@ PLACES = ("first fifth", "middle", "last fifth")
 
 
 def place_of(share: float) -> str:
-    """One of PLACES, from a word's place as a share of its text: 0 the first word, 1 the last."""
+    """One of PLACES, for a word's place as a share of its text: 0 is the first word, 1 the last."""
     return PLACES[0] if share < 0.2 else PLACES[2] if share > 0.8 else PLACES[1]
 
 
-# From a word to the words that may stand in its place, each as likely as the others; itself among
-# them or not.
+# From a word to its replacements, all equally likely; the word itself may be one of them.
 Alternatives = Callable[[str], Sequence[str]]
 
 
@@ -70,7 +68,7 @@ class SameKind:
     """The words of the texts by kind: negations, function words, content words, numbers and signs.
 
     Args:
-        texts: whose words are used; each word counts once, however often it occurs.
+        texts: their words are used; each word counts once, however often it occurs.
 
     >>> same_kind = SameKind(["The film is good.", "A dull book"])
     >>> same_kind("good"), same_kind("The")

@@ -20,13 +20,13 @@ class HubAnswer(Enum):
     """The hub's answer."""
 
     FOUND = "found"
-    MISSING = "the Hugging Face hub has nothing public of that name"
+    MISSING = "the Hugging Face hub has nothing public with that name"
     UNREACHABLE = "the Hugging Face hub cannot be reached"
 
 
 def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
-    """Ask once, and with a time limit, whether the hub has it; InputError when the name cannot be
-    one."""
+    """Ask the hub once, with a time limit, whether it has this model or data set; InputError for an
+    impossible name."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
@@ -45,14 +45,14 @@ def ask_hub(name: str, kind: Literal["model", "dataset"]) -> HubAnswer:
 
 
 def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
-    """The data set "owner/name" or "owner/name:configuration", and what to call it."""
+    """The data set "owner/name" or "owner/name:configuration", and its name for messages."""
     datasets = _library()
     repository, _, configuration = name.partition(":")
     split = split or _DEFAULT_SPLIT
     answer = ask_hub(repository, "dataset")
     reason = "" if answer is HubAnswer.FOUND else f"{answer.value}; "
     offline = datasets.config.HF_HUB_OFFLINE
-    # It may still be in the cache, where `datasets` looks at once when it is told to work offline.
+    # It may still be in the cache, where `datasets` looks at once when it works offline.
     datasets.config.HF_HUB_OFFLINE = offline or answer is HubAnswer.UNREACHABLE
     try:
         with running(
@@ -66,7 +66,7 @@ def load_from_hub(name: str, split: str | None) -> tuple[Any, str]:
 
 
 def load_saved(folder: Path, split: str | None) -> tuple[Any, str]:
-    """The data set that `save_to_disk` wrote, and what to call it."""
+    """The data set that `save_to_disk` wrote, and its name for messages."""
     datasets = _library()
     where = f"the folder {str(folder)!r}"
     with running(f"reading {where} as a saved data set failed", remedy="save it again"):

@@ -1,4 +1,4 @@
-"""A text as a matrix: one row per word, with what is known of where it came from."""
+"""A text as a matrix: one row per word, with its tokens, label and source."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ class Word:
     Attributes:
         text: as it is written.
         rows: the indices of its tokens' rows, in order.
-        start, stop: its place in the text, in characters; -1 where that is not known.
+        start, stop: its place in the text, in characters; -1 if unknown.
         shared: whether one of its tokens holds a part of another word too.
     """
 
@@ -93,7 +93,8 @@ class TextMatrix(Result):
 
 
 def require_rows(rows: Tensor, name: str) -> None:
-    """Refuse what cannot be a text: not a matrix, empty, NaN or infinite entries, a zero row."""
+    """InputError for rows that cannot be a text: no matrix, empty, NaN or infinite entries, a zero
+    row."""
     if rows.ndim != 2 or 0 in rows.shape or not rows.is_floating_point():
         raise InputError(
             f"`{name}` (shape {tuple(rows.shape)}, {rows.dtype}) must be a floating-point matrix, "

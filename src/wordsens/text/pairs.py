@@ -22,17 +22,17 @@ from wordsens.text.tables import (
 COLUMNS = ("kind", "first", "second", "same")
 LENGTHS = ("question", "paragraph", "page")
 
-# The kind of the package's pairs with one word replaced by another of its meaning.
+# The kind of the package's pairs with one word replaced by a word with the same meaning.
 SYNONYM = "synonym"
 
-# The column that marks opposites whose `same` was empty, in a table that only says true.
+# The column that marks opposites whose `same` was empty, in a table that says only true.
 ASSUMED = "same_was_empty"
 
 # The column that marks pairs which are not the user's own, and its values: near-duplicates of the
 # package that stand in for missing ones, and opposites that a rule wrote.
 ORIGIN, PACKAGE, DRAFT = "origin", "package", "draft"
 
-# Of a length's longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more.
+# Limits for the longer text. The shipped pairs have up to 45 words, 60 to 120, and 200 and more.
 _MOST_WORDS = {"question": 50, "paragraph": 150}
 
 _TRUTH = {
@@ -44,7 +44,7 @@ _TRUTH = {
     ),
 }
 
-# Faults that one message names.
+# The most faults that one message lists.
 _LISTED = 10
 
 
@@ -53,12 +53,12 @@ class Pair:
     """Two texts, and whether they mean the same.
 
     Attributes:
-        kind: a name of the change, such as "negation"; no name has a meaning of its own.
+        kind: a name for the change, such as "negation"; any name will do.
         first, second: the texts.
-        same: true where they mean the same, false of an opposite.
-        columns: whatever else its row held: id, domain, note, ... `set` = "far" keeps a pair that
-            means the same in few common words out of the near-duplicates; `origin` = "draft" marks
-            an opposite that a rule wrote.
+        same: true if they mean the same, false for opposites.
+        columns: the other columns of its row: id, domain, note, ... `set` = "far" marks a pair with
+            the same meaning and few common words, which is no near-duplicate; `origin` = "draft"
+            marks an opposite that a rule wrote.
         where: its place in its source, such as "pairs.csv:7"; PACKAGE for the package's own.
     """
 
@@ -71,34 +71,34 @@ class Pair:
 
     @property
     def near(self) -> bool:
-        """True of near-duplicates: texts that mean the same and are not marked `set` = "far"."""
+        """True for near-duplicates: texts that mean the same and are not marked `set` = "far"."""
         return self.same and self.mark("set") != "far"
 
     @property
     def drafted(self) -> bool:
-        """True of an opposite that a rule wrote."""
+        """True for an opposite that a rule wrote."""
         return not self.same and self.mark(ORIGIN) == DRAFT
 
     def mark(self, name: str) -> str:
-        """What a further column says, in small letters; "" without it."""
+        """The value of a further column in lower case; "" without that column."""
         column = column_named(name, self.columns)
         return "" if column is None else str(self.columns[column]).strip().lower()
 
     @property
     def texts(self) -> frozenset[str]:
-        """The two texts in any order, blanks collapsed: rows with equal ones are one pair."""
+        """The two texts as a set, blanks collapsed: rows with equal sets are one pair."""
         return frozenset(" ".join(text.split()) for text in (self.first, self.second))
 
     @property
     def length(self) -> str:
-        """question, paragraph or page, by the words of the longer text."""
+        """question, paragraph or page, by the number of words of the longer text."""
         words = max(len(self.first.split()), len(self.second.split()))
         return next((name for name, most in _MOST_WORDS.items() if words <= most), LENGTHS[-1])
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The words of either text that the other lacks in that place; of words that changed
-        places, those.
+        """The words in which the texts differ, of each text; if words only changed places, those
+        words.
 
         >>> Pair("antonym", "How do I enable it?", "How do I disable it?", False).changed
         ('enable', 'disable')
@@ -137,13 +137,13 @@ Pairs = str | PathLike[str] | Iterable[Pair | Mapping[str, Any] | Sequence[Any]]
 
 
 def meaning_pairs() -> list[Pair]:
-    """The pairs written for this package to test whether a model sees a changed meaning.
+    """The pairs that were written for this package to test whether a model sees a changed meaning.
 
-    Of the kinds negation, antonym, role, quantity, time, entity and modality the meanings differ;
-    of synonym (one word replaced by another of its meaning in this text) and paraphrase (few
-    content words shared) they agree. Further columns: id; domain (support, documentation, health,
-    finance, law or everyday); note, a short description of the difference; and set, "far" for
-    paraphrases.
+    The meanings differ in the kinds negation, antonym, role, quantity, time, entity and modality.
+    They agree in the kinds synonym (one word is replaced by a word with the same meaning in this
+    text) and paraphrase (the texts share few content words). Further columns: id; domain (support,
+    documentation, health, finance, law or everyday); note, a short description of the difference;
+    and set, "far" for paraphrases.
 
     >>> pair = meaning_pairs()[0]
     >>> pair.first, pair.changed, pair.columns["domain"]
@@ -154,11 +154,11 @@ def meaning_pairs() -> list[Pair]:
 
 def near_duplicates() -> list[Pair]:
     """The near-duplicates written for this package: texts that mean the same and differ in a few
-    words or signs.
+    words or punctuation marks.
 
-    Their kind says how: contraction, number, date, voice, order, spelling, typo, abbreviation,
-    filler, reminder ("do not forget to", "remember to"), double negation, wording, case, or
-    paragraph for longer texts. Further columns as of `meaning_pairs`.
+    Their kind says how they differ: contraction, number, date, voice, order, spelling, typo,
+    abbreviation, filler, reminder ("do not forget to", "remember to"), double negation, wording,
+    case, or paragraph for longer texts. Further columns as in `meaning_pairs`.
 
     >>> pair = near_duplicates()[0]
     >>> pair.kind, pair.same, pair.second
@@ -168,7 +168,7 @@ def near_duplicates() -> list[Pair]:
 
 
 def minimal_pairs() -> list[Pair]:
-    """The sentences written for this package of which one word is replaced.
+    """The pairs of sentences written for this package that differ in one replaced word.
 
     >>> sorted({pair.kind for pair in minimal_pairs()})
     ['intensity', 'negation', 'quantity', 'role', 'sentiment', 'synonym']
@@ -186,9 +186,9 @@ def read_pairs(pairs: Pairs | None = None, *, encoding: str = "utf-8") -> list[P
 
     Args:
         pairs: None for the package's own (`meaning_pairs`); a CSV, TSV, JSON lines or Parquet file
-            with the columns first, second and same, and kind if you like, in any case; or such
-            rows: a DataFrame, tuples (kind, first, second, same), dicts, Pairs. `same` is true or
-            false, yes or no, 1 or 0; where it only says true, an empty cell is false. Further
+            with the columns first, second, same and, optionally, kind (in any case); or such rows:
+            a DataFrame, tuples (kind, first, second, same), dicts, Pairs. `same` is true or false,
+            yes or no, 1 or 0; if all other cells are true, an empty cell counts as false. Further
             columns are kept.
         encoding: encoding of a plain file.
 
@@ -260,13 +260,12 @@ def _require_one_label(known: Pair, pair: Pair) -> None:
 def pair_rows(
     pairs: Pairs, columns: Sequence[str], *, encoding: str = "utf-8"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the rows of a source of pairs, each with its place; rows that are empty altogether are
-    skipped.
+    """Yields the rows of a source of pairs, each with its place; completely empty rows are skipped.
 
     Args:
         pairs: as `read_pairs` takes them; a row that is a sequence holds the `columns` in their
             order.
-        columns: what each row needs, but for `kind`.
+        columns: what each row needs, except `kind`.
         encoding: encoding of a plain file.
 
     Raises:

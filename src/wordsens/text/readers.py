@@ -1,5 +1,4 @@
-"""Documents from wherever texts are kept: files, folders, the Hugging Face hub, the package
-itself."""
+"""Documents from files, folders, the Hugging Face hub or the package itself."""
 
 import random
 import re
@@ -35,33 +34,32 @@ _IN_FOLDERS = tuple(extension for extension in _EXTENSIONS if extension != ".jso
 # The folders with the two classes of aclImdb.
 _FOLDERS = "pos", "neg"
 
-# The columns that are read where none is named.
+# The columns that are read if none is named.
 _TEXT, _LABEL = "text", "label"
 
 _HTML_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
-# A number, or four words: no name of a column.
+# A number, or four words: not the name of a column.
 _DATA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*|\s*(\S+\s+){3,}\S+\s*")
 
-# Rows that are looked at, and the least mean number of words of a column that holds texts, not
-# names or numbers.
+# The number of rows that are examined, and the least mean number of words in a column of texts,
+# not of names or numbers.
 _LOOKED_AT, _TEXT_WORDS = 50, 2
 
-# The rows, and the names of the label's numbers, where there are
-# any.
+# The rows, and the names of the label's numbers, if there are any.
 _Source = tuple[Rows, Sequence[str] | None]
 
 
 class _Columns(NamedTuple):
-    """The columns to read; of a label that is None, `label`, where there is such a column."""
+    """The columns to read; a label of None stands for the column `label`, if there is one."""
 
     text: str
     label: str | None
     labels: bool
 
     def among(self, names: Collection[str], where: str) -> list[str]:
-        """The column of the texts and, where labels are read, that of the labels; InputError when
-        one that must exist is missing."""
+        """The column of the texts and, if labels are read, that of the labels; InputError if a
+        column that must exist is missing."""
         if column_named(self.text, names) is None:
             _require_names(names, where)
         text = require_column(self.text, names, where, "name one with text_column")
@@ -102,25 +100,24 @@ def read_documents(
             - a .txt file, one text;
             - a .csv or .tsv file whose first line names the columns, a .jsonl file, a .json file
               with an array of objects, or a .parquet file;
-            - a folder of such files, all of one kind; a .json file there is passed over;
+            - a folder of such files, all of one kind; a .json file there is skipped;
             - an aclImdb folder, with pos and neg in train and test, or one that holds pos and neg
-              itself; the two classes come in turn;
+              itself; the two classes alternate;
             - a folder that `datasets` saved;
             - "imdb", "hub:NAME" or "hub:NAME:CONFIGURATION", from the Hugging Face hub through
               `datasets`.
 
         text_column: the column with the texts; the case of its letters and blanks around it do not
             matter where no column has exactly this name.
-        label_column: the column with the labels, which must exist; None: `label`, where there is
-            one.
+        label_column: the column with the labels, which must exist; None: `label`, if there is one.
         labels: False reads none. They may be 1 and 0, +1 and -1, "pos" and "neg", "positive" and
             "negative".
-        encoding: of plain files. UTF-8 may start with a byte order mark.
-        split: for sources that have splits; None: "train".
-        limit: at most this many documents.
-        sample_seed: a random choice of `limit` documents instead of the first; without a limit, all
-            shuffled; the whole source is read once.
-        skip_empty: pass over empty texts, which are otherwise an error.
+        encoding: encoding of plain files. UTF-8 may start with a byte order mark.
+        split: the split, if the source has splits; None: "train".
+        limit: the largest number of documents.
+        sample_seed: seed of a random choice of `limit` documents; None: the first. Without a limit
+            all are shuffled. The whole source is read once.
+        skip_empty: skip empty texts, which are otherwise an error.
 
     Raises:
         InputError: there is no such source, or it is empty, not text, damaged, or lacks a column; a
@@ -164,10 +161,10 @@ def stream_documents(
     encoding: str = "utf-8",
     split: str | None = None,
 ) -> Generator[Document, None, None]:
-    """Yields the documents of `read_documents` one at a time, empty ones too, so that the source
-    may be larger than memory.
+    """Yields the documents of `read_documents` one at a time, empty ones too; the source may be
+    larger than memory.
 
-    Raises what `read_documents` raises, when the row in question is reached.
+    Raises what `read_documents` raises, when it reaches the faulty row.
     """
     columns = _Columns(text_column, label_column, labels)
     rows, classes = _rows_of(source, columns, encoding, split)
@@ -186,8 +183,8 @@ def stream_documents(
 
 
 def text_column_of(source: str | PathLike[str], encoding: str = "utf-8") -> str:
-    """`text` where a table has that column or none can be told; else the only one whose fields have
-    several words."""
+    """The column of a table with the texts: `text`, if there is one; else the only column whose
+    fields have several words; `text` if there is no such column."""
     path = Path(source).expanduser()
     if path.suffix.lower() not in TABLES or not path.is_file() or path.stat().st_size == 0:
         return _TEXT
@@ -207,7 +204,7 @@ def _are_texts(fields: Iterable[Any]) -> bool:
 
 
 def _require_names(names: Iterable[str], where: str) -> None:
-    """Refuse names of columns that read as data: a number, or a whole sentence."""
+    """InputError for names of columns that look like data: a number, or a whole sentence."""
     for name in names:
         if _DATA.fullmatch(name):
             raise InputError(
@@ -257,7 +254,7 @@ def _has_classes(folder: Path) -> bool:
 
 
 def _of_classes(path: Path, split: str, encoding: str) -> Rows:
-    """The .txt files of pos/ and neg/ in turn, so that the first few are of both classes."""
+    """The .txt files of pos/ and neg/ alternately, so that the first few are from both classes."""
     folder = path / split
     named = [[(file, name) for file in sorted((folder / name).glob("*.txt"))] for name in _FOLDERS]
     if not all(named):

@@ -1,5 +1,5 @@
-"""Random texts of a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine, rows
-that repeat.
+"""Random texts with a known law: Gaussian rows, orthogonal rows, rows with a chosen mean cosine,
+rows that repeat.
 
 Every row has length sqrt(d), the paper's normalisation.
 """
@@ -52,8 +52,7 @@ def orthogonal_text(
 def correlated_text(
     n: int, d: int, mean_cosine: float, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
-    """n rows whose pairwise cosines are, or scatter around, `mean_cosine`; the more alike, the
-    nearer to 1.
+    """n rows whose pairwise cosines are, or scatter around, `mean_cosine`.
 
     x_i = sqrt(d) (sqrt(c) u + sqrt(1 - c) e_i), c = `mean_cosine`, u a random unit vector, e_i unit
     vectors orthogonal to u (ours).
@@ -81,7 +80,7 @@ def correlated_text(
     common = rescale_rows(_gaussian(1, d, seed, "correlated text", "common"))[0] / math.sqrt(d)
     apart = _gaussian(n, d, seed, "correlated text", "own")
     apart = apart - (apart @ common).unsqueeze(1) * common
-    # Appended first, `common` is the vector that all the others are made orthogonal to.
+    # `common` comes first: all other vectors are made orthogonal to it.
     apart = (
         _orthonormal(torch.cat([common.unsqueeze(0), apart]))[1:]
         if n < d
@@ -96,10 +95,9 @@ def correlated_text(
 def repeated_text(
     n: int, d: int, distinct: int, seed: Seed = 0, *, dtype: torch.dtype = torch.float64
 ) -> TextMatrix:
-    """n rows of which `distinct` are different: Gaussian rows, each as often as the others, or once
-    more (ours).
+    """n rows of which `distinct` are different: Gaussian rows that repeat in turn (ours).
 
-    Two rows drawn at random are equal with a chance of about 1 / distinct, which is then the mean
+    Two rows drawn at random are equal with probability about 1 / distinct, which is the mean
     cosine.
 
     Raises InputError when `distinct` is more than n.

@@ -1,6 +1,6 @@
 """Rows of CSV, TSV, JSON and Parquet files, and plain text files. All but a JSON array is streamed.
 
-CSV is read with the standard library, which is strict about quotes and knows the lines of a row.
+CSV is read with the standard library, which is strict about quotes and gives the line of each row.
 """
 
 import codecs
@@ -25,12 +25,12 @@ Rows = Generator[tuple[str, dict[str, Any]], None, None]
 
 _USUAL = {".csv": ",", ".tsv": "\t"}
 _DELIMITERS = (",", ";", "\t", "|")
-# The first line by which a file tells Excel what separates its fields.
+# The first line that tells Excel what separates the fields.
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\r\n"])"?\s*', re.IGNORECASE)
 
 _BATCH_ROWS = 1024
 
-# By what the first bytes hold: what to do with a file that is not text in its encoding.
+# Remedies for a file that is not text in its encoding, by what its first bytes contain.
 _UTF_16 = "it looks like UTF-16, so pass encoding='utf-16'"
 _REMEDIES = {
     codecs.BOM_UTF16_LE: _UTF_16,
@@ -41,13 +41,13 @@ _REMEDIES = {
 
 
 def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | None = None) -> Rows:
-    """The rows of a file with one of the extensions TABLES, without rows that are empty altogether;
-    of a .txt file one row with the column `text`.
+    """The rows of a file with one of the extensions TABLES, without completely empty rows; a .txt
+    file is one row with the column `text`.
 
     Args:
         path: the file.
-        encoding: encoding of all but Parquet.
-        columns: the only columns that are read from Parquet, with every row; None: all.
+        encoding: encoding of all files but Parquet.
+        columns: the columns to read from Parquet, empty rows included; None: all columns.
 
     Raises:
         InputError: a damaged file or row, or two columns with one name.
@@ -65,7 +65,7 @@ def table_rows(path: Path, encoding: str = "utf-8", columns: Sequence[str] | Non
 
 
 def column_named(name: str, names: Collection[str]) -> str | None:
-    """The column with that name: exactly, else the only one that differs in case or blanks around
+    """The column with exactly that name, else the only one that differs in case or blanks around
     it.
 
     >>> column_named("text", [" Text ", "label"]), column_named("text", ["TEXT", "text"])
@@ -100,7 +100,7 @@ def require_different(names: Sequence[str], where: str) -> None:
 
 
 def require_table(path: Path, name: str) -> None:
-    """InputError for a file with none of the extensions TABLES; `name` is the argument's."""
+    """InputError for a file with none of the extensions TABLES; `name` is the argument's name."""
     if path.suffix.lower() not in TABLES:
         raise InputError(
             f"`{name}` (={str(path)!r}) has an unknown extension; use one of {', '.join(TABLES)}"
@@ -108,8 +108,8 @@ def require_table(path: Path, name: str) -> None:
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None:
-    """Write rows to a file with one of the extensions TABLES, whole or not at all; a column that a
-    row lacks is empty.
+    """Write rows to a file with one of the extensions TABLES, completely or not at all; a column
+    that a row lacks is empty.
 
     Raises:
         InputError: another extension, a column that Parquet cannot hold, a file that cannot be
@@ -139,7 +139,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, name: str) -> None
 
 
 def file_text(path: Path, encoding: str) -> str:
-    """The whole file as one text; InputError when it is no text in this encoding."""
+    """The whole file as one text; InputError if it is not text in this encoding."""
     return "".join(_lines(path, encoding, newline=None))
 
 
@@ -151,7 +151,7 @@ def delimiter_of(path: Path, encoding: str) -> str:
     """The sign that separates the fields of a CSV or TSV file: the one that its line `sep=` names,
     else the one that splits the first line with a field into the most fields.
 
-    A comma, or a tab in a .tsv file, where several do.
+    If several do, the comma, or the tab in a .tsv file.
     """
     csv.field_size_limit(2**31 - 1)
     first = next(filter(str.strip, _lines(path, encoding)), "")
@@ -162,7 +162,8 @@ def delimiter_of(path: Path, encoding: str) -> str:
 
 
 def _csv_rows(path: Path, encoding: str) -> Rows:
-    """The rows of a file whose first line names the columns; empty columns at its end are none."""
+    """The rows of a file whose first line names the columns; empty columns at its end are
+    ignored."""
     where = f"of the file {str(path)!r}"
     delimiter = delimiter_of(path, encoding)
     header: list[str] = []
@@ -197,7 +198,7 @@ def _csv_rows(path: Path, encoding: str) -> Rows:
 
 
 def _filled(fields: Iterable[Any]) -> bool:
-    """False for a row that is empty altogether."""
+    """False for a completely empty row."""
     return any(field is not None and str(field).strip() for field in fields)
 
 
@@ -234,7 +235,7 @@ def _json_rows(path: Path, encoding: str) -> Rows:
 
 
 def parsed_json(content: str, where: str) -> Any:
-    """The value that a user's JSON states.
+    """The value of a user's JSON.
 
     Raises:
         InputError: it is damaged, or an object has two values for one key; names `where`.
@@ -254,20 +255,19 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
-    """A batch at a time."""
+    """The rows, read in batches."""
     with _opened_parquet(path) as file:
         require_different(file.schema_arrow.names, f"the file {str(path)!r}")
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
         records = (record for batch in batches for record in batch.to_pylist())
         for number, record in enumerate(records, start=1):
-            # Of chosen columns nobody knows whether the others are empty too.
+            # If columns were chosen, the others may hold something.
             if columns is not None or _filled(record.values()):
                 yield f"{path.name}:{number}", record
 
 
 def parquet_columns(path: Path) -> dict[str, list[str] | None]:
-    """The columns of a file, each with the names of its numbers where `datasets` wrote them into
-    it."""
+    """The columns of a file, each with the names of its class numbers if `datasets` stored them."""
     with _opened_parquet(path) as file:
         schema = file.schema_arrow
     columns = dict.fromkeys(schema.names)
@@ -293,7 +293,7 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
 
 
 def _lines(path: Path, encoding: str, *, newline: str | None = "") -> Generator[str, None, None]:
-    """The lines of the file, decoded; InputError when it is no text in this encoding."""
+    """The lines of the file, decoded; InputError if it is not text in this encoding."""
     require_file(path)
     try:
         # utf-8-sig also reads UTF-8 without a byte order mark.

@@ -1,4 +1,4 @@
-"""Words as a reader sees them, whatever pieces a tokenizer makes of them."""
+"""Words as a reader sees them, independent of a tokenizer's tokens."""
 
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -23,10 +23,10 @@ _HYPHENS = "-‐‑"
 def word_spans(text: str) -> list[Span]:
     """Where each word of the text starts and stops.
 
-    Unicode's default word boundaries, which keep combining marks, joined emoji and soft hyphens
-    inside a word. An ideograph or kana is a word of its own, words joined by a hyphen are one, and
-    so is a sign, or a run of the same (...). Scripts that are written without blanks (Thai, Khmer,
-    Burmese) fall into their grapheme clusters.
+    Words end at Unicode's default word boundaries, which keep combining marks, joined emoji and
+    soft hyphens inside a word. An ideograph or kana is one word. Words joined by a hyphen are one
+    word. A punctuation mark, or a run of the same mark (...), is one word. Scripts that are written
+    without blanks (Thai, Khmer, Burmese) are split into grapheme clusters.
 
     >>> word_spans("He didn't!")
     [(0, 2), (3, 9), (9, 10)]
@@ -44,14 +44,14 @@ def word_spans(text: str) -> list[Span]:
 
 
 TAKEN_APART = (
-    "words of Thai, Lao, Khmer or Burmese are taken apart into characters, since no blanks stand "
-    "between them: a number speaks of a part of a word"
+    "words of Thai, Lao, Khmer or Burmese are split into characters, since no blanks separate "
+    "them: each number is for a part of a word"
 )
 
 
 def takes_apart(text: str) -> bool:
-    """True where the text has words that `word_spans` takes apart: of scripts whose words only a
-    dictionary can tell.
+    """True if the text has words that `word_spans` splits: of a script whose words only a
+    dictionary can separate.
 
     >>> takes_apart("ไม่ดี"), takes_apart("我不 light-headed")
     (True, False)
@@ -60,7 +60,7 @@ def takes_apart(text: str) -> bool:
 
 
 def reading_words(text: str) -> list[str]:
-    """The words of a text as they are written.
+    """The words of a text, in order, as they are written.
 
     >>> reading_words("यह अच्छा नहीं है"), reading_words("我不 light-headed")
     (['यह', 'अच्छा', 'नहीं', 'है'], ['我', '不', 'light-headed'])
@@ -81,7 +81,7 @@ def _visible(piece: str) -> bool:
 
 
 def _hyphenated(text: str, word: Span, hyphen: Span, next_start: int) -> bool:
-    """True where the hyphen joins the word and the one that starts behind it."""
+    """True if the hyphen joins the word and the one that starts after it."""
     return (
         text[slice(*hyphen)] in _HYPHENS
         and word[1] == hyphen[0]
@@ -92,7 +92,7 @@ def _hyphenated(text: str, word: Span, hyphen: Span, next_start: int) -> bool:
 
 
 def without(text: str, span: Span) -> str:
-    """The text without what stands there, nor the blank before it.
+    """The text without the characters of the span and without the blank before them.
 
     >>> without("It is not good.", (6, 9)), without("Not good.", (0, 3))
     ('It is good.', 'good.')
@@ -106,26 +106,26 @@ def without(text: str, span: Span) -> str:
 
 
 def first_words(text: str, most: int) -> str:
-    """The text up to the end of its word number `most`."""
+    """The beginning of the text, up to the end of word number `most`."""
     spans = lettered_spans(text)
     return text if len(spans) <= most else text[: spans[most - 1][1]]
 
 
 def with_word(text: str, span: Span, word: str) -> str:
-    """The text with the word in the place of what stands there."""
+    """The text with the word in place of the characters of the span."""
     return text[: span[0]] + word + text[span[1] :]
 
 
 def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Word, ...]:
     """The words of the text with the rows of their tokens; a word without a token is left out.
 
-    A word has the rows of all tokens that hold a character of it: "didn't" is one word, whether a
-    tokenizer makes `didn ' t` or ` didn 't` of it. A token that holds characters of several words
-    belongs to each, and they are marked as `shared`.
+    A word has the rows of all tokens that contain one of its characters: "didn't" is one word,
+    whether a tokenizer splits it as `didn ' t` or as ` didn 't`. A token with characters of several
+    words belongs to each of them, and they are marked as `shared`.
 
     Args:
-        text: as it was tokenized.
-        offsets: where each token starts and ends in it.
+        text: the text that was tokenized.
+        offsets: start and end of each token in the text.
         first_row: the row of the first token.
 
     >>> [word.text for word in whole_words("He didn't!", [(0, 2), (3, 7), (7, 8), (8, 9), (9, 10)], 1)]
@@ -150,7 +150,6 @@ def whole_words(text: str, offsets: Sequence[Span], first_row: int) -> tuple[Wor
 
 
 def words_at(words: Iterable[Word] | None, spans: Sequence[Span]) -> list[Word | None]:
-    """The word that stands at each of these places of the text; None where the model did not read
-    it."""
+    """The word at each of these places of the text; None if the model did not read it."""
     known: Mapping[Span, Word] = {(word.start, word.stop): word for word in words or ()}
     return [known.get(span) for span in spans]

@@ -1,2 +1,2 @@
-"""Pretrained transformers as feature maps: reading, the stack from any layer, pooling,
-attention."""
+"""Pretrained transformers as feature maps: at any layer, head or pooling, and their attention by
+itself."""

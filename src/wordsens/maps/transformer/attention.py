@@ -1,5 +1,5 @@
-"""A layer's attention, or one head of it, as a map of the rows that enter it: from a pretrained
-model's own weights."""
+"""A layer's attention, or one head of it, as a map of the rows that enter it, with a pretrained
+model's weights."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def entering_attention(phi: TransformerFeatures, X: TextMatrix, layer: int) -> T
     """The text with the rows that enter the attention of `layer` (1 to L) when X enters the model,
     in float64.
 
-    They are the hidden states that enter the layer, behind its norm where that stands before the
+    They are the hidden states that enter the layer, after its norm if that comes before the
     attention.
     """
     rows = phi.accept(X.rows).to(phi.model.dtype).unsqueeze(0)
@@ -34,13 +34,12 @@ def trained_attention(
     """A head's part of the attention output of its layer, from the rows that enter the attention;
     in float64.
 
-    With head None the sum of all heads, without the projection's bias. The model's weights, biases
-    and causal mask, as they are stored. Such a map has a certificate; `entering_attention` gives
-    its rows.
+    With head None it is the sum of all heads, without the projection's bias. Weights, biases and
+    causal mask are the model's. Such a map has a certificate; `entering_attention` gives its rows.
 
     Raises:
-        InputError: no such layer or head; an architecture whose scores depend on places besides
-            (rotary angles, position biases), or that makes something else of its weights.
+        InputError: no such layer or head; an architecture whose scores also depend on positions
+            (rotary angles, position biases), or that uses its weights in another way.
 
     >>> model = TransformerFeatures.from_pretrained("minilm")
     >>> phi = trained_attention(model, layer=3, head=5)
@@ -90,12 +89,12 @@ def trained_attention(
 def _other_scores(name: str) -> InputError:
     return InputError(
         f"the attention of {name!r} is not softmax(Q K^T / sqrt(size)) V of its weights alone: its "
-        "scores may depend on places too, so there is no map of it by itself"
+        "scores may also depend on positions; use TransformerFeatures with this layer and head"
     )
 
 
 def _three(parts: list[nn.Module]) -> list[tuple[Tensor, Tensor | None]]:
-    """Weights, input first, and biases of queries, keys and values; one layer may hold all
+    """Weights, input first, and biases of queries, keys and values; one linear layer may hold all
     three."""
     layers = [(input_first(part), getattr(part, "bias", None)) for part in parts]
     if len(layers) != 1:

@@ -1,5 +1,5 @@
-"""Transformers as feature maps: from the rows that enter the first layer to what the model makes of
-them."""
+"""Transformers as feature maps: from the rows that enter the first layer to a layer's states or the
+model's outputs."""
 
 import copy
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ OUTPUTS = ("states", "logits", "probabilities")
 
 _CAUSAL_NOTE = "the model is causal: a word can move only itself and the rows behind it"
 _POOLING_NOTE = (
-    "all rows of the layer are measured; the one vector that this model gives a text "
-    "is that of pool='own'"
+    "all rows of the layer are measured; to measure the model's one vector per text, choose "
+    "pool='own'"
 )
 _EMBEDDINGS_NOTE = (
     "the rows that move are those of the token embeddings: no list of layers was recognised"
@@ -40,20 +40,21 @@ class TransformerFeatures(FeatureMap, Model):
     """A transformer of the Hugging Face library as a map from the rows X that enter its first
     layer, (n, d).
 
-    Positions and token types are held fixed: moving a row does not move what the model adds for its
-    place. The rows come from `embed`; they include the model's special tokens. The ball's default
-    radius is a word's own row norm. Weights are frozen. One evaluation costs one forward pass of
-    the layers up to `layer`, no more.
+    Positions and token types are fixed: moving a row does not change what the model adds for its
+    position. The rows come from `embed`; they include the model's special tokens. The ball's
+    default radius is a word's own row norm. Weights are frozen. One evaluation costs one forward
+    pass of the layers up to `layer`.
 
     Args:
         model: a TextModel, or a transformers model.
         tokenizer: of a transformers model; None for a map that is only given rows.
-        layer: whose hidden states phi is: 0 (the rows themselves) to L; negative from the last, -1.
-            Layer L is the model's last hidden state, behind its final norm where it has one.
+        layer: phi is the hidden states of this layer: 0 (the rows themselves) to L; negative from
+            the last, -1. Layer L is the model's last hidden state, after its final norm if it has
+            one.
         head: that attention head's contribution to the attention output of `layer` alone, (n, d);
             they sum to it, up to the projection's bias.
         pool: one vector per text: "mean" over all rows, "cls" the first, "last" the last, "max", or
-            "own", what `encode` of sentence-transformers gives for the model: its modules are run,
+            "own", the vector of `encode` of sentence-transformers: the model's modules are run,
             `embed` puts the default prompt before a text and cuts it to the longest length; None:
             all rows.
         output: "states", or the task head's "logits" or "probabilities" (softmax of the logits;
@@ -63,7 +64,7 @@ class TransformerFeatures(FeatureMap, Model):
 
     Attributes:
         model: the TextModel, which tokenizes and runs.
-        dtype: of rows and features: float32 where the model computes in bfloat16 or float16.
+        dtype: dtype of rows and features: float32 if the model computes in bfloat16 or float16.
 
     Raises:
         InputError: a model that cannot be run from rows; an unknown layer, head, pool or output.
@@ -113,11 +114,11 @@ class TransformerFeatures(FeatureMap, Model):
                 SentenceTransformer, whose weights are shared, and none of the options below `dtype`
                 applies.
             layer, head, pool, output: as above.
-            dtype: float32, bfloat16 or float64, in which the model computes; None: float32, or that
-                of the object.
+            dtype: float32, bfloat16 or float64, the dtype of the model; None: float32, or that of
+                the object.
             device: where.
-            attention: "eager", the plain products, from which attention weights can be read; or
-                "sdpa", torch's fused kernel, with less memory on long texts.
+            attention: "eager", the plain products, which give attention weights; or "sdpa", torch's
+                fused kernel, which needs less memory on long texts.
             local_files_only: never ask the hub.
             revision: branch, tag or commit of a name on the hub.
 
@@ -156,11 +157,11 @@ class TransformerFeatures(FeatureMap, Model):
         return other
 
     def with_random_weights(self, seed: Seed = 0) -> "TransformerFeatures":
-        """The map of the same architecture, layer and pool with the weights that its class starts
-        training from.
+        """The map of the same architecture, layer and pool with the random weights that training
+        starts from.
 
-        Its `embed` makes rows by random tables too; give it the trained map's rows to compare the
-        layers alone.
+        Its `embed` uses random tables too; give it the trained map's rows to compare only the
+        layers.
         """
         model = self.model
         with torch.random.fork_rng(devices=[]):
@@ -191,7 +192,7 @@ class TransformerFeatures(FeatureMap, Model):
             )
         elif head is not None or self.layer != model.layers or pool not in (None, "last"):
             raise InputError(
-                f"`output` (={output!r}) is made from the last layer, and `pool` and `head` are of "
+                f"`output` (={output!r}) comes from the last layer, and `pool` and `head` apply to "
                 "hidden states; leave them and layer out, or pass pool='last' for the last token's "
                 "logits"
             )
@@ -220,7 +221,7 @@ class TransformerFeatures(FeatureMap, Model):
 
     @property
     def causal(self) -> bool:
-        """True where a word can move only itself and later rows."""
+        """True if a word can move only itself and later rows."""
         return self.model.causal
 
     @property
@@ -241,12 +242,11 @@ class TransformerFeatures(FeatureMap, Model):
 
         Args:
             texts: strings or Documents.
-            max_words: longer texts keep their first `max_words` tokens beside the special ones.
+            max_words: longer texts keep their first `max_words` tokens, special ones not counted.
 
         Raises:
             InputError: a text without a token, longer than the context (models of one vector per
-                text cut it), or nearly all of whose tokens the tokenizer does not know; a map
-                without a tokenizer.
+                text cut it), or with too many unknown tokens; a map without a tokenizer.
         """
         if max_words is not None:
             require_count("max_words", max_words)
@@ -263,7 +263,7 @@ class TransformerFeatures(FeatureMap, Model):
         """The rows that enter the first layer when the model reads two texts together, as rerankers
         do.
 
-        The `whole_words` are those of the text that moves; the longer text is cut where both do not
+        The `whole_words` are those of the text that moves; the longer text is cut if both do not
         fit.
 
         Args:
@@ -287,7 +287,7 @@ class TransformerFeatures(FeatureMap, Model):
         without a gradient.
 
         Raises:
-            InputError: as of `embed`; a map without a pool.
+            InputError: as in `embed`; a map without a pool.
         """
         if self.pool is None and self.output == "states":
             self.model.pooled(torch.empty(0), None)
@@ -299,7 +299,7 @@ class TransformerFeatures(FeatureMap, Model):
         Args:
             special_tokens: whether row 0 of the texts is the leading special token, as `embed` here
                 has it.
-            rescale: rows of length sqrt(d), as `wordsens.embed` gives them.
+            rescale: scale rows to length sqrt(d), as `wordsens.embed` does.
         """
         return self.model.vocabulary(special_tokens=special_tokens, rescale=rescale)
 
@@ -348,7 +348,7 @@ class TransformerFeatures(FeatureMap, Model):
         return outputs if self.pool is None else self.model.pooled(outputs, self.pool)
 
     def bytes_per_text(self, n: int) -> int:
-        """About what one text of n rows costs, gradient included: what autograd keeps of every
+        """The approximate memory of one text of n rows in bytes, with what autograd keeps of every
         layer."""
         model = self.model
         inner = getattr(model.config, "intermediate_size", None) or 4 * model.dimension
@@ -380,10 +380,19 @@ class HasTextModel(Protocol):
 
 
 def map_of(model: HasTextModel, output: str = "states") -> TransformerFeatures:
-    """What a model gives from rows: the vectors of `encode`, or the numbers of its task's head.
+    """The map of a model from its rows to the vectors of `encode`, or to the numbers of its task's
+    head.
+
+    Args:
+        model: what `as_model`, `as_pair_model` or `as_classifier` returned.
+        output: "states", "logits" or "probabilities".
 
     Raises:
         InputError: a model that cannot be run from rows.
+
+    >>> from wordsens.models import as_model
+    >>> map_of(as_model("minilm")).name
+    'minilm layer 6 own'
     """
     if isinstance(model, TransformerFeatures):
         return model
@@ -395,10 +404,10 @@ def map_of(model: HasTextModel, output: str = "states") -> TransformerFeatures:
 def loaded_model(
     model: str, dtype: torch.dtype, device: str, *, own: bool = False
 ) -> TransformerFeatures:
-    """The model's map, of the files that are there now; the one asked for last is kept in memory.
+    """The map of a model from its present files; the last one is kept in memory.
 
     Args:
-        own: whether its pooling is that of its sentence-transformers modules.
+        own: use the pooling of its sentence-transformers modules.
     """
     return _loaded(model, dtype, device, OWN if own else None, model_digest(model))
 
@@ -409,7 +418,5 @@ def _loaded(
 ) -> TransformerFeatures:
     phi = TransformerFeatures.from_pretrained(model, pool=pool, dtype=dtype, device=device)
     if model_digest(model) != content:
-        raise InputError(
-            f"the files of the model {model!r} changed while they were read; start again"
-        )
+        raise InputError(f"the files of the model {model!r} changed during reading; start again")
     return phi

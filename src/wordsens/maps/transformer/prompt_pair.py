@@ -22,11 +22,12 @@ class PromptPair(Result):
 
     Attributes:
         model: its name.
-        prompts: the two.
-        answers: those that were asked for, e.g. ("Yes", "No").
-        probabilities: (2, answers), of each answer's first token being next, for each prompt.
-        among: the same divided by their sum over the answers.
-        change: (answers,), second less first of `probabilities`.
+        prompts: the two prompts.
+        answers: the answers, e.g. ("Yes", "No").
+        probabilities: (2, answers), the probability that each answer's first token follows each
+            prompt.
+        among: the same, divided by its sum over the answers.
+        change: (answers,), second minus first of `probabilities`.
     """
 
     model: str
@@ -86,9 +87,9 @@ def prompt_pair(
 ) -> PromptPair:
     """The probabilities of the answers after each of two prompts.
 
-    An answer may be written with or without a blank before it: the probabilities of both first
-    tokens are added, where they differ; a token that is a blank alone is none of them. Special
-    tokens that the tokenizer puts after a text are left off: the answer follows the prompt.
+    An answer may be written with or without a blank before it: if their first tokens differ, both
+    probabilities are added; a token that is only a blank does not count. Special tokens that the
+    tokenizer puts after a text are left out, since the answer follows the prompt.
 
     Args:
         phi: a causal language model, loaded with output="probabilities", pool="last".
@@ -97,7 +98,7 @@ def prompt_pair(
 
     Raises:
         InputError: a model that is not causal or has no language head; answers that begin with the
-            same token, or with a blank alone.
+            same token, or only with a blank.
     """
     require_kind(
         "phi", phi, TransformerFeatures, remedy="load one with TransformerFeatures.from_pretrained"

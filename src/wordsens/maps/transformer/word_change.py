@@ -1,5 +1,5 @@
-"""The change that moved words make to a transformer's features: many pairs (word, Delta) in one
-forward pass."""
+"""The change of a transformer's features when words move: many pairs (word, Delta) in one forward
+pass."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from wordsens.search.objective import unit
 from wordsens.search.plan import Stages
 
 _DIRECTIONS = 2
-"""The number of starting directions from a text's gradients: each costs one evaluation for all
+"""The number of starting directions from a text's gradients; each costs one evaluation for all
 words together."""
 
 _STAGES = Stages(
@@ -25,13 +25,13 @@ _STAGES = Stages(
     finish=15,
     tolerance=1e-4,
 )
-"""Every evaluation is a pass of the model: about 250 a word. Long ascents of few starts, by short
-steps, gain more than crossing, longer steps or starts in the directions that are best for other
+"""Every evaluation is a pass of the model, about 250 per word. Long ascents from few starts, with
+short steps, gain more than crossing, longer steps or starts in the best directions of other
 words."""
 
 
 class BatchedMap(TextMap, Protocol):
-    """A map that knows what a text costs."""
+    """A map that knows the memory of a text."""
 
     def bytes_per_text(self, n: int) -> int: ...
 
@@ -69,8 +69,8 @@ class TransformerChange(PlainGroupChange):
     def starts(
         self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
     ) -> Float[Tensor, "count w *shape"]:
-        """`replacements`, and J_i^T u for random u, all words from one backward pass: long singular
-        directions weigh most in it."""
+        """The starts of the base class, and J_i^T u for random u, all words from one backward pass:
+        large singular directions weigh most in it."""
         stream = torch.Generator().manual_seed(0)
         directions = []
         with torch.enable_grad():
@@ -81,7 +81,7 @@ class TransformerChange(PlainGroupChange):
                     features
                 )
                 (slope,) = torch.autograd.grad(features, rows, along, retain_graph=True)
-                # A row that cannot move these features has no direction; any will do.
+                # A row that cannot move these features has no direction; take any.
                 slope = torch.where(slope.abs().amax(dim=1, keepdim=True) > 0, slope, self.rows)
                 directions.append(slope[self._groups[words]].reshape(len(words), *self.shape))
         ahead = unit(torch.stack(directions).flatten(start_dim=2)).view(
