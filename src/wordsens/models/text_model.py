@@ -50,9 +50,6 @@ _WORDS, _LOOKED_AT = 9, 1000
 _FILLERS, _TOLERANCE = 6, 1e-4
 _STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
 
-_AROUND = 16
-"""More special tokens than any tokenizer puts around a text."""
-
 
 class TextModel(TextReader, Model):
     """A Hugging Face transformer with its tokenizer, without dropout.
@@ -316,7 +313,8 @@ class TextModel(TextReader, Model):
 
     @cached_property
     def no_logits(self) -> str | None:
-        """Why the head's logits cannot be run from rows; None where those are its own."""
+        """Why the head cannot be run from rows; None where its logits from rows are those of the
+        model's own pass."""
         if self.no_rows is not None:
             return self.no_rows
         try:
@@ -346,7 +344,7 @@ class TextModel(TextReader, Model):
         return self.base.get_input_embeddings()
 
     def probes(self) -> list[str]:
-        """Texts of two and of nine words of the model's own vocabulary, whatever its language."""
+        """Texts of two and nine words from the model's vocabulary, in whatever language."""
         every = 1 + len(self.tokenizer) // _LOOKED_AT
         found = whole_word_tokens(self.tokenizer, rows=self.table, every=every)
         words = list(found.values()) or ["a", "b"]
@@ -384,8 +382,8 @@ class TextModel(TextReader, Model):
         last = states[-1]
         if not last.requires_grad or not self._has_slope(rows, last):
             raise InputError(
-                f"it has no gradient in {self.dtype}, or one that is not that of its numbers, as "
-                "where it is quantised"
+                f"it has no gradient in {self.dtype}, or a gradient that does not match its "
+                "numbers, as in quantised models"
             )
         with torch.no_grad():
             if not all(map(self._equal, states, expected)):
@@ -404,8 +402,8 @@ class TextModel(TextReader, Model):
         return bool((ours - own).abs().max() <= tolerance * (1 + own.abs().max()))
 
     def _has_slope(self, rows: Tensor, last: Tensor) -> bool:
-        """Whether the last states' change along their slope is what the slope foretells, where the
-        dtype can tell."""
+        """Whether a small step along the gradient changes the last states as the gradient predicts;
+        in half precision, whether the gradient is finite."""
         along = torch.randn(last.shape, generator=torch.Generator().manual_seed(0)).to(last)
         (slope,) = torch.autograd.grad((last * along).sum(), rows, retain_graph=True)
         step = _STEP * rows.norm() / slope.norm() * slope

@@ -149,9 +149,9 @@ def whole_word_tokens(tokenizer: Any, *, rows: int | None = None, every: int = 1
 
     Args:
         tokenizer: of the Hugging Face library.
-        rows: of the model's table; tokens past it, which were added to the tokenizer alone, are
-            left out.
-        every: of so many tokens one is looked at.
+        rows: rows of the model's table; tokens past it, which were added to the tokenizer alone,
+            are left out.
+        every: only every k-th token is considered, for a sample.
     """
     from tokenizers.decoders import ByteLevel  # of an extra
 
