@@ -322,7 +322,7 @@ def test_a_model_that_has_no_map_says_so(make, message):
         ({"layer": 4}, r"`layer` \(=4\) is not a layer of bert"),
         ({"head": 4}, r"`head` \(=4\) of layer 3 does not exist"),
         ({"pool": "men"}, "did you mean 'mean'"),
-        ({"pool": "own"}, "says nothing of its own pooling"),
+        ({"pool": "own"}, "has no pooling of its own"),
         ({"output": "logits"}, "needs a model with a head for its task"),
     ],
 )
@@ -337,7 +337,7 @@ def test_a_text_longer_than_the_context_is_refused():
         phi.embed("good " * 30)
     assert str(caught.value) == (
         f"text 0 has 30 tokens and bert adds 2, but its context is {CONTEXT} tokens; "
-        f"pass max_words={CONTEXT - 2} or less"
+        f"shorten it, or pass max_words={CONTEXT - 2} or less"
     )
     assert len(phi.embed("good " * 30, max_words=CONTEXT - 2)[0]) == CONTEXT
     with pytest.raises(ws.InputError, match="truncate the text, or pass max_words="):

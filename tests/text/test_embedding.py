@@ -54,7 +54,7 @@ class TestCutting:
             embed(["good", Document("good " * 11, 1, "a/b")], bert)
         assert str(caught.value) == (
             f"text 1 (a/b) has 11 tokens and {bert.name} adds 2, but its context is 12 tokens; "
-            "pass max_words=10 or less"
+            "shorten it, or pass max_words=10 or less"
         )
         with pytest.raises(InputError, match="pass max_words=10 or less"):
             embed("good " * 40, bert, max_words=11)

@@ -12,7 +12,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_count, require_device
 from wordsens.models.minilm import MiniLM
 from wordsens.models.model_files import MINILM, files_digest, model_folder
-from wordsens.models.pretrained import load_text_model
+from wordsens.models.pretrained import is_name, load_text_model
 from wordsens.models.text_model import TextModel, in_groups
 from wordsens.models.tokens import Tokenization
 from wordsens.text.document import Document
@@ -144,7 +144,7 @@ def _plan(
         # The leading special tokens count as words where they are kept; at least one word of the
         # text stays.
         most = max(1, max_words - (model.leading_tokens if special else 0))
-    tokens = model.read(text, where, most)
+    tokens = model.read(text, where, most, cuts=False)
     whole = slice(0, len(tokens.ids)) if special else tokens.own
     stop = whole.stop if max_words is None else min(whole.stop, whole.start + max_words)
     kept = slice(whole.start, stop)
@@ -204,8 +204,9 @@ def load_encoder(
         MissingExtraError: transformers, or the package with MiniLM's weights, is not installed.
         InputError: there is no such model or device.
     """
-    if not isinstance(name, str):
+    if not is_name(name):
         return load_text_model(name, dtype=torch.float32)
+    name = str(name)
     device = str(torch.device(require_device(device)))
     folder = model_folder(name, revision, local_files_only=local_files_only)
     return _loaded(name, device, revision, files_digest(folder))
@@ -219,7 +220,7 @@ def _loaded(name: str, device: str, revision: str | None, content: str) -> TextM
 
 
 def _model(encoder: Any, device: str | None) -> TextModel:
-    if isinstance(encoder, str):
+    if is_name(encoder):
         return load_encoder(encoder, device=device or "cpu")
     loaded = encoder if isinstance(encoder, TextModel) else load_encoder(encoder)
     if device is not None and torch.device(device) != loaded.device:

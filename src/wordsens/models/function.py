@@ -2,7 +2,7 @@
 
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +200,8 @@ def _may_be_packed(kind: str, numbers: Float[Tensor, "m d"]) -> bool:
 def require_texts(texts: Sequence[str]) -> list[str]:
     """The texts as a list; InputError for a single string, an empty list, or an entry that is not a
     string."""
-    listed = [] if isinstance(texts, str) else list(texts)
+    single = isinstance(texts, str) or not isinstance(texts, Iterable)
+    listed = [] if single else list(texts)
     if not listed or not all(isinstance(text, str) for text in listed):
         raise InputError(
             f"`texts` (={shown(texts)}) must be a list of strings, at least one; put a single text "

@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 _KNOWN = ("torch", "transformers", "sentence_transformers")
 _METHODS = {"forward", "encode", "preprocess", "tokenize"}
 # Entries that depend on where a model comes from, not on what it computes.
-_SILENT = ("transformers_version", "architectures", "dtype", "torch_dtype")
+_SILENT = ("transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
 
 
 def content_digest(*parts: nn.Module) -> str | None:

@@ -1,7 +1,6 @@
 """`as_model` and `as_pair_model`: one call for every kind of model."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,12 @@ from wordsens.models.cross_encoder import CrossEncoderModel
 from wordsens.models.endpoint import Endpoint, EndpointModel
 from wordsens.models.function import FunctionModel
 from wordsens.models.model import Model
-from wordsens.models.model_files import classes_of, library_class, model_folder
+from wordsens.models.model_files import (
+    classes_of,
+    library_class,
+    model_folder,
+    starts_with_transformer,
+)
 from wordsens.models.multi_vector import MultiVectorModel
 from wordsens.models.pairs import FunctionPairModel, PairModel
 from wordsens.models.pretrained import (
@@ -117,14 +121,9 @@ def _by_name(model: str | Path, options: dict[str, Any]) -> Model:
             "with flips, or with explain --classes; pass pool='mean' for the mean of its hidden "
             "states"
         )
-    by_library = kind and pool in (None, OWN) and find_spec(LIBRARY) is not None
-    try:
-        if kind != "SparseEncoder":
-            return load_text_model(name, vectors=True, **options)
-    except InputError:
-        # Only the library can run some models, such as embeddings without a transformer.
-        if not by_library:
-            raise
+    by_library = kind == "SparseEncoder" or not starts_with_transformer(folder)
+    if not by_library or pool not in (None, OWN):
+        return load_text_model(name, vectors=True, **options)
     library = load_library_model(name, folder, require_device(options["device"]))
     return SentenceTransformerModel(library, name=name, batch_size=options["batch_size"])
 
@@ -223,22 +222,26 @@ def as_pair_model(
     )
 
 
-def is_pair_model(model: Any, revision: str | None = None) -> bool:
-    """True if `as_pair_model` must be used: a CrossEncoder or a MultiVectorEncoder, or the name of
-    one."""
+def is_pair_model(
+    model: Any, revision: str | None = None, *, local_files_only: bool = False
+) -> bool:
+    """True where `as_pair_model` is the call for it: a CrossEncoder or a MultiVectorEncoder, or the
+    name of one."""
     if not is_name(model):
         return isinstance(model, PairModel) or is_of(model, LIBRARY, *_PAIR_MODELS)
     try:
-        return library_class(model_folder(str(model), revision)) in _PAIR_MODELS
+        folder = model_folder(str(model), revision, local_files_only=local_files_only)
     except InputError:  # as_model says what is wrong with the name
         return False
+    return library_class(folder) in _PAIR_MODELS
 
 
 def load(model: Any, **options: Any) -> Model | PairModel:
     """`as_pair_model` for models that score pairs, `as_model` for everything else; models of pairs
     have no pool or prompt."""
     given = {name: value for name, value in options.items() if value is not None}
-    if not is_pair_model(model, options.get("revision")):
+    files = {name: given[name] for name in ("revision", "local_files_only") if name in given}
+    if not is_pair_model(model, **files):
         return as_model(model, **given)
     wrong = next((name for name in ("pool", "prompt_name") if name in given), None)
     if wrong is not None:

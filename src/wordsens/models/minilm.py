@@ -55,6 +55,9 @@ class MiniLM(TextModel):
         self.tokenizer.no_padding()
         self.name, self.device, self._batch_size = MINILM, torch.device(device), 32
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MiniLM, (str(self.device),)
+
     @cached_property
     def _whole(self) -> TextModel:
         return load_text_model(MINILM, device=str(self.device), attention=None)

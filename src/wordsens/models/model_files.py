@@ -54,6 +54,8 @@ def model_folder(name: str, revision: str | None = None, *, local_files_only: bo
         MissingExtraError: huggingface_hub, or the package with MiniLM's weights, is not installed.
         InputError: there is no such model, or a revision of something that is not on the hub.
     """
+    if not name.strip():
+        raise InputError(f"`model` (={name!r}) is empty; give a name, a folder or {MINILM!r}")
     folder = minilm_folder() if name == MINILM else named_path("model", name)
     if revision is not None and folder.is_dir():
         raise InputError(
@@ -158,14 +160,28 @@ def library_class(folder: Path) -> str:
     return "CrossEncoder" if classes_of(folder) == 1 else ""
 
 
+def starts_with_transformer(folder: Path) -> bool:
+    """False for a model of sentence-transformers whose first module only the library can run: a
+    static embedding, a Router, a model of images."""
+    try:
+        modules = json.loads((folder / MODULES_FILE).read_text(encoding="utf-8"))
+        return str(modules[0]["type"]).endswith(".Transformer")
+    except (OSError, ValueError, LookupError, TypeError):
+        return True
+
+
 def classes_of(folder: Path) -> int:
-    """The number of a classifier's labels; 0 for any other model."""
+    """The labels of a classifier; 0 of another model."""
     config = _object(folder / "config.json")
-    first = str(next(iter(config.get("architectures") or ()), ""))
-    if not first.endswith("ForSequenceClassification"):
+    if not first_architecture(config.get("architectures")).endswith("ForSequenceClassification"):
         return 0
     # transformers leaves out the usual two.
     return len(config.get("id2label") or ("no", "yes"))
+
+
+def first_architecture(named: Any) -> str:
+    """The first class that a configuration names; "" if there is none."""
+    return str(named[0]) if isinstance(named, list) and named else ""
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -223,7 +239,7 @@ def _content(path: Path, *status: int) -> str:
 
 
 @contextmanager
-def one_line(failed: str) -> Iterator[None]:
+def one_line(failed: str, remedy: str = "try again") -> Iterator[None]:
     """Turns any exception of a library into an InputError of one line."""
     try:
         yield
@@ -231,5 +247,6 @@ def one_line(failed: str) -> Iterator[None]:
         raise
     except Exception as error:  # OSError, ValueError, ImportError, RuntimeError and others
         own_code = re.search("trust_remote_code|custom code|third-party code", str(error))
-        reason = _OWN_CODE if own_code else f"({type(error).__name__}) {first_line(error)}"
+        plain = f"({type(error).__name__}) {first_line(error)}; {remedy}"
+        reason = _OWN_CODE if own_code else plain
         raise InputError(f"{failed}: {reason}") from error

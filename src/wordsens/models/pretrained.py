@@ -10,13 +10,21 @@ from torch import nn
 
 from wordsens.errors import InputError, require_choice, require_device, require_extra
 from wordsens.models.hooks import frozen_views
-from wordsens.models.model_files import MINILM, MODULES_FILE, library_class, model_folder, one_line
+from wordsens.models.model_files import (
+    MINILM,
+    MODULES_FILE,
+    first_architecture,
+    library_class,
+    model_folder,
+    one_line,
+)
 from wordsens.models.sentence_transformer import SentenceTransformerModel
 from wordsens.models.text_model import OWN, POOL_NAMES, TextModel
 
 LIBRARY = "sentence_transformers"
 
 _DTYPES = (None, torch.float32, torch.bfloat16, torch.float64)
+_AGAIN = "if its files are damaged, download the model again"
 _HEADS = {
     "ForSequenceClassification": "AutoModelForSequenceClassification",
     "ForCausalLM": "AutoModelForCausalLM",
@@ -60,33 +68,37 @@ def load_text_model(
         raise InputError(
             f"`dtype` (={dtype}) must be torch.float32, torch.bfloat16 or torch.float64"
         )
-    library: Any = None
+    own = pool == OWN or (pool is None and vectors)
     if is_name(source):
         name = str(source)
         folder = model_folder(name, revision, local_files_only=local_files_only)
         options = {"head": head, "dtype": dtype or torch.float32, "attention": attention}
         model, tokenizer = load_transformer(name, folder, **options)
         model = model.to(require_device(device))
-        has_pooling = not head and (folder / MODULES_FILE).is_file()
-        if has_pooling and (pool == OWN or (pool is None and vectors)):
-            library = _around(name, folder, model, device)
+        has_own_pooling = not head and (folder / MODULES_FILE).is_file()
+        library = _around(name, folder, model, device) if own and has_own_pooling else None
     else:
-        model, tokenizer, name = _parts(source)
+        model, tokenizer, name = _view_of(source)
         model = model.to(dtype)
-        has_pooling = is_of(source, LIBRARY, "SentenceTransformer")
-        library = source
-    if has_pooling and (pool == OWN or (pool is None and vectors)):
+        has_own_pooling = is_of(source, LIBRARY, "SentenceTransformer")
+        library = source if own and has_own_pooling else None
+        if library is not None and dtype is not None:
+            raise InputError(
+                f"`dtype` (={dtype}) does not apply to the object's own pooling; convert the "
+                "SentenceTransformer itself"
+            )
+    if library is not None:
         return SentenceTransformerModel(library, name=name, batch_size=batch_size)
     pool = _usual_pool(model) if pool is None and vectors else pool
     name = f"{name} ({pool})" if vectors else name
     made = TextModel(model, tokenizer, name, pool=pool, cuts=vectors, batch_size=batch_size)
-    made.library = has_pooling
+    made.has_own_pooling = has_own_pooling
     return made
 
 
 def _around(name: str, folder: Path, model: Any, device: str) -> Any:
     """The SentenceTransformer of a folder, with this model inside, whose weights were checked."""
-    library = load_library_model(name, folder, device)
+    library = load_library_model(name, folder, device, checked=True)
     if not is_of(library, LIBRARY, "SentenceTransformer"):
         raise InputError(
             f"the model {name!r} is a {type(library).__name__}: its vectors are not computed from "
@@ -98,7 +110,7 @@ def _around(name: str, folder: Path, model: Any, device: str) -> Any:
     return library
 
 
-def _parts(source: Any) -> tuple[Any, Any, str]:
+def _view_of(source: Any) -> tuple[Any, Any, str]:
     """A view of a loaded model, with its own modes and gradients; its tokenizer and its name."""
     if is_of(source, LIBRARY, "SentenceTransformer"):
         model, tokenizer = (getattr(source[0], part, None) for part in ("auto_model", "tokenizer"))
@@ -135,7 +147,7 @@ def load_transformer(
     name: str,
     folder: Path,
     *,
-    head: bool = False,
+    head: bool | None = False,
     dtype: torch.dtype = torch.float32,
     attention: str | None = None,
 ) -> tuple[Any, Any]:
@@ -143,7 +155,7 @@ def load_transformer(
 
     Args:
         name: for messages.
-        head: load the head of the task that its configuration names.
+        head: load the head of the task that its configuration names; None: if it names one.
         attention: "eager" or "sdpa"; None for the choice of transformers.
 
     Raises:
@@ -158,25 +170,28 @@ def load_transformer(
     options: dict[str, Any] = {"dtype": dtype, "output_loading_info": True}
     if attention is not None:
         options["attn_implementation"] = attention
-    with quiet_transformers(), one_line(f"no model {name!r}: it cannot be loaded"):
+    with quiet_transformers(), one_line(f"no model {name!r}: it cannot be loaded", _AGAIN):
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
         require_words(tokenizer, name)
         config = transformers.AutoConfig.from_pretrained(place)
         kind = getattr(transformers, _class_name(config, head))
         model, report = kind.from_pretrained(place, **options)
-    # A pooler comes after the last layer and is often left out; other missing weights would be
+    # Without a head the pooler after the last layer decides nothing; other missing weights would be
     # random.
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    missing = sorted(key for key in report["missing_keys"] if head or "pooler" not in key)
     if missing:
         raise InputError(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are "
-            f"missing, the first is {missing[0]!r}; download the model again or choose another"
+            f"missing, the first is {missing[0]!r}; {_AGAIN}"
         )
     return model, tokenizer
 
 
-def load_library_model(name: str, folder: Path, device: str) -> Any:
+def load_library_model(name: str, folder: Path, device: str, *, checked: bool = False) -> Any:
     """The SentenceTransformer, SparseEncoder, CrossEncoder or MultiVectorEncoder of a folder.
+
+    Args:
+        checked: whether the weights are known to be complete; the library would make up others.
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
@@ -185,9 +200,11 @@ def load_library_model(name: str, folder: Path, device: str) -> Any:
     require_extra("models", f"the model {name!r}", "sentence_transformers")
     import sentence_transformers
 
+    if not checked and (folder / "config.json").is_file():
+        load_transformer(name, folder, head=None)
     kind = library_class(folder)
     failed = f"sentence-transformers cannot load the model {name!r} as a {kind}"
-    with quiet_transformers(), one_line(failed):
+    with quiet_transformers(), one_line(failed, _AGAIN):
         return getattr(sentence_transformers, kind)(str(folder), device=device)
 
 
@@ -201,23 +218,23 @@ def require_words(tokenizer: Any, name: str) -> None:
         )
 
 
-def _class_name(config: Any, head: bool) -> str:
+def _class_name(config: Any, head: bool | None) -> str:
     """The name of the class that loads a model. Without a head: the model's own class if its file
     holds only the encoder (T5EncoderModel), else AutoModel. With a head: the auto class of its
     task."""
     import transformers
 
-    named = str(next(iter(config.architectures or ()), "nothing"))
-    if not head:
-        own = named.endswith("EncoderModel") and hasattr(transformers, named)
-        return named if own else "AutoModel"
+    named = first_architecture(config.architectures)
     kind = next((kind for ending, kind in _HEADS.items() if named.endswith(ending)), None)
-    if kind is None:
-        raise ValueError(
-            f"its configuration names no classifier or language model ({named}); leave out what "
-            "needs a head"
+    if kind is not None and head is not False:
+        return kind
+    if head:
+        raise InputError(
+            f"its configuration names no classifier or language model ({named or 'nothing'}); "
+            "leave out what needs a head"
         )
-    return kind
+    own = named.endswith("EncoderModel") and hasattr(transformers, named)
+    return named if own else "AutoModel"
 
 
 @contextmanager

@@ -68,7 +68,6 @@ class TextReader:
         self.table = embedding_rows(model)
         limits = [each for each in (_context_of(tokenizer, model), limit) if each]
         self.context = min(limits, default=None)
-        # Beyond its context a dynamic rotary base follows the longest text that was read so far.
         self._dynamic = "'dynamic'" in str(getattr(model.config, "rope_parameters", None))
         if tokenizer is not None:
             self._read_frame()
@@ -117,17 +116,23 @@ class TextReader:
         return found
 
     def read(
-        self, text: str, where: str | None = None, max_words: int | None = None
+        self,
+        text: str,
+        where: str | None = None,
+        max_words: int | None = None,
+        *,
+        cuts: bool | None = None,
     ) -> Tokenization:
-        """The tokens of the text that the model reads: all, or those that fit its context.
+        """The tokens that the model reads of the text: all, or those that fit its context.
 
         Args:
-            where: the name of the text in messages.
-            max_words: a longer text keeps this many of its first tokens, special ones not counted.
+            where: the text, in messages.
+            max_words: a longer text keeps its first tokens, special ones not counted.
+            cuts: whether a longer text is cut; None: as the reader is made.
 
         Raises:
-            InputError: what `tokenize` raises; a text without a token, or one longer than the
-                context, unless `cuts`.
+            InputError: what `tokenize` raises; a text without a token, or one that is longer than
+                the context and not cut.
         """
         where = where or f"the text {text[:40]!r}"
         whole = self.tokenize(text, where)
@@ -135,26 +140,31 @@ class TextReader:
             raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
         if max_words is not None:
             whole = whole.first_words(max_words)
-        context, around = self.context, whole.leading + whole.trailing
-        if context is not None and self.cuts and not self._dynamic:
-            if around >= context:
-                raise InputError(
-                    f"the prompt of {self.name} ({self.prompt!r}) leaves no room in its {context} "
-                    "tokens"
-                )
-            excess = max(0, len(whole.ids) - context)
-            if _cuts_on_the_left(self.tokenizer):
-                front = len(self._frame[0])
-                whole = whole.without(front, front + excess)
-            else:
-                whole = whole.without(whole.own.stop - excess, whole.own.stop)
-        if context is not None and len(whole.ids) > context:
-            remedy = "shorten it" if self.cuts else f"pass max_words={context - around} or less"
+        start, stop = self._excess(whole)
+        if start == stop:
+            return whole
+        around = whole.leading + whole.trailing
+        if around >= (self.context or 0):
+            raise InputError(
+                f"the prompt of {self.name} ({self.prompt!r}) leaves no room in its {self.context} "
+                "tokens"
+            )
+        # Beyond its context a dynamic rotary base follows the longest text that was read so far.
+        if self._dynamic or not (self.cuts if cuts is None else cuts):
             raise InputError(
                 f"{where} has {whole.words} tokens and {self.name} adds {around}, but its context "
-                f"is {context} tokens; {remedy}"
+                f"is {self.context} tokens; shorten it, or pass "
+                f"max_words={len(whole.ids) - around - (stop - start)} or less"
             )
-        return whole
+        return whole.without(start, stop)
+
+    def _excess(self, whole: Tokenization) -> Span:
+        """The places of the tokens for which the context has no room; of a tokenizer that cuts on
+        the left, those at the front."""
+        excess = 0 if self.context is None else max(0, len(whole.ids) - self.context)
+        if _cuts_on_the_left(self.tokenizer):
+            return len(self._frame[0]), len(self._frame[0]) + excess
+        return whole.own.stop - excess, whole.own.stop
 
     def count_tokens(self, text: str, *, special: bool = True) -> int:
         """The number of tokens of the whole text; with `special`, special ones and those of the
@@ -166,18 +176,14 @@ class TextReader:
         bytes_at_most = len((self.prompt + text).encode(errors="replace")) + _AROUND
         if self.context is None or bytes_at_most <= self.context:
             return 0, len(text)
-        whole = self.tokenize(text, "the text")
-        if len(whole.ids) <= self.context:
+        whole, context = self.tokenize(text, "the text"), self.context
+        start, stop = self._excess(whole)
+        if start == stop:
             return 0, len(text)
         left = _cuts_on_the_left(self.tokenizer)
-        if whole.offsets is None or not any(start for start, _ in whole.offsets):
-            context = self.context
+        if whole.offsets is None or not any(begin for begin, _ in whole.offsets):
             return longest_part(text, lambda part: self.count_tokens(part) <= context, left=left)
-        excess = len(whole.ids) - self.context
-        if left:
-            lost = len(self._frame[0]) + excess - 1
-            return whole.offsets[lost][1], len(text)
-        return 0, whole.offsets[whole.own.stop - excess][0]
+        return (whole.offsets[stop - 1][1], len(text)) if left else (0, whole.offsets[start][0])
 
     def unreadable(self, text: str) -> str | None:
         try:

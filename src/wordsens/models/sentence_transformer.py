@@ -3,6 +3,7 @@ transformer inside."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ class SentenceTransformerModel(TextModel):
         self, library: Any, *, name: str, batch_size: int = 32, prompt_name: str | None = None
     ):
         self.name, self.pool, self._batch_size = name, OWN, batch_size
-        self.sentence_transformer, self.library = library, True
+        self.sentence_transformer, self.has_own_pooling = library, True
         self._answers = Answers(name)
         self._task = TASKS.get(str(prompt_name))
         self._prompt_name, self.prompt = prompt_name, _prompt_of(library, prompt_name)
@@ -61,6 +62,10 @@ class SentenceTransformerModel(TextModel):
             module.to(self.device, self.row_dtype)
         if self.no_rows is None:
             self.no_rows = self._difference()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {"batch_size": self._batch_size, "prompt_name": self._prompt_name}
+        return partial(type(self), name=self.name, **options), (self.sentence_transformer,)
 
     def require_pool(self, pool: str | None) -> None:
         if pool != OWN:

@@ -19,6 +19,7 @@ from wordsens.models.function import Answers, require_texts
 from wordsens.models.hooks import (
     call,
     encoder_part,
+    first_tensor,
     layers_and_states,
     rows_entering,
     tensor_at,
@@ -46,9 +47,18 @@ POOLS: dict[str, Callable[[Float[Tensor, "b n d"]], Float[Tensor, "b d"]]] = {
 POOL_NAMES = (*POOLS, OWN)
 SIDES = ("first", "second")
 
-_WORDS, _LOOKED_AT = 9, 1000
-_FILLERS, _TOLERANCE = 6, 1e-4
+_WORDS, _SAMPLE = 9, 1000
+"""Words of a text to test a model with, and the tokens among which they are looked for."""
+
+_FILLERS = 6
+"""The first token numbers: placeholders for the tokens of rows that are moved."""
+
+_TOLERANCE = 1e-4
+"""The largest difference of hidden states that counts as rounding, over the largest state."""
+
 _STEP, _SLOPE_TOLERANCE = 1e-3, 0.2
+"""A step along the gradient, over the length of the rows, and the largest error of the change that
+the gradient predicts."""
 
 
 class TextModel(TextReader, Model):
@@ -73,15 +83,15 @@ class TextModel(TextReader, Model):
         heads: attention heads per layer; 0 if the configuration does not say.
         causal: whether a row can move only itself and later rows.
         blocks: the layers; None if no list of them is recognised.
-        library: whether sentence-transformers has a pooling for this model.
+        has_own_pooling: whether the model has modules of sentence-transformers that pool.
     """
 
     pool: str | None = None
     layers: int = 0
-    dimension: int
+    dimension: int = 0
     blocks: list[nn.Module] | None = None
     causal: bool = False
-    library: bool = False
+    has_own_pooling: bool = False
     no_rows: str | None = None
 
     def __init__(
@@ -121,9 +131,11 @@ class TextModel(TextReader, Model):
         if pool is not None:
             require_choice("pool", pool, POOL_NAMES)
         if pool == OWN:
+            reason = "has no pooling of its own (modules.json is missing); use"
+            if self.has_own_pooling:
+                reason = "was loaded without its own pooling; load it with pool='own', or use"
             raise InputError(
-                f"the model {self.name!r} says nothing of its own pooling (modules.json is "
-                f"missing); use one of pool={', '.join(map(repr, POOLS))}"
+                f"the model {self.name!r} {reason} one of pool={', '.join(map(repr, POOLS))}"
             )
 
     def enter_pair(
@@ -179,16 +191,17 @@ class TextModel(TextReader, Model):
         """The hidden states of every text's tokens at `layer`: one row per token, special ones
         included."""
         chosen = self.layer_index(layer)
-        tokens = [self.read(text).ids for text in texts]
+        tokens = [self.read(text).ids for text in require_texts(texts)]
         return self.by_length(tokens, lambda ids: self.hidden_states(ids, chosen))
 
     def layer_index(self, layer: int) -> int:
         """The layer as a number from 0 to L; negative ones count from the last, -1."""
         if not self.layers:
             raise InputError(f"{self.name} does not give its hidden states: {self.no_rows}")
-        if not -self.layers - 1 <= layer <= self.layers:
+        whole = isinstance(layer, int) and not isinstance(layer, bool)
+        if not whole or not -self.layers - 1 <= layer <= self.layers:
             raise InputError(
-                f"`layer` (={layer}) is not a layer of {self.name}, which has layers 0 "
+                f"`layer` (={layer!r}) is not a layer of {self.name}, which has layers 0 "
                 f"(embeddings) to {self.layers}; negative numbers count from the last, -1"
             )
         return layer % (self.layers + 1)
@@ -233,10 +246,12 @@ class TextModel(TextReader, Model):
         everything after the pooling is left out.
         """
         self.layer_index(0)
+        pool = self.pool if pool is None else pool
+        self.require_pool(pool)
 
         def pooled(ids: Int[Tensor, "b n"]) -> Float[Tensor, "b layers d"]:
             states = call(self.base, ids.to(self.device), output_hidden_states=True).hidden_states
-            return torch.stack([self.pooled(each, pool or self.pool) for each in states], dim=1)
+            return torch.stack([self.pooled(each, pool) for each in states], dim=1)
 
         return self.each(texts, pooled).transpose(0, 1)
 
@@ -245,14 +260,19 @@ class TextModel(TextReader, Model):
         return self.each(texts, self._own_logits)
 
     def _own_logits(self, ids: Int[Tensor, "b n"]) -> Tensor:
+        return self._output(self.model, ids, "logits")
+
+    def _output(self, module: nn.Module, ids: Int[Tensor, "b n"], part: str) -> Tensor:
+        """The part of that name of what a module gives for these tokens, or else its first part."""
         ids = ids.to(self.device)
-        output = call(self.model, ids, attention_mask=torch.ones_like(ids))
-        return getattr(output, "logits", output if isinstance(output, Tensor) else output[0])
+        output = call(module, ids, attention_mask=torch.ones_like(ids))
+        named = getattr(output, part, None)
+        return first_tensor(output) if named is None else named
 
     def each(self, texts: Sequence[str], run: Callable[[Tensor], Tensor]) -> Float[Tensor, "m ..."]:
         """`run` on the token numbers (b, n) of every text, in float64 on the CPU."""
         ids = [self.read(text).ids for text in require_texts(texts)]
-        with running(f"{self.name} failed on {len(texts)} texts"):
+        with running(f"{self.name} failed on {len(ids)} texts"):
             return torch.stack([row.double().cpu() for row in self.by_length(ids, run)])
 
     @torch.no_grad()
@@ -269,11 +289,7 @@ class TextModel(TextReader, Model):
         )
 
     def _vectors(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b d"]:
-        ids = ids.to(self.device)
-        output = call(self.base, ids, attention_mask=torch.ones_like(ids))
-        states = getattr(output, "last_hidden_state", None)
-        states = (output if isinstance(output, Tensor) else output[0]) if states is None else states
-        return self.pooled(states, self.pool)
+        return self.pooled(self._output(self.base, ids, "last_hidden_state"), self.pool)
 
     def pooled(self, states: Float[Tensor, "b n d"], pool: str | None) -> Tensor:
         """One vector per text of hidden states, in float32 at least."""
@@ -291,6 +307,7 @@ class TextModel(TextReader, Model):
     ) -> Tensor:
         """The states of `layer` when these rows enter the first layer, or with a pool one vector
         per text; differentiable. Higher layers are not run."""
+        self.require_pool(pool)
         states = self._states(rows, self.layer_index(layer))
         return states if pool is None else self.pooled(states, pool)
 
@@ -329,6 +346,7 @@ class TextModel(TextReader, Model):
         """The output of the model, its base or a function of `input_ids` when the rows enter the
         first layer."""
         ids = torch.full(rows.shape[:2], self._fillers[0], device=self.device)
+        # Some models look for their special tokens, such as the last one.
         before, after = self._frame
         if rows.shape[1] > len(before) + len(after):
             ids[:, : len(before)] = torch.tensor(before, dtype=torch.long)
@@ -345,7 +363,7 @@ class TextModel(TextReader, Model):
 
     def probes(self) -> list[str]:
         """Texts of two and nine words from the model's vocabulary, in whatever language."""
-        every = 1 + len(self.tokenizer) // _LOOKED_AT
+        every = 1 + len(self.tokenizer) // _SAMPLE
         found = whole_word_tokens(self.tokenizer, rows=self.table, every=every)
         words = list(found.values()) or ["a", "b"]
         spread = words[:: max(1, len(words) // _WORDS)][:_WORDS]
@@ -420,7 +438,7 @@ class TextModel(TextReader, Model):
         if content is None:
             return UNKNOWN
         words = tokenizer_settings(self.tokenizer)
-        return joined_digest(content, words, self.context, self.pool)
+        return joined_digest(content, words, self.context, self.pool, self.prompt)
 
     def __reduce__(self) -> tuple[Callable[..., "TextModel"], tuple[Any, ...]]:
         """Pickled as the model's class, settings and weights, since transformers attaches local
@@ -430,7 +448,13 @@ class TextModel(TextReader, Model):
             self.config,
             self.model.state_dict(),
             (self.tokenizer, self.name),
-            {"pool": self.pool, "cuts": self.cuts, "prompt": self.prompt, "limit": self.context},
+            {
+                "pool": self.pool,
+                "cuts": self.cuts,
+                "prompt": self.prompt,
+                "limit": self.context,
+                "batch_size": self._batch_size,
+            },
         )
 
 

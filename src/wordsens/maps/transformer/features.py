@@ -15,6 +15,7 @@ from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
 from wordsens.maps.transformer.word_change import TransformerChange
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.heads import Heads, attention_weights
+from wordsens.models.hooks import frozen_views
 from wordsens.models.model import Model
 from wordsens.models.model_files import model_digest
 from wordsens.models.pretrained import load_text_model
@@ -84,8 +85,9 @@ class TransformerFeatures(FeatureMap, Model):
         output: str = "states",
         name: str = "model",
     ):
-        given = model if isinstance(model, TextModel) else TextModel(model, tokenizer, name)
-        self.model = given.text_model()
+        if not isinstance(model, TextModel):
+            model = TextModel(frozen_views([model])[0], tokenizer, name)
+        self.model = model.text_model()
         self.device, self.dtype = self.model.device, self.model.row_dtype
         self.text_shape = (None, self.model.dimension)
         self._choose(layer, head, pool, output)
@@ -199,7 +201,7 @@ class TransformerFeatures(FeatureMap, Model):
         elif model.no_logits is not None:
             raise InputError(f"`output` (={output!r}) of {model.name}: {model.no_logits}")
         # The rows of a model that is used for one vector per text.
-        unpooled = model.library and pool is None and head is None and output == "states"
+        unpooled = model.has_own_pooling and pool is None and head is None and output == "states"
         notes = {
             _CAUSAL_NOTE: model.causal,
             _POOLING_NOTE: unpooled,
