@@ -138,8 +138,8 @@ def _view_of(source: Any) -> tuple[Any, Any, str]:
 
 def _usual_pool(model: Any) -> str:
     """The pooling that sentence-transformers uses for a model without its own."""
-    architectures = getattr(model.config, "architectures", None) or [type(model).__name__]
-    causal = architectures[0].endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
+    named = first_architecture(getattr(model.config, "architectures", None)) or type(model).__name__
+    causal = named.endswith("ForCausalLM") and getattr(model.config, "is_causal", True)
     return "last" if causal else "mean"
 
 
@@ -174,11 +174,12 @@ def load_transformer(
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
         require_words(tokenizer, name)
         config = transformers.AutoConfig.from_pretrained(place)
-        kind = getattr(transformers, _class_name(config, head))
-        model, report = kind.from_pretrained(place, **options)
+        kind = _class_name(config, head)
+        model, report = getattr(transformers, kind).from_pretrained(place, **options)
     # Without a head the pooler after the last layer decides nothing; other missing weights would be
     # random.
-    missing = sorted(key for key in report["missing_keys"] if head or "pooler" not in key)
+    headed = kind in _HEADS.values()
+    missing = sorted(key for key in report["missing_keys"] if headed or "pooler" not in key)
     if missing:
         raise InputError(
             f"the weights of the model {name!r} are incomplete: {len(missing)} tensors are "
