@@ -10,18 +10,20 @@ from wordsens.models.classifier import SIGMOID, Classifier, as_classifier
 from wordsens.text.whole_words import without
 
 TEXTS = ["The lift is not working today, please use the stairs.", "I did not love her.", "café"]
+DECODERS = ("gpt2", "llama", "qwen2")
+NAMES = ("bert", "roberta", "distilbert", "mpnet", "modernbert", "deberta", *DECODERS)
 PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "qwen2", "gpt2", "distilbert", "deberta"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_classifiers_give_their_pipelines_own_numbers(name, problem):
     """As a pair, as the pipeline, and from rows."""
-    pad = {"pad_token_id": 0} if name in ("qwen2", "gpt2") else {}
+    pad = {"pad_token_id": 0} if name in DECODERS else {}
     count = 1 if problem == "regression" else 3
     options = {"num_labels": count, "problem_type": problem, **pad}
     tokenizer, model = zoo_model(name, "ForSequenceClassification", **options)
-    tokenizer.pad_token = tokenizer.pad_token or "<|endoftext|>"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     pipeline = transformers.pipeline(
         "text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None
     )

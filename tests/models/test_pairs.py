@@ -1,15 +1,17 @@
 """Models of pairs: CrossEncoders, MultiVectorEncoders and functions; scores are the library's
 own."""
 
+import copy
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 
 import wordsens as ws
-from tests.maps.tiny_models import CONTEXT, save_tiny
+from tests.maps.tiny_models import CONTEXT, save_tiny, tokenizer
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import map_of
 from wordsens.models.identity import UNKNOWN
@@ -29,8 +31,15 @@ CLOSE = {"rtol": 0, "atol": 1e-6}
 
 @pytest.fixture(scope="module")
 def reranker(tmp_path_factory):
-    """A tiny CrossEncoder and its folder."""
+    """A tiny CrossEncoder and its folder; the tokens of the second text have a type of their
+    own."""
     folder = save_tiny(tmp_path_factory.mktemp("reranker"), "bert", HEAD, num_labels=1)
+    words = copy.deepcopy(tokenizer())
+    pair, special = "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)]
+    words.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        pair=pair, special_tokens=special
+    )
+    words.save_pretrained(folder)
     return library.CrossEncoder(folder, device="cpu"), folder
 
 

@@ -294,8 +294,9 @@ def test_queries_and_documents_are_read_each_in_its_own_way(dense, both, make):
         for name in TASKS:
             ours, own = as_model(given, prompt_name=name), getattr(model, f"encode_{name}")(TEXTS)
             np.testing.assert_allclose(ours.encode(TEXTS).numpy(), own, **CLOSE)
-            if ours.no_rows is None:
+            if make in (of_two_lengths, with_passages):
                 np.testing.assert_allclose(map_of(ours).encode(TEXTS).numpy(), own, **CLOSE)
+        assert len({as_model(given, prompt_name=name).identity() for name in TASKS}) == 2
         own = own_similarities(model, "encode_query", "encode_document")
         found = similarities(given, prompt_names=TASKS)
         assert found == pytest.approx(own, abs=1e-5)
@@ -331,6 +332,17 @@ def test_what_takes_cosines_alone_says_so_of_another_similarity(dense):
     result = ws.compare(model, dense(Normalize()), texts, "none")
     assert sum("neighbours and distances are by cosines" in note for note in result.notes) == 1
     assert ws.check(model, ROWS, threshold=30).threshold == 30
+
+
+def test_a_prompt_of_any_name_is_put_before_the_text(dense):
+    model = dense(prompts={"title": "good film ", "passage": "bad "})
+    for name, own in (
+        ("title", model.encode(TEXTS, prompt_name="title")),
+        ("passage", model.encode_document(TEXTS, prompt_name="passage")),
+    ):
+        np.testing.assert_allclose(as_model(model, prompt_name=name).encode(TEXTS), own, **CLOSE)
+    with pytest.raises(InputError, match=r"is no prompt of .*; it has .*'title', 'passage'"):
+        as_model(model, prompt_name="headline")
 
 
 class Scaled(torch.nn.Module):

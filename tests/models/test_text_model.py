@@ -15,7 +15,8 @@ from tests.models.zoo import CORPUS, NAMES, tokenizer_of, zoo_model
 from wordsens.models import TextModel
 from wordsens.models.hooks import encoder_part
 from wordsens.models.load import as_model
-from wordsens.text.whole_words import lettered_spans, reading_words, without
+from wordsens.models.tokens import whole_word_tokens
+from wordsens.text.whole_words import reading_words
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
@@ -169,20 +170,19 @@ def test_a_pickled_model_is_the_same(member):
     assert torch.equal(again.encode([LONG, FIRST]), model.encode([LONG, FIRST]))
 
 
-def test_removals_are_those_of_encoding_again(member):
-    model = member.models[0]
-    explained = ws.explain(model, FIRST, SECOND, tries=0)
-
-    def cosine(first, second):
-        one, two = model.encode([first])[0], model.encode([second])[0]
-        return float(one @ two / one.norm() / two.norm())
-
-    value = cosine(FIRST, SECOND)
-    spans = lettered_spans(FIRST)
-    words = [word for word in explained.words if word.side == 0]
-    assert [word.word for word in words] == [FIRST[slice(*span)] for span in spans]
-    for word, span in zip(words, spans, strict=True):
-        assert word.removal == pytest.approx(cosine(without(FIRST, span), SECOND) - value, abs=1e-6)
+@pytest.mark.parametrize("special", [True, False])
+def test_rows_of_a_vocabulary_are_those_of_the_word_in_its_place(member, special):
+    model = member.models[1]
+    words = model.vocabulary(special_tokens=special)
+    number, word = list(whole_word_tokens(model.tokenizer, rows=model.table).items())[-1]
+    ids = torch.tensor([model.read(FIRST).ids])
+    found = words.rows(torch.tensor([len(words) - 1]), torch.tensor([3, 1]))
+    for row, position in zip(found[0], (3, 1), strict=True):
+        place = position + (0 if special else model.leading_tokens)
+        other = ids.clone()
+        other[0, place] = number
+        torch.testing.assert_close(row, model.entering(other)[0, place], **ROUNDING)
+    assert words.tokens[-1] == word
 
 
 def test_the_model_keeps_its_mode_and_its_gradients_and_shares_its_weights():

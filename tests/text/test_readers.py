@@ -5,11 +5,15 @@ import io
 import json
 import math
 from itertools import islice
+from unittest.mock import Mock
 
 import datasets
+import httpx2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import HfApi
+from huggingface_hub.errors import RepositoryNotFoundError
 
 from wordsens.errors import InputError
 from wordsens.text import Document, read_documents, stream_documents
@@ -215,8 +219,6 @@ class TestParquet:
         assert texts_of(stream)[-1] == "text 2999"
 
     def test_class_names_that_datasets_wrote_are_heeded(self, tmp_path):
-        import datasets
-
         label = datasets.ClassLabel(names=["neg", "pos"])
         features = datasets.Features({"text": datasets.Value("string"), "label": label})
         data = datasets.Dataset.from_dict(
@@ -269,22 +271,15 @@ class TestAclImdb:
         )
 
 
-class TestLimitAndSample:
-    @pytest.fixture
-    def hundred(self, tmp_path):
-        return written(
-            tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(100)]}
-        )
-
-    def test_the_first_few(self, hundred):
-        assert texts_of(read_documents(hundred, limit=2)) == ["text 0", "text 1"]
-        assert len(read_documents(hundred, limit=500)) == 100
-
-    def test_a_sample_is_fixed_by_its_seed(self, hundred):
-        first = texts_of(read_documents(hundred, limit=10, sample_seed=1))
-        assert first == texts_of(read_documents(hundred, limit=10, sample_seed=1))
-        assert first != texts_of(read_documents(hundred, limit=10, sample_seed=2))
-        assert len(set(first)) == 10
+def test_limits_and_samples(tmp_path):
+    path = written(tmp_path / "r.parquet", {"text": [f"text {number}" for number in range(100)]})
+    assert texts_of(read_documents(path, limit=2)) == ["text 0", "text 1"]
+    assert len(read_documents(path, limit=500)) == 100
+    first, again, other = (
+        texts_of(read_documents(path, limit=10, sample_seed=seed)) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert len(set(first)) == 10
 
 
 def test_a_file_without_a_header_is_noticed(tmp_path):
@@ -408,41 +403,32 @@ class TestSaved:
         assert read_documents(tmp_path / "news", labels=False) == [Document("x", None, "news:1")]
 
 
-class TestHub:
-    def test_imdb(self, hub):
-        assert read_documents("imdb") == [
-            Document("bad film", -1, "hub:stanfordnlp/imdb/train:1"),
-            Document("good film", 1, "hub:stanfordnlp/imdb/train:2"),
-            Document("unlabelled", None, "hub:stanfordnlp/imdb/train:3"),
-        ]
-        assert hub == [("stanfordnlp/imdb", None, "train", False)]
-
-    def test_without_a_network_the_cache_is_used_at_once(self, hub, monkeypatch):
-        monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
-        assert len(read_documents("imdb")) == 3
-        assert hub == [("stanfordnlp/imdb", None, "train", True)]
-        assert datasets.config.HF_HUB_OFFLINE is False
+def test_imdb(hub):
+    assert read_documents("imdb") == [
+        Document("bad film", -1, "hub:stanfordnlp/imdb/train:1"),
+        Document("good film", 1, "hub:stanfordnlp/imdb/train:2"),
+        Document("unlabelled", None, "hub:stanfordnlp/imdb/train:3"),
+    ]
+    assert hub == [("stanfordnlp/imdb", None, "train", False)]
 
 
-class TestAskHub:
-    @pytest.mark.parametrize("kind", ["model", "dataset"])
-    def test_its_answers(self, kind, monkeypatch):
-        import httpx2
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import RepositoryNotFoundError
+def test_without_a_network_the_cache_is_used_at_once(hub, monkeypatch):
+    monkeypatch.setattr("wordsens.text.hub.ask_hub", lambda name, kind: HubAnswer.UNREACHABLE)
+    assert len(read_documents("imdb")) == 3
+    assert hub == [("stanfordnlp/imdb", None, "train", True)]
+    assert datasets.config.HF_HUB_OFFLINE is False
 
-        answers = {"there": None, "gone": RepositoryNotFoundError, "down": ConnectionError}
 
-        def info(self, name, *, timeout):
-            assert timeout == 10
-            if answers[name] is RepositoryNotFoundError:
-                raise RepositoryNotFoundError(
-                    "not found", response=httpx2.Response(404, request=httpx2.Request("GET", "x:"))
-                )
-            if answers[name] is not None:
-                raise answers[name]
-
+@pytest.mark.parametrize("kind", ["model", "dataset"])
+def test_answers_of_the_hub(kind, monkeypatch):
+    response = httpx2.Response(404, request=httpx2.Request("GET", "x:"))
+    missing = RepositoryNotFoundError("not found", response=response)
+    for effect, answer in (
+        (None, HubAnswer.FOUND),
+        (missing, HubAnswer.MISSING),
+        (ConnectionError, HubAnswer.UNREACHABLE),
+    ):
+        info = Mock(side_effect=effect)
         monkeypatch.setattr(HfApi, f"{kind}_info", info)
-        assert ask_hub("there", kind) is HubAnswer.FOUND
-        assert ask_hub("gone", kind) is HubAnswer.MISSING
-        assert ask_hub("down", kind) is HubAnswer.UNREACHABLE
+        assert ask_hub("name", kind) is answer
+        info.assert_called_once_with("name", timeout=10)
