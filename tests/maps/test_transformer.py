@@ -168,11 +168,14 @@ def test_without_a_list_of_layers_the_token_embeddings_move():
         phi.at(layer=1, head=0)
 
 
-def shifting(model):
-    """The model with a layer that counts its calls: what it gives depends on more than the rows."""
-    forward, calls = model.encoder.layer[1].forward, []
-    model.encoder.layer[1].forward = lambda states, *rest, **named: (
-        calls.append(1) or forward(states + len(calls), *rest, **named)
+def reading_tokens(model):
+    """The model with a layer that adds a thousandth of every token's number to its row."""
+    forward, seen = model.encoder.layer[1].forward, []
+    model.embeddings.register_forward_pre_hook(
+        lambda _, __, named: seen.append(named["input_ids"].unsqueeze(-1)), with_kwargs=True
+    )
+    model.encoder.layer[1].forward = lambda states, *rest, **named: forward(
+        states + 1e-3 * seen[-1], *rest, **named
     )
     return model
 
@@ -185,7 +188,7 @@ def quantised(model):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (shifting, "depend on the tokens in other ways than by the rows|has no gradient"),
+        (reading_tokens, "depend on the tokens in other ways than by the rows"),
         (quantised, r"is quantised: its layers have no gradient"),
         (lambda _: model_of("xlnet"), r"cannot be run from rows \(RuntimeError"),
     ],
@@ -218,8 +221,10 @@ def test_more_rows_than_the_context_are_refused():
         phi(torch.ones(CONTEXT + 1, 16))
 
 
-def test_an_empty_text_and_a_map_without_tokenizer():
+def test_an_empty_text_and_a_map_without_tokenizer_or_pool():
     with pytest.raises(ws.InputError, match="text 0 gives no token: it is empty or only blanks"):
         phi_of("bert").embed("  ")
     with pytest.raises(ws.InputError, match="has no tokenizer; pass one, or give rows"):
         ws.TransformerFeatures(model_of("bert")).embed("good")
+    with pytest.raises(ws.InputError, match="choose a pool, such as pool='mean'"):
+        phi_of("bert").encode(["good"])

@@ -39,6 +39,10 @@ class Runs:
         return type(self.path).touch, (self.path,)
 
 
+def without_weights(folder, content):
+    (folder / "model.safetensors").unlink()
+
+
 def with_a_hole(folder, content):
     del content["encoder.layer.1.output.dense.bias"]
     save_file(content, folder / "model.safetensors", metadata={"format": "pt"})
@@ -57,7 +61,7 @@ def with_code(folder, content):
 
 
 def pickled_code(folder, content):
-    (folder / "model.safetensors").unlink()
+    without_weights(folder, content)
     torch.save(
         {"embeddings.word_embeddings.weight": Runs(folder / "ran")}, folder / "pytorch_model.bin"
     )
@@ -67,6 +71,7 @@ def pickled_code(folder, content):
     ("damage", "message"),
     [
         (with_a_hole, "1 tensors are missing, the first is 'encoder.layer.1.output.dense.bias'"),
+        (without_weights, "it cannot be loaded"),
         (cut_off, "it cannot be loaded"),
         (with_code, "it cannot be loaded"),
         (pickled_code, "it cannot be loaded"),
@@ -104,6 +109,7 @@ def test_a_name_that_the_hub_does_not_give(answer, monkeypatch):
 def test_the_usual_pool_and_the_dtype(save, kind, pool):
     folder = save(kind, "AutoModelForCausalLM" if pool == "last" else "AutoModel")
     assert as_model(folder).name == f"{folder} ({pool})"
+    assert ws.TransformerFeatures.from_pretrained(folder, layer=2).name == f"{folder} layer 2"
     for source in (folder, (model_of(kind), tokenizer())):
         loaded = load_text_model(source, dtype=torch.float64)
         assert (loaded.dtype, loaded.row_dtype) == (torch.float64, torch.float64)

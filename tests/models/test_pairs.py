@@ -39,6 +39,7 @@ def reranker(tmp_path_factory):
     words.backend_tokenizer.post_processor = processors.TemplateProcessing(
         pair=pair, special_tokens=special
     )
+    words.init_kwargs["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     words.save_pretrained(folder)
     return library.CrossEncoder(folder, device="cpu"), folder
 

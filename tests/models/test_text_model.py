@@ -1,6 +1,7 @@
 """Laws of a TextModel, for seventeen architectures: tokens, rows and vectors are those of the
 tokenizer, the transformer and sentence-transformers themselves."""
 
+import copy
 import pickle
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import transformers
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import CORPUS, NAMES, tokenizer_of, zoo_model
+from wordsens.maps.transformer.features import map_of
 from wordsens.models import TextModel
 from wordsens.models.hooks import encoder_part
 from wordsens.models.load import as_model
@@ -54,15 +56,15 @@ def own_pass(member, text):
 
 
 def test_vectors_are_those_of_the_library_in_any_order(member):
-    """By folder, as a pair and as an object. Where there is no padding token, which the library
-    needs, the model's own last states are pooled."""
+    """By folder, as a pair, as an object, and from rows. Where there is no padding token, which the
+    library needs, the model's own last states are pooled."""
     if member.library is None:
         states = [own_pass(member, text).last_hidden_state[0].numpy() for text in TEXTS]
         vectors = [each[-1] if member.name == "llama" else each.mean(axis=0) for each in states]
     else:
         vectors = [member.library.encode([text])[0] for text in TEXTS]
     expected = np.stack(vectors)
-    for model in member.models:
+    for model in (*member.models, *map(map_of, member.models)):
         for order in (slice(None), slice(None, None, -1)):
             apart = np.linalg.norm(model.encode(TEXTS[order]).numpy() - expected[order], axis=1)
             assert (apart <= 1e-6 * np.linalg.norm(expected[order], axis=1)).all()
@@ -102,6 +104,8 @@ def test_states_pooled_at_every_layer(member):
         expected = torch.stack([layer[0].amax(dim=0) for layer in states]).double()
         torch.testing.assert_close(found[:, place], expected, **ROUNDING)
     torch.testing.assert_close(model.encode_layers(TEXTS)[-1], model.encode(TEXTS), **ROUNDING)
+    phi = ws.TransformerFeatures(member.base, member.words, layer=1, pool="max")
+    torch.testing.assert_close(as_model(phi).encode(TEXTS), found[1], **ROUNDING)
 
 
 @pytest.mark.parametrize("prompt", ["", PROMPT])
@@ -152,13 +156,16 @@ def test_an_identity_is_shared_by_folder_and_object(member, tmp_path):
     named = member.models[0]
     loaded = type(named.model).from_pretrained(member.folder)
     assert as_model((loaded, named.tokenizer)).identity() == named.identity()
+    cut_in_front = copy.deepcopy(member.words)
+    cut_in_front.truncation_side = "left"
     changed = [
         TextModel(member.base, member.words, pool="max"),
+        TextModel(member.base, cut_in_front, pool="mean"),
         TextModel(member.base, member.words, pool="mean"),
         TextModel(member.base, member.words, pool="mean", limit=9),
         TextModel(member.base, None, pool="mean"),
     ]
-    assert len({model.identity() for model in changed}) == 4
+    assert len({model.identity() for model in changed}) == len(changed)
     if member.library is not None:
         member.library.save(str(tmp_path))
         assert as_model(tmp_path).identity() == member.models[2].identity()

@@ -352,13 +352,6 @@ def data(texts, labels, names=("neg", "pos")):
 
 
 @pytest.fixture
-def quiet():
-    datasets.disable_progress_bars()
-    yield
-    datasets.enable_progress_bars()
-
-
-@pytest.fixture
 def hub(monkeypatch):
     """A hub with one data set; what it is asked for is written down."""
     asked = []
@@ -375,7 +368,7 @@ def hub(monkeypatch):
 
 
 class TestSaved:
-    def test_one_data_set(self, tmp_path, quiet):
+    def test_one_data_set(self, tmp_path):
         data(["bad", "good"], [0, 1]).save_to_disk(tmp_path / "mine")
         assert read_documents(tmp_path / "mine") == [
             Document("bad", -1, "mine:1"),
@@ -384,7 +377,7 @@ class TestSaved:
         with pytest.raises(InputError, match=r"`split` \(='test'\) cannot be chosen"):
             read_documents(tmp_path / "mine", split="test")
 
-    def test_splits(self, tmp_path, quiet):
+    def test_splits(self, tmp_path):
         splits = datasets.DatasetDict(train=data(["good"], [1]), test=data(["bad"], [0]))
         splits.save_to_disk(tmp_path / "mine")
         assert read_documents(tmp_path / "mine") == [Document("good", 1, "mine/train:1")]
@@ -396,7 +389,7 @@ class TestSaved:
         ):
             read_documents(tmp_path / "mine", split="dev")
 
-    def test_classes_that_are_no_sentiments(self, tmp_path, quiet):
+    def test_classes_that_are_no_sentiments(self, tmp_path):
         data(["x"], [0], names=("World", "Sports")).save_to_disk(tmp_path / "news")
         with pytest.raises(InputError, match="news:1: the label 'World' is not understood"):
             read_documents(tmp_path / "news")
