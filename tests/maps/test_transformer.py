@@ -180,6 +180,15 @@ def reading_tokens(model):
     return model
 
 
+def detached(model):
+    """The model with a layer whose gradient is a tenth of what its numbers say."""
+    forward = model.encoder.layer[1].forward
+    model.encoder.layer[1].forward = lambda states, *rest, **named: forward(
+        0.1 * states + 0.9 * states.detach(), *rest, **named
+    )
+    return model
+
+
 def quantised(model):
     return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
 
@@ -189,6 +198,7 @@ def quantised(model):
     ("make", "message"),
     [
         (reading_tokens, "depend on the tokens in other ways than by the rows"),
+        (detached, "has no gradient in torch.float32, or one that is not that of its numbers"),
         (quantised, r"is quantised: its layers have no gradient"),
         (lambda _: model_of("xlnet"), r"cannot be run from rows \(RuntimeError"),
     ],
@@ -196,6 +206,20 @@ def quantised(model):
 def test_a_model_that_has_no_map_says_so(make, message):
     with pytest.raises(ws.InputError, match=message):
         ws.TransformerFeatures(make(model_of("bert")), name="odd")
+
+
+def test_a_head_that_reads_tokens_has_no_logits_from_rows():
+    model = model_of("bert", "AutoModelForSequenceClassification")
+    forward = model.forward
+
+    def with_tokens(input_ids, **named):
+        output = forward(input_ids=input_ids, **named)
+        output.logits = output.logits + 1e-2 * input_ids.sum()
+        return output
+
+    model.forward = with_tokens
+    with pytest.raises(ws.InputError, match="its head reads other things than the hidden states"):
+        ws.TransformerFeatures(model, tokenizer(), output="logits")
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,12 @@ def reranker(tmp_path_factory):
     words.backend_tokenizer.post_processor = processors.TemplateProcessing(
         pair=pair, special_tokens=special
     )
-    words.init_kwargs["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    words.init_kwargs["model_input_names"] = words.model_input_names = names
     words.save_pretrained(folder)
-    return library.CrossEncoder(folder, device="cpu"), folder
+    model = library.CrossEncoder(folder, device="cpu")
+    assert model.tokenizer("good", "bad")["token_type_ids"][-1] == 1
+    return model, folder
 
 
 def test_a_cross_encoder_scores_as_it_predicts(reranker):

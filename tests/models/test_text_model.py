@@ -18,6 +18,7 @@ from wordsens.models import TextModel
 from wordsens.models.hooks import encoder_part
 from wordsens.models.load import as_model
 from wordsens.models.tokens import whole_word_tokens
+from wordsens.text.english import NEGATIONS
 from wordsens.text.whole_words import reading_words
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -190,6 +191,8 @@ def test_rows_of_a_vocabulary_are_those_of_the_word_in_its_place(member, special
         other[0, place] = number
         torch.testing.assert_close(row, model.entering(other)[0, place], **ROUNDING)
     assert words.tokens[-1] == word
+    negations = [number for number, word in enumerate(words.tokens) if word.lower() in NEGATIONS]
+    assert list(words.outliers) == negations
 
 
 def test_the_model_keeps_its_mode_and_its_gradients_and_shares_its_weights():
@@ -205,6 +208,16 @@ def test_the_model_keeps_its_mode_and_its_gradients_and_shares_its_weights():
         next(model.parameters()).mul_(1.5)
     assert not torch.allclose(ours.encode(["good film"]), first)
     assert ours.identity() != identity
+
+
+def test_at_most_so_many_texts_run_together():
+    sizes, model = [], model_of("bert")
+    ours = TextModel(model, tokenizer(), pool="mean", batch_size=2)
+    model.register_forward_pre_hook(
+        lambda _, __, named: sizes.append(len(named["input_ids"])), with_kwargs=True
+    )
+    ours.encode(["good film", "bad film", "not bad", "good", "not good"])
+    assert sorted(sizes) == [1, 2, 2]
 
 
 def test_a_model_that_cannot_be_run_from_rows_is_a_black_box():
