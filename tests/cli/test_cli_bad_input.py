@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
             ["measure", "hello", "--map", "rf"],
             "the text has one word; word sensitivity compares words",
         ),
-        (["measure", ""], "gives no token: it is empty or only blanks"),
+        (["measure", ""], "has no token: it is empty or only blanks"),
         (
             ["measure", "--file", "binary.txt"],
             "the file 'binary.txt' is not text in the encoding 'utf-8'",
@@ -59,7 +59,10 @@ def folder(tmp_path, monkeypatch):
         (["measure", "a b", "--map", "rff"], "did you mean 'rf'?"),
         (["measure", "a b", "--device", "quantum"], "--device (='quantum') is not available here"),
         (["measure"], "give exactly one of TEXT, --file and --texts"),
-        (["measure", "word " * 600], "its context is 512 tokens; pass --max-words 510 or less"),
+        (
+            ["measure", "word " * 600],
+            "shorten it, or pass --max-words 510 or less",
+        ),
         (["measure", "a b", "--mpa", "rf"], "No such option: --mpa (Possible options: --map"),
         (["measure", "a b", "--seed", "x"], "Invalid value for '--seed'"),
         (["measure", "a", "b"], "unexpected extra argument"),

@@ -150,7 +150,7 @@ def test_a_transformer_has_radii_and_comes_back_from_a_file(phi, tmp_path):
     [
         (
             lambda texts: [[1.0]] * len(texts),
-            "gives one number a text; a classifier gives one for each class",
+            "gives one number per text; a classifier gives one for each class",
         ),
         (3, "is no classifier"),
     ],

@@ -9,8 +9,6 @@ from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.attention import entering_attention, trained_attention
-from wordsens.maps.transformer.prompt_pair import prompt_pair
-from wordsens.plotting import prompts
 from wordsens.sensitivity.one_word import attained
 
 TEXT = "the film was not very good"
@@ -98,36 +96,6 @@ def test_the_weights_are_the_models_own(kind, layer, head):
         )
     assert pair.changed == (4,)
     torch.testing.assert_close(pair.difference, pair.weights[1] - pair.weights[0])
-
-
-def language_model():
-    return phi_of("llama", "AutoModelForCausalLM", output="probabilities", pool="last")
-
-
-def test_the_answers_are_the_models_own_probabilities():
-    pair = prompt_pair(
-        language_model(), "the film was very", "the film was not", answers=("good", "bad")
-    )
-    for row, prompt in enumerate(pair.prompts):
-        ids = torch.tensor(
-            [tokenizer()(prompt)["input_ids"][:-1]]
-        )  # [SEP] is left off: the answer follows the prompt
-        logits = model_of("llama", "AutoModelForCausalLM")(ids).logits[0, -1].double()
-        expected = logits.softmax(dim=0)[tokenizer().convert_tokens_to_ids(["good", "bad"])]
-        torch.testing.assert_close(pair.probabilities[row], expected, rtol=1e-5, atol=1e-8)
-    torch.testing.assert_close(pair.change, pair.probabilities[1] - pair.probabilities[0])
-    torch.testing.assert_close(pair.among.sum(dim=1), torch.ones(2, dtype=torch.float64))
-    figure = prompts(pair)
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["good", "bad"]
-
-
-def test_prompts_need_a_causal_language_model_and_answers_that_differ():
-    with pytest.raises(ws.InputError, match="prompts need a causal language model"):
-        prompt_pair(phi_of("llama"), "a", "b")
-    with pytest.raises(
-        ws.InputError, match="begin with the same token; choose answers that differ there"
-    ):
-        prompt_pair(language_model(), "good", "bad", answers=("unlike", "unly"))
 
 
 @pytest.mark.parametrize("heads", [1, 3])

@@ -77,17 +77,20 @@ def framed(tokenizer, single):
     )
 
 
-def trained(kind, specials, single=None, unknown="<unk>"):
+def fast(made, **options):
+    return T.PreTrainedTokenizerFast(tokenizer_object=made, **options)
+
+
+def trained(kind, specials, single):
     """A tokenizer of that kind: word pieces, bytes, or sentence pieces."""
+    options = {"special_tokens": specials, "show_progress": False}
     if kind == "words":
         made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
         made.normalizer, made.pre_tokenizer = (
             normalizers.BertNormalizer(),
             pre_tokenizers.BertPreTokenizer(),
         )
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=500, special_tokens=specials, show_progress=False
-        )
+        trainer = trainers.WordPieceTrainer(vocab_size=500, **options)
     elif kind == "bytes":
         made = Tokenizer(models.BPE())
         made.pre_tokenizer, made.decoder = (
@@ -95,63 +98,88 @@ def trained(kind, specials, single=None, unknown="<unk>"):
             decoders.ByteLevel(),
         )
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(
-            vocab_size=500, special_tokens=specials, initial_alphabet=alphabet, show_progress=False
-        )
+        trainer = trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, **options)
     else:
         made = Tokenizer(models.Unigram())
         made.normalizer, made.decoder = normalizers.NFKC(), decoders.Metaspace()
         made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=kind)
-        trainer = trainers.UnigramTrainer(
-            vocab_size=400, special_tokens=specials, unk_token=unknown, show_progress=False
-        )
+        unknown = "[UNK]" if "[UNK]" in specials else "<unk>"
+        trainer = trainers.UnigramTrainer(vocab_size=400, unk_token=unknown, **options)
     made.train_from_iterator(CORPUS, trainer)
     if single is not None:
         made.post_processor = framed(made, single)
     return made
 
 
-def fast(made, **options):
-    return T.PreTrainedTokenizerFast(tokenizer_object=made, **options)
+LIMIT = {"model_max_length": 64}
+LEFT = {"padding_side": "left"}
+END = "<|endoftext|>"
+CLS_SEP, ROUND = "[CLS] $A [SEP]", "<s> $A </s>"
+TOKENIZERS = {
+    **dict.fromkeys(
+        ("bert", "distilbert", "electra", "mpnet"), ("words", BERT.values(), CLS_SEP, BERT | LIMIT)
+    ),
+    **dict.fromkeys(("roberta", "longformer"), ("bytes", ROBERTA, ROUND, SENTENCE_PIECE | LIMIT)),
+    "modernbert": ("bytes", BERT.values(), CLS_SEP, BERT | LIMIT),
+    "albert": (
+        "first",
+        ["<pad>", "<unk>", "<s>", "</s>", "<mask>"],
+        ROUND,
+        SENTENCE_PIECE | LIMIT,
+    ),
+    "xlmr": ("always", ROBERTA, ROUND, SENTENCE_PIECE | LIMIT),
+    "deberta": ("first", BERT.values(), CLS_SEP, BERT | LIMIT),
+    "gpt2": (
+        "bytes",
+        [END],
+        None,
+        {"bos_token": END, "eos_token": END, "unk_token": END, **LIMIT},
+    ),
+    "llama": (
+        "first",
+        ["<unk>", "<s>", "</s>"],
+        "<s> $A",
+        {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", **LEFT},
+    ),
+    **dict.fromkeys(
+        ("qwen2", "qwen3"),
+        (
+            "bytes",
+            [END, "<|im_end|>"],
+            f"$A {END}",
+            {"eos_token": "<|im_end|>", "pad_token": END, **LEFT},
+        ),
+    ),
+    "gemma": (
+        "first",
+        ["<pad>", "<eos>", "<bos>", "<unk>"],
+        "<bos> $A",
+        {
+            "bos_token": "<bos>",
+            "eos_token": "<eos>",
+            "unk_token": "<unk>",
+            "pad_token": "<pad>",
+            **LEFT,
+        },
+    ),
+    **dict.fromkeys(
+        ("t5", "t5full"),
+        (
+            "first",
+            ["<pad>", "</s>", "<unk>"],
+            "$A </s>",
+            {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", **LIMIT},
+        ),
+    ),
+}
+"""Per architecture: the kind of tokenizer, its special tokens, the template around a text, and
+options of the tokenizer, as its models usually have them."""
 
 
 def tokenizer_of(name):
-    """The tokenizer of an architecture, as its models usually have it."""
-    bert, limit = list(BERT.values()), {"model_max_length": 64}
-    if name in ("bert", "distilbert", "electra", "mpnet"):
-        return fast(trained("words", bert, "[CLS] $A [SEP]"), **BERT, **limit)
-    if name in ("roberta", "longformer"):
-        return fast(trained("bytes", ROBERTA, "<s> $A </s>"), **SENTENCE_PIECE, **limit)
-    if name == "modernbert":
-        return fast(trained("bytes", bert, "[CLS] $A [SEP]"), **BERT, **limit)
-    if name == "albert":
-        pieces = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
-        return fast(trained("first", pieces, "<s> $A </s>"), **SENTENCE_PIECE, **limit)
-    if name == "xlmr":
-        return fast(trained("always", ROBERTA, "<s> $A </s>"), **SENTENCE_PIECE, **limit)
-    if name == "deberta":
-        return fast(trained("first", bert, "[CLS] $A [SEP]", "[UNK]"), **BERT, **limit)
-    if name == "gpt2":
-        end = "<|endoftext|>"
-        return fast(trained("bytes", [end]), bos_token=end, eos_token=end, unk_token=end, **limit)
-    if name == "llama":
-        made = trained("first", ["<unk>", "<s>", "</s>"], "<s> $A")
-        return fast(made, bos_token="<s>", eos_token="</s>", unk_token="<unk>", padding_side="left")
-    if name in ("qwen2", "qwen3"):
-        made = trained("bytes", ["<|endoftext|>", "<|im_end|>"], "$A <|endoftext|>")
-        return fast(made, eos_token="<|im_end|>", pad_token="<|endoftext|>", padding_side="left")
-    if name == "gemma":
-        made = trained("first", ["<pad>", "<eos>", "<bos>", "<unk>"], "<bos> $A")
-        return fast(
-            made,
-            bos_token="<bos>",
-            eos_token="<eos>",
-            unk_token="<unk>",
-            pad_token="<pad>",
-            padding_side="left",
-        )
-    made = trained("first", ["<pad>", "</s>", "<unk>"], "$A </s>")
-    return fast(made, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", **limit)
+    """The tokenizer of an architecture."""
+    kind, specials, single, options = TOKENIZERS[name]
+    return fast(trained(kind, list(specials), single), **options)
 
 
 def zoo_model(name, head="", **config):

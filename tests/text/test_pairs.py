@@ -125,21 +125,20 @@ def test_all_faults_are_named_in_one_run(tmp_path):
     assert "own.csv:3" not in message and "own.csv:5" not in message and "\n" not in message
 
 
-def test_a_missing_column_is_named_with_the_columns_that_are_there(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("question,second,same\na,b,no\n")
-    with pytest.raises(ws.InputError, match=r"own\.csv:2 .*'first'.*'question', 'second', 'same'"):
-        ws.read_pairs(path)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("question,second,same\na,b,no\n", r"own\.csv:2 .*'first'.*'question', 'second', 'same'"),
+        ("first,second,same\n", r"own\.csv'\) holds no pair"),
+    ],
+)
+def test_a_missing_column_and_a_file_without_rows_are_named(tmp_path, content, message):
+    (tmp_path / "own.csv").write_text(content)
+    with pytest.raises(ws.InputError, match=message):
+        ws.read_pairs(tmp_path / "own.csv")
 
 
 def test_a_data_frame_holds_pairs():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS, columns=["kind", "first", "second", "same"])
     assert ws.read_pairs(frame) == [Pair(*row) for row in ROWS]
-
-
-def test_a_file_without_rows_is_named(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("first,second,same\n")
-    with pytest.raises(ws.InputError, match=r"own\.csv'\) holds no pair"):
-        ws.read_pairs(path)

@@ -39,6 +39,7 @@ SAVED = {
     "sep=;": "sep=;\r\n" + csv_of(ROWS, delimiter=";"),
     "sep= and byte order mark": "\ufeffsep=;\r\n" + csv_of(ROWS, delimiter=";"),
     "sep= quoted": '"SEP=|"\n' + csv_of(ROWS, delimiter="|"),
+    **{sign: csv_of(ROWS, delimiter=sign) for sign in ";|\t"},
     "sep=,": "sep=,\n" + csv_of(ROWS),
     "names in capitals": csv_of(ROWS, ("TEXT", "Label")),
     "names with blanks": csv_of(ROWS, (" Text ", "label\t")),

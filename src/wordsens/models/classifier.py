@@ -75,7 +75,7 @@ class Classifier:
         rows = self._function.encode(texts)
         if rows.shape[1] < 2 and self.kind == SOFTMAX:
             raise InputError(
-                f"{self.name} gives one number a text; a classifier gives one for each class"
+                f"{self.name} gives one number per text; a classifier gives one for each class"
             )
         return rows
 

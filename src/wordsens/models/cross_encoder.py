@@ -33,7 +33,8 @@ class CrossEncoderModel(FunctionPairModel):
     def __init__(self, model: Any, *, name: str, batch_size: int = 32):
         if model.num_labels != 1:
             raise InputError(
-                f"{name} gives {model.num_labels} scores a pair; use a CrossEncoder with one label"
+                f"{name} gives {model.num_labels} scores per pair; use a CrossEncoder with one "
+                "label"
             )
         super().__init__(self._predicted, name=name, batch_size=batch_size)
         self._model = model

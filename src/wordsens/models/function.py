@@ -71,7 +71,7 @@ class FunctionModel(Model):
             change = float((other - alone).norm() / alone.norm())  # NaN where both are zero
             if change > STEADY:
                 raise self._error(
-                    f"{self.name} changes its mind: {when} the vector of {PROBES[0]!r} is another "
+                    f"{self.name} gives different vectors for {PROBES[0]!r}: {when} it is another "
                     f"(by {change:.2g} of its length; at most {STEADY:g}); switch off dropout and "
                     "whatever depends on the batch"
                 )

@@ -137,7 +137,7 @@ class TextReader:
         where = where or f"the text {text[:40]!r}"
         whole = self.tokenize(text, where)
         if whole.words == 0:
-            raise InputError(f"{where} gives no token: it is empty or only blanks; leave it out")
+            raise InputError(f"{where} has no token: it is empty or only blanks; leave it out")
         if max_words is not None:
             whole = whole.first_words(max_words)
         start, stop = self._excess(whole)

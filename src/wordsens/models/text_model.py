@@ -149,7 +149,7 @@ class TextModel(TextReader, Model):
         moving = [place for place, text in enumerate(encoded.sequence_ids(0)) if text == side]
         if not moving:
             raise InputError(
-                f"`{SIDES[side]}` gives no token: it is empty or only blanks, so no word of it can "
+                f"`{SIDES[side]}` has no token: it is empty or only blanks, so no word of it can "
                 "move"
             )
         text, ids = (first, second)[side], encoded["input_ids"]

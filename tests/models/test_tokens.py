@@ -1,16 +1,14 @@
-"""Words and tokens of a transformer: vocabularies of bytes, offsets without width, answers, begin
-tokens."""
+"""Words and tokens of a model: vocabularies of bytes, marks on letters, places without width,
+unknown words."""
 
 import pytest
-import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, processors
+from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from wordsens.evaluation.flips import label_flips
-from wordsens.maps.transformer.prompt_pair import prompt_pair
 from wordsens.models.load import as_model
 from wordsens.models.tokens import whole_word_tokens
 from wordsens.text.whole_words import reading_words
@@ -29,6 +27,8 @@ def test_tokens_of_bytes_are_offered_as_the_words_that_they_spell(name):
     assert all(words.decode([number]).strip() == word.strip() for number, word in spelled.items())
     offered = "".join(spelled.values())
     assert set(offered.lower()) <= LETTERS and not offered.isascii()
+    third = sorted(words.get_vocab().values())[::3]
+    assert whole_word_tokens(words, every=3) == {n: spelled[n] for n in third if n in spelled}
 
 
 @pytest.mark.parametrize("name", ["roberta", "gpt2", "qwen2"])
@@ -105,78 +105,10 @@ def test_offsets_without_width_reach_to_the_next_token():
     )
 
 
-@pytest.fixture(scope="module")
-def llama():
-    """A language model with the blanks of Llama 2: one is put before every text, and " Yes" has a
-    bare one in front."""
-    words = ["▁Yes", "▁No", "▁is", "▁the", "▁lift", "▁on"]
-    steps = [word[:stop] for word in words for stop in range(2, len(word) + 1)]
-    entries = ["<unk>", "<s>", "</s>", "▁", *"abcdefghijklmnopqrstuvwxyzYNQ[]?", *steps]
-    vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
-    inner = Tokenizer(
-        models.BPE(
-            vocabulary, [(step[:-1], step[-1]) for step in dict.fromkeys(steps)], unk_token="<unk>"
-        )
-    )
-    inner.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    )
-    inner.decoder = decoders.Metaspace()
-    inner.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", 1)]
-    )
-    words = PreTrainedTokenizerFast(
-        tokenizer_object=inner, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
-    model = model_of(
-        "llama", "AutoModelForCausalLM", vocab_size=len(words), bos_token_id=1, eos_token_id=2
-    )
-    phi = ws.TransformerFeatures(model, words, output="probabilities", pool="last")
-
-    def own(ids, answer):
-        with torch.no_grad():
-            return float(
-                model(torch.tensor([ids]))
-                .logits[0, -1]
-                .softmax(-1)[words.convert_tokens_to_ids(answer)]
-            )
-
-    return phi, words, own
-
-
-def test_an_answer_behind_a_bare_blank_is_its_own_first_token(llama):
-    phi, words, own = llama
-    assert words.tokenize(" Yes") == ["▁", "▁Yes"]
-    prompts = ("is the lift on?", "is the lift not on?")
-    expected = [
-        [own(words(prompt)["input_ids"], answer) for answer in ("▁Yes", "▁No")]
-        for prompt in prompts
-    ]
-    torch.testing.assert_close(
-        prompt_pair(phi, *prompts).probabilities, torch.tensor(expected).double(), rtol=1e-5, atol=0
-    )
-    with pytest.raises(ws.InputError, match="'Q', whose first token is a blank alone"):
-        prompt_pair(phi, *prompts, answers=("Q", "No"))
-
-
-def test_an_answer_counts_with_and_without_a_blank_before_it():
-    words, model = zoo_model("gpt2", "LMHeadModel")
-    phi = ws.TransformerFeatures(model, words, output="probabilities", pool="last")
-    answers, prompt = ("the", "not"), "turn it"
-    first = [[words(blank + answer)["input_ids"][0] for blank in ("", " ")] for answer in answers]
-    assert len({*first[0], *first[1]}) == 4
-    with torch.no_grad():
-        own = model(**words(prompt, return_tensors="pt")).logits[0, -1].double().softmax(-1)
-    expected = own[torch.tensor(first)].sum(dim=1)
-    found = prompt_pair(phi, prompt, "the lift", answers=answers).probabilities[0]
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
-
-
-def test_a_prompt_of_a_chat_template_has_one_begin_token(llama):
-    phi, words, own = llama
-    prompt = "<s>[user] is the lift on?"
-    once = words(prompt, add_special_tokens=False)["input_ids"]
-    assert words(prompt)["input_ids"][:2] == [1, 1]
-    assert list(phi.model.read(prompt).ids) == once
-    found = prompt_pair(phi, prompt, "is the lift on?").probabilities[0]
-    assert found.tolist() == pytest.approx([own(once, "▁Yes"), own(once, "▁No")], rel=1e-5)
+def test_a_text_is_refused_where_over_four_fifths_are_unknown():
+    phi = ws.TransformerFeatures(model_of("bert"), tokenizer())
+    for embed in (phi.embed, lambda text: ws.embed(text, (model_of("bert"), tokenizer()))):
+        assert len(embed("good unheard words stand here")) == 1
+        for text in ("good quite unheard words stand here", "любимый фильм года"):
+            with pytest.raises(ws.InputError, match=r"tokens are unknown to .* \(\[UNK\]\)"):
+                embed(text)
