@@ -187,14 +187,15 @@ def _dense(answer: Any) -> np.ndarray | Tensor:
 
 
 def _may_be_packed(kind: str, numbers: Float[Tensor, "m d"]) -> bool:
-    """True for bytes, and for integers that look like bytes: answers in JSON have no type. Three
-    quarters of all packed bytes are 64 and more, or half of them +-64 and beyond. Bits that are
-    unpacked are 0 and 1, or -1 and 1; counts are smaller."""
+    """True for bytes, and for integers that look like bytes: answers in JSON have no type. Half of
+    all packed bytes are 128 and more, or a quarter -64 and less. Bits that are unpacked are 0 and
+    1, or -1 and 1; counts are smaller."""
     if kind in ("int8", "uint8"):
         return bool((numbers.abs() > 1).any())
-    large = float((numbers.abs() >= 64).double().mean())
     in_a_byte = bool(((numbers >= -128) & (numbers <= 255)).all())
-    return "int" in kind and numbers.shape[1] >= 4 and in_a_byte and large > 0.25
+    large, negative = (float(part.double().mean()) for part in (numbers >= 128, numbers <= -64))
+    alike = large > 0.25 or negative > 0.125
+    return "int" in kind and numbers.shape[1] >= 4 and in_a_byte and alike
 
 
 def require_texts(texts: Sequence[str]) -> list[str]:
