@@ -10,7 +10,8 @@ from tests.maps.tiny_models import model_of, tokenizer
 from tests.models.zoo import CORPUS, tokenizer_of, zoo_model
 from wordsens.evaluation.flips import label_flips
 from wordsens.models.load import as_model
-from wordsens.models.tokens import whole_word_tokens
+from wordsens.models.tokens import Tokenization, whole_word_tokens
+from wordsens.text.matrix import Word
 from wordsens.text.whole_words import reading_words
 
 NAMES = {
@@ -112,3 +113,18 @@ def test_a_text_is_refused_where_over_four_fifths_are_unknown():
         for text in ("good quite unheard words stand here", "любимый фильм года"):
             with pytest.raises(ws.InputError, match=r"tokens are unknown to .* \(\[UNK\]\)"):
                 embed(text)
+
+
+def test_tokens_that_are_cut_are_gone_from_every_part():
+    """A special token, two of a prompt, three words, the first of two tokens, and [SEP]."""
+    words = (Word("ab", (3, 4)), Word("c", (5,)), Word("d", (6,)))
+    spans = ((0, 0), (0, 0), (0, 0), (0, 1), (1, 2), (3, 4), (5, 6), (0, 0))
+    whole = Tokenization(tuple(range(8)), tuple("^PQabcd$"), 3, 1, spans, words)
+    front = whole.without(1, 4)
+    assert (front.ids, front.tokens, front.leading) == ((0, 4, 5, 6, 7), tuple("^bcd$"), 1)
+    assert (front.offsets[1], front.words, front.own) == ((1, 2), 3, slice(1, 4))
+    assert [(word.text, word.rows) for word in front.whole_words] == [("c", (2,)), ("d", (3,))]
+    first = whole.first_words(1)
+    assert (first.ids, first.leading, first.trailing) == ((0, 1, 2, 3, 7), 3, 1)
+    assert first.whole_words == ()
+    assert whole.first_words(9) is whole
