@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, save_tiny, tokenizer
-from tests.models.zoo import tiny_sentence_transformer
-from wordsens.models import as_model, as_pair_model, load_encoder, load_text_model
+from tests.models.zoo import tiny_sentence_transformer, zoo_model
+from wordsens.maps.transformer.features import map_of
+from wordsens.models import as_classifier, as_model, as_pair_model, load_encoder, load_text_model
 from wordsens.models.model_files import minilm_folder
 from wordsens.models.text_model import TextModel
 
@@ -135,3 +136,24 @@ def test_an_odd_configuration_is_one_line(tmp_path):
         as_model(str(tmp_path))
     except ws.InputError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_classifier_without_a_padding_token_reads_texts_together(name):
+    words, model = zoo_model(name, "ForSequenceClassification")
+    assert model.config.pad_token_id is None
+    classifier = as_classifier((model, words))
+    texts = ["the lift is on", "the lift is off", "turn it on"]
+    with torch.no_grad():
+        own = [model(**words(text, return_tensors="pt")).logits.softmax(1)[0] for text in texts]
+    found = classifier.probabilities(texts)
+    torch.testing.assert_close(found, torch.stack(own).double(), rtol=0, atol=1e-6)
+    phi = map_of(classifier, "probabilities")
+    torch.testing.assert_close(phi.encode(texts), found, rtol=0, atol=1e-6)
+
+
+def test_an_unknown_pooling_is_refused_from_rows_too():
+    model = load_text_model((model_of("bert"), tokenizer()))
+    rows = model.entering(torch.tensor([model.read("the film").ids]))
+    with pytest.raises(ws.InputError, match=r"`pool` .*mean"):
+        model.forward(rows, pool="meen")
