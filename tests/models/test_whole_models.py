@@ -143,7 +143,7 @@ def test_a_classifier_without_a_padding_token_reads_texts_together(name):
     words, model = zoo_model(name, "ForSequenceClassification")
     assert model.config.pad_token_id is None
     classifier = as_classifier((model, words))
-    texts = ["the lift is on", "the lift is off", "turn it on"]
+    texts = ["the lift is on", "turn it on", "the lift is on"]
     with torch.no_grad():
         own = [model(**words(text, return_tensors="pt")).logits.softmax(1)[0] for text in texts]
     found = classifier.probabilities(texts)
