@@ -6,7 +6,7 @@ import transformers
 
 import wordsens as ws
 from tests.models.zoo import zoo_model
-from wordsens.models.classifier import SIGMOID, Classifier, as_classifier
+from wordsens.models.classifier import SIGMOID, SOFTMAX, Classifier, as_classifier
 from wordsens.text.whole_words import without
 
 TEXTS = ["The lift is not working today, please use the stairs.", "I did not love her.", "café"]
@@ -66,3 +66,14 @@ def test_one_output_alone_is_a_sigmoid_and_named_labels_win():
     phi = ws.TransformerFeatures(model, tokenizer, output="probabilities")
     torch.testing.assert_close(phi.encode(TEXTS), torch.sigmoid(logits), rtol=0, atol=1e-6)
     assert classifier.label(0) == "sure"
+
+
+@pytest.mark.parametrize("kind", [SOFTMAX, SIGMOID])
+def test_a_margin_is_negative_exactly_where_the_label_is_another(kind):
+    moods = Classifier(lambda texts: [[0.5, 0.5]] * len(texts), name="moods", kind=kind)
+    rows = torch.rand(200, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = rows / rows.sum(dim=1, keepdim=True) if kind == SOFTMAX else rows
+    labels = moods.labels_of(rows)
+    for observed, label in zip(rows[:5], labels, strict=False):
+        margins = moods.margin(rows, observed)
+        assert [margin < 0 for margin in margins.tolist()] == [other != label for other in labels]

@@ -135,7 +135,7 @@ def as_classifier(
 
     A transformer's numbers are those of its own forward pass, read as its pipeline reads them: a
     softmax, sigmoids for several labels at once or a single output, the output itself for a
-    regression. It is run from rows, which gives gradients, if that gives the same numbers.
+    regression. Where a pass from its rows gives the same numbers, it also has gradients.
 
     Args:
         model: a name or folder, a pair (model, tokenizer) or a pipeline of a transformer for

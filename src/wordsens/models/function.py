@@ -227,7 +227,7 @@ def load_named(place: str, option: str = "encode") -> Any:
     >>> load_named("math:sqrt")(4.0)
     2.0
     """
-    # After the installed packages: a file of the folder must not replace a library.
+    # The working directory comes last, so that no file there can replace a library.
     sys.path.extend({str(Path.cwd())}.difference(sys.path))
     with running(
         f"`{option}` (={place!r}) ended",

@@ -239,8 +239,8 @@ class TransformerFeatures(FeatureMap, Model):
     # Texts
 
     def embed(self, texts: Texts, *, max_words: int | None = None) -> list[TextMatrix]:
-        """The rows that enter the model's first layer, as they are: one TextMatrix per text,
-        special tokens included.
+        """One TextMatrix per text: the rows that enter the model's first layer, not rescaled, with
+        those of special tokens.
 
         Args:
             texts: strings or Documents.
