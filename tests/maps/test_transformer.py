@@ -241,7 +241,7 @@ def test_more_rows_than_the_context_are_refused():
     phi = phi_of("bert")
     assert len(phi.embed("good " * 30, max_words=CONTEXT - 2)[0]) == CONTEXT
     phi(torch.ones(CONTEXT, 16))
-    with pytest.raises(ws.InputError, match="truncate the text, or pass max_words="):
+    with pytest.raises(ws.InputError, match=f"or pass max_words={CONTEXT - 2} to embed"):
         phi(torch.ones(CONTEXT + 1, 16))
 
 
