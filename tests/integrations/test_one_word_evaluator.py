@@ -25,6 +25,9 @@ METRICS = [
 ]
 
 
+KINDS = (["negation", "role"], ["role", "negation"])
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return tiny_sentence_transformer(tmp_path_factory.mktemp("tiny") / "plain")
@@ -41,6 +44,13 @@ def test_the_metrics_are_those_of_check(model):
     assert metrics["dev_recall"] == result.recall
     assert evaluator.result.kinds["role"].false_hits == metrics["dev_role_false_hits"]
     assert evaluator(model) == metrics
+
+
+def test_columns_keep_their_order_when_another_kind_is_the_worst(model):
+    """`check` puts the worst kind first; rows of one CSV file must not change places."""
+    evaluator = OneWordEvaluator(kinds=["role", "negation"], name="dev")
+    orders = {tuple(OneWordEvaluator(kinds=kinds, name="dev")(model)) for kinds in KINDS}
+    assert orders == {tuple(evaluator(model))} == {tuple(f"dev_{name}" for name in METRICS)}
 
 
 def test_a_model_that_ends_the_process_is_an_error(tmp_path):

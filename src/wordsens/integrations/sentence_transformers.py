@@ -78,7 +78,7 @@ class OneWordEvaluator(BaseEvaluator):
         )
         kinds = self.result.kinds
         plain = {"mean_auc": sum(row.auc for row in kinds.values()) / len(kinds)}
-        for kind, row in kinds.items():
+        for kind, row in sorted(kinds.items()):  # one order of columns for every step
             plain |= {f"{kind}_auc": row.auc, f"{kind}_false_hits": row.false_hits}
         plain |= {"recall": self.result.recall, "threshold": self.result.threshold}
         if output_path is not None and self.write_csv:
