@@ -102,7 +102,9 @@ def counted(phi: ws.FeatureMap, X: ws.TextMatrix, plan: ws.SearchPlan) -> list[t
 def ascent(phi: ws.FeatureMap, X: ws.TextMatrix) -> Stages:
     """The steps of the starts, and those of the finish, which follow the children's."""
     plan = ws.SearchPlan("quick", starts=8, steps=20)
-    (stages,) = plan.runs(phi.word_change(phi.accept(X.rows)).stages)
+    (stages,) = plan.runs(
+        phi.change(phi.accept(X.rows), torch.zeros(1, 1, dtype=torch.long)).stages
+    )
     steps = counted(phi, X, plan)
     finish = steps[stages.steps + stages.generations * stages.child_steps :]
     return {"climb": steps[1 : stages.steps], "finish": [step for step in finish if step[0]]}

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 import wordsens as ws
+from tests.search.functions import on_spheres
 from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 
@@ -59,7 +60,7 @@ def random_perturbations(case: Case, count: int, seed: int) -> Float[Tensor, "co
     n, d = case.rows.shape
     ball = Ball(torch.full((n,), case.radius, dtype=torch.float64))
     stream = generator(seed, "perturbations")
-    drawn = ball.sample(count, dimension=d, generator=stream, dtype=torch.float64)
+    drawn = on_spheres(ball, count, dimension=d, generator=stream)
     drawn[::4] *= torch.rand(len(drawn[::4]), n, 1, generator=stream, dtype=torch.float64)
     return drawn
 

@@ -13,7 +13,7 @@ from wordsens.activations import ACTIVATIONS, activation_named
 from wordsens.certificates.dense.bounds import dense_certificate
 from wordsens.certificates.dense.layer import chords, steepest_secant
 from wordsens.errors import InputError
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 
 
 def text(n, d, seed=0, dtype=torch.float64):
@@ -35,7 +35,7 @@ def sampled(phi, rows, radius, count, seed=0):
     )
     directions *= radius * (1 - 1e-6) / torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
     words = torch.arange(n).repeat(count).unsqueeze(1)
-    found = attained(phi, rows, words, directions.reshape(-1, 1, d).to(rows.dtype))
+    found = relative_change(phi, rows, words, directions.reshape(-1, 1, d).to(rows.dtype))
     return found.reshape(count, n).amax(dim=0)
 
 

@@ -19,7 +19,7 @@ from wordsens.evaluation.audit.text import (
 )
 from wordsens.models.function import FunctionModel
 from wordsens.models.load import as_model
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.text.whole_words import without
 
 TEXT = ws.Document("the film was not unlikely good and very long", label=1, source="reviews:1")
@@ -49,7 +49,7 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     ):
         assert (word.word, word.tokens) == (whole.text, len(whole.rows))
         assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
-        moved = attained(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
+        moved = relative_change(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
         # A single row's value has its rounding error in float32 taken off.
         assert word.sensitivity <= float(moved) * (1 + 1e-6)
         assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)
@@ -148,9 +148,9 @@ def test_layers_and_heads(phi):
         assert layer.sensitivity == pytest.approx(r.value, rel=1e-5)
         head = phi.at(layer=layer.layer, head=3)
         changes = []
-        for word, delta in zip(r.whole, r.perturbations, strict=True):
+        for group, delta in zip(r.groups, r.witnesses, strict=True):
             changes.append(
-                float(attained(head, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0)))
+                float(relative_change(head, X.rows, torch.tensor([group]), delta.unsqueeze(0)))
             )
         assert layer.heads[3] == pytest.approx(max(changes), rel=1e-5)
 

@@ -7,7 +7,7 @@ import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.peers.numpy_maps import relative_change
 from wordsens.maps.base import FeatureMap
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change as by_definition
 
 
 class SeededLaws:
@@ -101,5 +101,5 @@ class HomogeneousLaws:
             phi = self.make()
             words, delta = r.words.unsqueeze(1), scale * r.perturbations.unsqueeze(1)
             torch.testing.assert_close(
-                attained(phi, scale * X, words, delta), r.per_word, rtol=1e-12, atol=0
+                by_definition(phi, scale * X, words, delta), r.per_word, rtol=1e-12, atol=0
             )

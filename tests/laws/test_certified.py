@@ -15,6 +15,7 @@ import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.maps.own_scores import Arctangent
 from tests.peers import numpy_maps
+from tests.search.functions import on_spheres
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.scores import SCORES
 from wordsens.search.objective import Ball
@@ -91,7 +92,7 @@ def assert_bounded(
     assert bool(upper.isfinite().all())
     ball = Ball(torch.tensor(radii, dtype=torch.float64))
     stream = generator(1, "perturbations")
-    drawn = ball.sample(48, dimension=rows.shape[1], generator=stream, dtype=torch.float64)
+    drawn = on_spheres(ball, 48, dimension=rows.shape[1], generator=stream)
     drawn[::3] *= torch.rand(len(drawn[::3]), len(radii), 1, generator=stream, dtype=torch.float64)
     if search:
         found = ws.word_sensitivity(phi, rows, words=range(len(radii)), radius=radii, **QUICK)

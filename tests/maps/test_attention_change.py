@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordsens as ws
+from tests.search.functions import plain_change, word_change
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.base import FeatureMap, PlainWordChange
+from wordsens.maps.base import FeatureMap
 
 
 def gaussian(*shape, seed):
@@ -68,10 +69,10 @@ def compare(case, dtype, tolerance):
     words = torch.arange(n).repeat(3)
     delta = gaussian(3 * n, d, seed=case["seed"] + 1)
     delta = (delta / delta.norm(dim=1, keepdim=True) * case["radius"]).to(dtype)
-    change = phi.word_change(X)
-    value, slope = change.value_and_gradient(delta, words)
-    plain = PlainWordChange(exact, X, memory_budget=1 << 30)
-    wanted, _ = plain.value_and_gradient(delta.double(), words)
+    change = word_change(phi, X)
+    value, slope = change.value_and_gradient(delta.unsqueeze(1), words)
+    plain = plain_change(exact, X)
+    wanted, _ = plain.value_and_gradient(delta.double().unsqueeze(1), words)
     assert bool(torch.isfinite(slope).all())
     assert bool((value >= 0).all()) or float(value.min()) > -tolerance * norm**2
     have, want = value.double().clamp(min=0).sqrt() / norm, wanted.sqrt() / norm
@@ -106,10 +107,9 @@ def test_scores_of_seven_hundred(score):
     phi = ws.RandomAttentionFeatures.of_weight(weight, score)
     assert float(phi.scores(X).abs().max()) == pytest.approx(700)
     delta, words = gaussian(30, 4, seed=2), torch.arange(6).repeat(5)
-    value, slope = phi.word_change(X).value_and_gradient(delta, words)
-    wanted, wanted_slope = PlainWordChange(phi, X, memory_budget=1 << 30).value_and_gradient(
-        delta, words
-    )
+    delta = delta.unsqueeze(1)
+    value, slope = word_change(phi, X).value_and_gradient(delta, words)
+    wanted, wanted_slope = plain_change(phi, X).value_and_gradient(delta, words)
     torch.testing.assert_close(value, wanted, rtol=1e-10, atol=1e-10 * float(wanted.max()))
     torch.testing.assert_close(
         slope, wanted_slope, rtol=1e-8, atol=1e-8 * float(wanted_slope.abs().max())
@@ -129,8 +129,8 @@ def test_a_word_that_takes_all_the_attention():
     # Push the word away: the attention returns to the others, from 1 - a below the rounding of 1.
     delta = -X[:1] * 1.9
     words = torch.tensor([0])
-    value = phi.word_change(X).value(delta, words)
-    wanted = PlainWordChange(phi, X, memory_budget=1 << 30).value(delta, words)
+    value = word_change(phi, X).value(delta.unsqueeze(1), words)
+    wanted = plain_change(phi, X).value(delta.unsqueeze(1), words)
     torch.testing.assert_close(value, wanted, rtol=1e-9, atol=0)
 
 
@@ -156,8 +156,8 @@ def test_equals_the_map(n, d, moved, heads, score, temperature, seed):
         ]
     )
     delta = gaussian(4, moved, d, seed=seed + 1)
-    plain = torch.cat(list(FeatureMap.perturbed_features(phi, X, words, delta, at_once=2)))
-    shared = torch.cat(list(phi.perturbed_features(X, words, delta, at_once=3)))
+    plain = FeatureMap.perturbed(phi, X)(words, delta)
+    shared = phi.perturbed(X)(words, delta)
     # A score of several hundred is rounded by eps times itself, and so are the weights that follow
     # from it.
     steep = float(phi.scores(X).abs().max()) + 100 / temperature

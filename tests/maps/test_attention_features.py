@@ -9,9 +9,10 @@ import torch
 
 import wordsens as ws
 from tests.peers import numpy_maps
+from tests.search.functions import word_change
 from wordsens.errors import InputError
 from wordsens.maps.attention.given_weights import AttentionBias
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 
 N, D, M, MV = 6, 9, 2, 3
 SCORES = ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
@@ -106,8 +107,9 @@ def test_features_and_changes_are_those_of_plain_evaluation(kind: str, score: st
                 found.append(np.square(by_hand(kind, score, mask, moved) - base).sum())
             return torch.tensor(found)
 
-        change = phi.word_change(X)
-        value, slope = change.value_and_gradient(delta, words)
+        change = word_change(phi, X)
+        value, slope = change.value_and_gradient(delta.unsqueeze(1), words)
+        slope = slope.squeeze(1)
         torch.testing.assert_close(value, squared(delta), rtol=1e-9, atol=1e-9)
         along, step = drawn(4, D, seed=12), 1e-6
         rise = (squared(delta + step * along) - squared(delta - step * along)) / (2 * step)
@@ -120,14 +122,14 @@ def test_features_and_changes_are_those_of_plain_evaluation(kind: str, score: st
         )
         if narrow is not None:
             inside, basis = narrow
-            there, back = inside.value_and_gradient(delta @ basis.mT, words)
+            there, back = inside.value_and_gradient((delta @ basis.mT).unsqueeze(1), words)
             torch.testing.assert_close(there, value, rtol=1e-9, atol=1e-9)
             torch.testing.assert_close(
-                back @ basis, slope, rtol=1e-9, atol=1e-9 * float(slope.abs().max())
+                back.squeeze(1) @ basis, slope, rtol=1e-9, atol=1e-9 * float(slope.abs().max())
             )
-        again = attained(phi, X, words.unsqueeze(1), delta.unsqueeze(1)) * torch.linalg.vector_norm(
-            phi(X)
-        )
+        again = relative_change(
+            phi, X, words.unsqueeze(1), delta.unsqueeze(1)
+        ) * torch.linalg.vector_norm(phi(X))
         torch.testing.assert_close(again.square(), value, rtol=1e-9, atol=1e-9)
 
 
@@ -136,8 +138,8 @@ def test_groups_and_the_small_radius_limit(kind: str) -> None:
     X, phi = drawn(N, D, seed=10), layer(kind, mask="causal")
     groups = torch.tensor([[0, 3], [5, 2]])
     delta = drawn(2, 2, D, seed=13)
-    value = phi.group_change(X, groups).value(delta, torch.arange(2))
-    plain = attained(phi, X, groups, delta) * torch.linalg.vector_norm(phi(X))
+    value = phi.change(X, groups).value(delta, torch.arange(2))
+    plain = relative_change(phi, X, groups, delta) * torch.linalg.vector_norm(phi(X))
     torch.testing.assert_close(value, plain.square(), rtol=1e-9, atol=1e-9)
     exact = ws.jacobian_sensitivity(phi, X).per_word
     torch.testing.assert_close(

@@ -5,11 +5,11 @@ import torch
 from scipy import stats
 
 import wordsens as ws
+from tests.search.functions import plain_change
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError
 from wordsens.gaussian import DenseGaussian, OnDemandGaussian
 from wordsens.maps import dense as dense_module
-from wordsens.maps.base import PlainGroupChange
 from wordsens.maps.dense_change import DenseChange
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.seeds import generator
@@ -38,16 +38,13 @@ def test_groups_of_words_move_together(gaussian):
     phi = ws.DeepRandomFeatures(N, D, 2, width=9, gaussian=gaussian)
     X, groups = gaussian_text(N, D).rows, torch.tensor([[0, 2], [4, 1]])
     delta = torch.randn(3, 2, D, generator=generator(0, "delta"), dtype=torch.float64)
-    change, plain = (
-        phi.group_change(X, groups),
-        PlainGroupChange(phi, X, groups, memory_budget=1 << 20),
-    )
+    change, plain = phi.change(X, groups), plain_change(phi, X, groups)
     at = torch.tensor([1, 0, 1])
     for fast, slow in zip(
         change.value_and_gradient(delta, at), plain.value_and_gradient(delta, at), strict=True
     ):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
-    assert change.starts(torch.tensor([0, 1]), torch.ones(2)).shape == (4, 2, 2, D)
+    assert change.starts(torch.tensor([0, 1]), torch.ones(2, 2)).shape == (4, 2, 2, D)
 
 
 def test_many_texts_at_once_have_the_covariance_of_their_gram_matrix():

@@ -10,9 +10,10 @@ import torch
 import wordsens as ws
 from tests.laws.feature_map_laws import QUICK
 from tests.maps.own_scores import Arctangent, DividedSquares
+from tests.search.functions import word_change
 from wordsens.errors import InputError
 from wordsens.maps.attention.scores import SCORES, Certified, Softmax, offered
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.theory import check_conditions, predict
 
 X = ws.gaussian_text(5, 6, seed=3)
@@ -42,7 +43,7 @@ def test_a_score_of_ones_own_is_searched_like_any_function():
     torch.testing.assert_close(
         mine.per_word, other.per_word, rtol=0.01, atol=0
     )  # two searches, of other stages
-    same = attained(plain, X.rows, mine.words.unsqueeze(1), mine.perturbations.unsqueeze(1))
+    same = relative_change(plain, X.rows, mine.words.unsqueeze(1), mine.perturbations.unsqueeze(1))
     torch.testing.assert_close(mine.per_word, same, rtol=1e-9, atol=0)
     assert mine.upper is None and mine.upper_per_word is None and mine.rigor is None
     assert mine.map_name == "squares-raf"
@@ -80,7 +81,9 @@ def test_a_subclass_inherits_neither_the_bounds_nor_the_closed_form():
     half = ws.RandomAttentionFeatures(6, seed=1, temperature=0.5)
     assert ws.certificate(phi, X) is None
     words, points = torch.arange(5), 2 * ws.gaussian_text(5, 6, seed=4).rows
-    squares, other = (map_.word_change(X.rows).value(points, words) for map_ in (phi, half))
+    squares, other = (
+        word_change(map_, X.rows).value(points.unsqueeze(1), words) for map_ in (phi, half)
+    )
     torch.testing.assert_close(squares, other, rtol=1e-9, atol=0)
     torch.testing.assert_close(
         ws.jacobian_sensitivity(phi, X).per_word,
@@ -137,6 +140,6 @@ def test_a_row_that_vanishes_has_the_value_of_the_map_in_every_batch(left, batch
     moved = X.clone()
     moved[0] = X[0] + delta
     wanted = float((phi(moved) - phi(X)).square().sum())
-    change = phi.word_change(X, memory_budget=10**8)
-    found = change.value(delta.expand(batch, -1).contiguous(), torch.zeros(batch, dtype=torch.long))
+    change = word_change(phi, X, memory_budget=10**8)
+    found = change.value(delta.repeat(batch, 1, 1), torch.zeros(batch, dtype=torch.long))
     assert found.tolist() == pytest.approx([wanted] * batch, rel=1e-6)

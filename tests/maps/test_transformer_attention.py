@@ -9,7 +9,7 @@ from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.errors import InputError
 from wordsens.maps.attention_pair import attention_pair
 from wordsens.maps.transformer.attention import entering_attention, trained_attention
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 
 TEXT = "the film was not very good"
 KNOWN = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "gpt2")
@@ -40,7 +40,7 @@ def test_a_bracket_of_a_trained_head(kind, head):
     radius = X.rows.norm(dim=1)[[0, 4, len(X) - 1]]
     found = ws.word_sensitivity(phi, X, words=[0, 4, len(X) - 1], radius=radius, search="quick")
     assert found.upper_per_word is not None
-    again = attained(phi, X.rows, found.words.unsqueeze(1), found.perturbations.unsqueeze(1))
+    again = relative_change(phi, X.rows, found.words.unsqueeze(1), found.perturbations.unsqueeze(1))
     torch.testing.assert_close(again, found.per_word, rtol=1e-6, atol=0)
     assert bool((found.per_word <= found.upper_per_word).all())
     small = ws.certify(phi, X, radius=1e-7)

@@ -2,8 +2,10 @@
 
 import torch
 
+from wordsens.maps.function import FunctionFeatures
 from wordsens.search.objective import Objective
 from wordsens.search.plan import Stages
+from wordsens.seeds import gaussian_on
 
 
 class Function(Objective):
@@ -42,3 +44,22 @@ def quadratic(size, seed, *, linear=0.0, dtype=torch.float64):
         return ((flat @ A) * flat).sum(dim=1) + 2 * flat @ b
 
     return f, A, b
+
+
+def on_spheres(ball, *starts, dimension, generator, dtype=torch.float64):
+    """Uniform points on the spheres that bound the balls, (*starts, w, dimension)."""
+    shape, device = (*starts, len(ball.radius), dimension), ball.radius.device
+    directions = gaussian_on(*shape, generator=generator, dtype=dtype, device=device)
+    return ball.linear_maximizer(directions)
+
+
+def word_change(phi, rows, **options):
+    """The change of every word alone, a group of one."""
+    return phi.change(rows, torch.arange(len(rows)).unsqueeze(1), **options)
+
+
+def plain_change(phi, rows, groups=None):
+    """The change by the plain definition: every perturbed text is built and mapped."""
+    plain = FunctionFeatures(phi.features, batched=True, dtype=phi.dtype, device=phi.device)
+    groups = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
+    return plain.change(rows, groups)

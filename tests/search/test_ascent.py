@@ -8,24 +8,22 @@ import torch
 import wordsens as ws
 from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
-from wordsens.search.climb import Climb, Momentum, QuasiNewton, verify_stationary
-from wordsens.search.objective import Ball, SearchResult
+from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton, verified
+from wordsens.search.objective import SearchResult
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
 
 
-def maximum(objective, radius, *, blocks=1, seed=0):
+def problem_of(objective, radius, *, blocks=1, joint=False, seed=0):
     radius = torch.atleast_1d(torch.as_tensor(radius, dtype=torch.float64))
-    ball = Ball(radius)
-    words = torch.arange(len(radius))
-    best = ascend(
-        objective,
-        words,
-        ball,
-        objective.stages,
-        blocks=blocks,
-        generators=[generator(seed, "ascent")],
-    )
+    words, streams = torch.arange(len(radius)), [generator(seed, "ascent")]
+    return Problem(objective, words, radius.unsqueeze(1).expand(-1, blocks), streams, joint)
+
+
+def maximum(objective, radius, *, blocks=1, seed=0):
+    problem = problem_of(objective, radius, blocks=blocks, seed=seed)
+    words, radius = problem.places, problem.radius[:, 0]
+    best = ascend(problem, objective.stages)
     parts = best.perturbations.reshape(len(radius), blocks, -1)
     assert bool((parts.norm(dim=2).double() <= radius.unsqueeze(1) * (1 + 1e-12)).all())
     torch.testing.assert_close(
@@ -102,13 +100,7 @@ def test_where_the_function_is_not_a_number():
     best = maximum(objective, 1.0)
     assert float(best.squared[0]) == pytest.approx(3, rel=1e-6)
     everywhere = Function(lambda x: torch.nan * x[:, 0], (4,))
-    best = ascend(
-        everywhere,
-        torch.arange(1),
-        Ball(torch.ones(1, dtype=torch.float64)),
-        everywhere.stages,
-        generators=[generator(0, "x")],
-    )
+    best = ascend(problem_of(everywhere, 1.0), everywhere.stages)
     assert bool(torch.isfinite(best.perturbations).all())
     assert not bool(best.converged.any())
 
@@ -152,7 +144,7 @@ def test_no_step_is_longer_than_the_longest(rule):
     """A slope that grows along the way: every step wants to be longer, in radii of 1,000."""
     radius, longest = torch.tensor([1e3], dtype=torch.float64), 0.01
     objective = Function(lambda x: torch.exp(x[:, 0] / 100), (3,))
-    climb = Climb(objective, torch.arange(1), radius, -torch.eye(3, dtype=torch.float64)[:1])
+    climb = Climb(problem_of(objective, radius), -torch.eye(3, dtype=torch.float64)[:1])
 
     class Short(rule):
         LONGEST = longest
@@ -177,8 +169,7 @@ def test_quasi_newton_steps_learn_the_curvature():
     objective = Function(lambda x: 1e3 - loss(x), (4,), inward=True)
     start = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     start = 0.9 * start / start.norm(dim=1, keepdim=True)
-    ones = torch.ones(4, dtype=torch.float64)
-    climb = Climb(objective, torch.arange(4), ones, start.clone())
+    climb = Climb(problem_of(objective, torch.ones(4)), start.clone())
     rule = QuasiNewton(climb)
     for _ in range(30):
         rule.step(climb, 0.0)
@@ -195,14 +186,9 @@ def test_converged_is_a_rise_of_less_than_two_per_cent_per_radius(share, station
     objective = Function(lambda x: 1 + slope * x[:, 0] + 0 * x.sum(dim=1), (3,), inward=True)
     reach = torch.tensor([radius], dtype=torch.float64)
     x = torch.full((1, 3), 1e-3, dtype=torch.float64)
-    climb = Climb(objective, torch.arange(1), reach, x)
-    ended = SearchResult(
-        perturbations=x * radius,
-        squared=climb.squared,
-        spent=torch.zeros(1, dtype=torch.long),
-        converged=torch.ones(1, dtype=torch.bool),
-    )
-    result = verify_stationary(climb, Ball(reach), ended, generator=generator(0, "x"))
+    climb = Climb(problem_of(objective, reach), x)
+    climb.idle += PATIENCE
+    result = verified(climb)
     # A function without any slope is sampled, and not called converged.
     assert bool(result.converged) == stationary
 

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.search.functions import on_spheres
 from wordsens.search.objective import Ball
 from wordsens.seeds import generator
 
@@ -80,8 +81,11 @@ def test_the_linear_maximizer_is_on_the_sphere_and_no_sample_beats_it(given_):
     lengths = exact_lengths(best)
     assert (lengths <= radius.numpy()).all() and (lengths >= radius.numpy() * (1 - 8 * eps)).all()
     unit = directions.double() / directions.double().abs().amax(dim=1, keepdim=True)
-    samples = ball.sample(
-        20, dimension=directions.shape[1], generator=generator(0, "x"), dtype=directions.dtype
+    samples = on_spheres(
+        *(ball, 20),
+        dimension=directions.shape[1],
+        generator=generator(0, "x"),
+        dtype=directions.dtype,
     )
     reached, sampled = (unit * best.double()).sum(dim=1), (unit * samples.double()).sum(dim=2)
     assert bool((sampled <= reached * (1 + 16 * eps)).all())
@@ -98,9 +102,7 @@ def test_samples_are_on_the_spheres_and_uniform(device):
     statistic)."""
     d, count = 4, 20_000
     ball = Ball(torch.tensor([0.5, 3.0], dtype=torch.float64, device=device))
-    samples = ball.sample(
-        count, dimension=d, generator=generator(0, "x"), dtype=torch.float64
-    ).cpu()
+    samples = on_spheres(ball, count, dimension=d, generator=generator(0, "x")).cpu()
     unit = samples / torch.tensor([0.5, 3.0]).view(1, 2, 1)
     torch.testing.assert_close(
         unit.norm(dim=-1), torch.ones(count, 2, dtype=torch.float64), rtol=1e-14, atol=0

@@ -9,8 +9,10 @@ import torch
 import wordsens as ws
 from benchmarks.operations import OperationCount
 from benchmarks.plain import dense_ascent
+from tests.search.functions import word_change
 from wordsens.activations import ACTIVATIONS
 from wordsens.search.ascent import ascend
+from wordsens.search.climb import Problem
 from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, climb_great_circles, krylov_search
 from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
@@ -48,17 +50,18 @@ def test_it_finds_what_the_straightforward_search_finds_from_many_starts():
 def test_it_finds_what_the_general_search_finds(activation):
     n, d = 8, 12
     phi = ws.RandomFeatures(n, d, activation=activation, gaussian="dense")
-    change = phi.word_change(gaussian_text(n, d).rows)
+    change = word_change(phi, gaussian_text(n, d).rows)
     words = torch.arange(n)
     ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
     general = Stages(starts=8, steps=20, finish=60)
-    reference = ascend(change, words, ball, general, generators=[generator(0, "general")])
-    found = krylov_search(change, words, ball, change.stages, generator=generator(0, "krylov"))
+    problem = Problem(change, words, ball.radius.unsqueeze(1), [generator(0, "search")])
+    reference = ascend(problem, general)
+    found = krylov_search(problem, change.stages)
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())
     torch.testing.assert_close(
         found.squared, change.value(found.perturbations, words), rtol=1e-9, atol=0
     )
-    assert ball.contains(found.perturbations)
+    assert ball.contains(found.perturbations.squeeze(1))
 
 
 def test_it_asks_few_products():
@@ -76,9 +79,8 @@ def test_it_asks_few_products():
 def climbed(n, d, look_every):
     """Words of one text from three points each, as far as they rise, and what was asked of the
     device."""
-    change = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense").word_change(
-        gaussian_text(n, d).rows
-    )
+    phi = ws.RandomFeatures(n, d, activation="tanh", gaussian="dense")
+    change = word_change(phi, gaussian_text(n, d).rows)
     entry = change.entry(torch.arange(n), torch.full((n,), math.sqrt(d)))
     point = torch.randn(n, 3, d, generator=generator(0, "points"), dtype=torch.float64)
     point = torch.nn.functional.normalize(point, dim=2)
@@ -168,7 +170,7 @@ def test_conjugate_directions_find_the_largest_eigenvalue_in_few_steps():
     stream = generator(1, "frame")
     frame = torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=torch.float64)).Q
     phi.layers[0].matrix[:, :d] = values.sqrt().unsqueeze(1) * frame.T
-    change = phi.word_change(gaussian_text(2, d).rows)
+    change = word_change(phi, gaussian_text(2, d).rows)
     entry = change.entry(torch.arange(1), torch.ones(1, dtype=torch.float64))
     point = torch.randn(1, 5, d, generator=stream, dtype=torch.float64)
     point = torch.nn.functional.normalize(point, dim=2)

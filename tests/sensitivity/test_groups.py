@@ -10,9 +10,9 @@ import torch
 
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
+from tests.search.functions import plain_change
 from wordsens.maps.attention.scores import SCORES
-from wordsens.maps.base import PlainGroupChange
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.text.matrix import TextMatrix, Word
 
 
@@ -23,17 +23,15 @@ def unit_rows(n, d, seed):
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("heads", [1, 3])
-def test_attention_group_change_equals_the_plain_one(score, heads):
+def test_the_change_of_a_group_equals_the_plain_one(score, heads):
     rows = unit_rows(9, 7, 1)
     phi = ws.RandomAttentionFeatures(7, score=score, heads=heads, seed=2)
     groups = torch.tensor([[0, 4, 5], [8, 1, 2]])
     stream = torch.Generator().manual_seed(3)
     delta = torch.randn(6, 3, 7, dtype=torch.float64, generator=stream)
     which = torch.tensor([0, 1, 1, 0, 0, 1])
-    fast = phi.group_change(rows, groups).value_and_gradient(delta, which)
-    plain = PlainGroupChange(phi, rows, groups, memory_budget=1 << 30).value_and_gradient(
-        delta, which
-    )
+    fast = phi.change(rows, groups).value_and_gradient(delta, which)
+    plain = plain_change(phi, rows, groups).value_and_gradient(delta, which)
     torch.testing.assert_close(fast[0], plain[0], rtol=1e-11, atol=0)
     torch.testing.assert_close(
         fast[1], plain[1], rtol=1e-9, atol=1e-9 * float(plain[1].abs().max())
@@ -59,7 +57,7 @@ def test_witnesses_lie_in_their_balls_and_give_the_value(ball):
     groups = [(0, 1), (4, 5, 6), (2,), (7, 9)]
     result = ws.group_sensitivity(phi, rows, groups, ball=ball, seed=1)
     base = phi(rows).numpy()
-    for group, delta, value in zip(groups, result.perturbations, result.per_group, strict=True):
+    for group, delta, value in zip(groups, result.witnesses, result.per_word, strict=True):
         moved = rows.numpy().copy()
         for word, step in zip(group, delta.numpy(), strict=True):
             moved[word] += step
@@ -69,8 +67,8 @@ def test_witnesses_lie_in_their_balls_and_give_the_value(ball):
         )
         norms = delta.norm(dim=1) if ball == "each" else delta.norm()
         assert float(norms.max()) <= math.sqrt(12) * (1 + 1e-12)
-    assert result.value == float(result.per_group.max())
-    assert result.group == groups[int(result.per_group.argmax())]
+    assert result.value == float(result.per_word.max())
+    assert result.group == groups[int(result.per_word.argmax())]
 
 
 def test_single_words_are_searched_as_word_sensitivity_searches_them():
@@ -80,8 +78,8 @@ def test_single_words_are_searched_as_word_sensitivity_searches_them():
     groups = ws.group_sensitivity(phi, rows, [(word,) for word in range(12)], seed=3)
     several = ws.several_words_sensitivity(phi, rows, 1, seed=3)
     assert groups.value == several.value == single.value
-    assert torch.equal(groups.per_group, single.per_word) and torch.equal(
-        several.per_group, single.per_word
+    assert torch.equal(groups.per_word, single.per_word) and torch.equal(
+        several.per_word, single.per_word
     )
     assert groups.group == several.group == (single.word,)
 
@@ -172,7 +170,7 @@ def test_on_the_identity_the_answer_is_known():
     norm = float(rows.norm())
     expected = [3 * math.sqrt(2) / norm, 3 / norm, 3 / norm]
     assert r.per_word.tolist() == pytest.approx(expected, rel=1e-6)
-    assert (r.word, r.whole[0].text, r.radius[0]) == (0, "ab", (3.0, 3.0))
+    assert (r.group, r.token, r.radius.tolist()) == ((0, 2), "ab", [3.0, 3.0, 3.0])
 
 
 @pytest.mark.parametrize("kind", ["bert", "llama"])
@@ -180,18 +178,18 @@ def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind
     phi = phi_of(kind, pool="mean")
     (X,) = phi.embed("the film was unlikely good")
     r = ws.whole_word_sensitivity(phi, X, search=ws.SearchPlan(starts=2, steps=4))
-    assert [word.text for word in r.whole] == ["the", "film", "was", "unlikely", "good"]
-    assert r.tokens[3] == ("un", "##like", "##ly")
-    for word, delta, radius, value in zip(
-        r.whole, r.perturbations, r.radius, r.per_word, strict=True
+    assert r.tokens == ("the", "film", "was", "unlikely", "good")
+    assert [len(group) for group in r.groups] == [1, 1, 1, 3, 1]
+    for group, delta, radius, value in zip(
+        r.groups, r.witnesses, r.radius, r.per_word, strict=True
     ):
-        norms = X.rows[list(word.rows)].double().norm(dim=1)
-        assert radius == pytest.approx(norms.tolist())
+        norms = X.rows[list(group)].double().norm(dim=1)
+        assert float(radius) == pytest.approx(float(norms.max()))
         assert bool((delta.double().norm(dim=1) <= norms * (1 + 1e-6)).all())
-        again = attained(phi, X.rows, torch.tensor([word.rows]), delta.unsqueeze(0))
-        # A single row's value has its rounding error taken off.
+        again = relative_change(phi, X.rows, torch.tensor([group]), delta.unsqueeze(0))
+        # The value has its rounding error taken off.
         assert float(value) <= float(again) * (1 + 1e-6)
-        assert float(value) == pytest.approx(float(again), rel=1e-5 if len(word.rows) > 1 else 1e-4)
+        assert float(value) == pytest.approx(float(again), rel=1e-4)
 
 
 def test_bad_words_are_refused():

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import wordsens as ws
+from tests.search.functions import word_change
 from tests.maps.tiny_models import model_of, tokenizer
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.sensitivity.swaps import ShortlistPlan, _Hunt
@@ -65,7 +66,7 @@ def test_entries_that_float32_cannot_tell_apart_are_told_apart_in_float64():
     vocabulary = Vocabulary.of_rows([f"w{at}" for at in range(100)], near)
     phi = ws.RandomAttentionFeatures(6, seed=10)
     found = ws.best_swaps(phi, rows, 2, vocabulary=vocabulary)
-    change = phi.word_change(rows)
+    change = word_change(phi, rows)
     exact = change.value(near - rows[2], torch.full((100,), 2))
     assert found.swapped_for == (f"w{int(exact.argmax())}",)
 
@@ -157,7 +158,7 @@ def test_predictions_are_first_order_about_the_anchors():
     d, step = 12, 1e-4
     rows = ws.gaussian_text(3, d, seed=22).rows
     matrix = ws.gaussian_text(d, d, seed=23).rows
-    change = ws.FunctionFeatures(lambda X: X @ matrix, batched=True).word_change(rows)
+    change = word_change(ws.FunctionFeatures(lambda X: X @ matrix, batched=True), rows)
     anchor = rows[1] + ws.gaussian_text(1, d, seed=24).rows
     entries = torch.cat([anchor, anchor + step * ws.gaussian_text(40, d, seed=25).rows])
     plan = ShortlistPlan(kriging=1e4)

@@ -66,9 +66,9 @@ def test_a_group_of_one_has_the_bound_of_its_word_and_joint_moves_stay_below_the
     pairs = torch.tensor([[0, 1], [2, 4]])
     bound = dense_certificate(phi, text.rows, pairs, radius[:2], method=method)
     found = ws.group_sensitivity(phi, text, pairs.tolist(), 2.0, ball="joint")
-    assert bool((found.per_group <= bound.upper).all())
+    assert bool((found.per_word <= bound.upper).all())
     assert bool(
-        (bound.upper < (1.5 if method == "weights" else 4) * found.per_group).all()
+        (bound.upper < (1.5 if method == "weights" else 4) * found.per_word).all()
     )  # and it is no idle bound
 
 

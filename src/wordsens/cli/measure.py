@@ -399,7 +399,7 @@ def _measured(
     from wordsens.sensitivity.measured import MeasuredMap
     from wordsens.sensitivity.one_word import word_sensitivity
     from wordsens.sensitivity.profile import profile_of
-    from wordsens.sensitivity.several_texts import on_demand, sampled_words
+    from wordsens.sensitivity.several_texts import sampled_words
     from wordsens.theory import check_conditions, predict
 
     began, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
@@ -409,7 +409,7 @@ def _measured(
     # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is
     # sampled on demand would remember them all.
     wants_swaps, wants_limit = (
-        wanted and not on_demand(phi) for wanted in (options.swaps, options.small_radius)
+        wanted and phi.affordable_words is None for wanted in (options.swaps, options.small_radius)
     )
     result, swaps, cell = None, None, None
     if store is not None:

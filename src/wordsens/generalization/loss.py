@@ -14,10 +14,9 @@ from wordsens.errors import InputError, require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
-from wordsens.maps.base import WordChange
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.search.climb import PATIENCE, Climb, Momentum, QuasiNewton
-from wordsens.search.objective import Deltas, Evaluated, Words, unit
+from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton
+from wordsens.search.objective import Deltas, Evaluated, Objective, Places, unit
 from wordsens.search.plan import Stages
 
 INSIDE = 1e-4
@@ -235,7 +234,7 @@ class BestPoints:
         )
 
 
-class LossObjective(WordChange):
+class LossObjective(Objective):
     """Items, each a word and a loss of its own; what is climbed is 1 / (1 + loss).
 
     `observe` is called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
@@ -251,7 +250,14 @@ class LossObjective(WordChange):
         observe: Callable[[Tensor, Tensor, Tensor], None] | None = None,
     ):
         functionals = losses.functionals
-        super().__init__(functionals.rows, functionals.memory_budget)
+        rows = functionals.rows
+        super().__init__(
+            tuple(rows.shape[1:]),
+            dtype=rows.dtype,
+            device=rows.device,
+            memory_budget=functionals.memory_budget,
+            typical_length=float(torch.linalg.vector_norm(rows, dim=1).median()),
+        )
         self._functionals, self._losses, self._item_words, self._observe = (
             functionals,
             losses,
@@ -264,21 +270,24 @@ class LossObjective(WordChange):
         return self._functionals.bytes_per_pair()
 
     def starts(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "count w d"]:
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w 1"]
+    ) -> Float[Tensor, "count w *shape"]:
         """Down the loss at Delta = 0; towards the wanted F with delta unchanged; each functional;
         the map's own."""
-        different, index = self._item_words[words].unique(return_inverse=True)
-        zero = self.rows.new_zeros(len(different), self.rows.shape[1])
+        different, index = self._item_words[places].unique(return_inverse=True)
+        zero = self._functionals.rows.new_zeros(len(different), self._functionals.rows.shape[1])
         slopes = torch.stack(
             [self._gradient(zero, different, which) for which in range(self._functionals.count)]
         )[:, index]
-        column = self._losses.column[words]
-        shift, alignment = slopes[0], slopes[column, torch.arange(len(words), device=words.device)]
-        at_zero = self.rows.new_zeros(len(words), self._functionals.count)
-        weights = self._losses.loss(at_zero, words)[1]
+        column = self._losses.column[places]
+        shift, alignment = (
+            slopes[0],
+            slopes[column, torch.arange(len(places), device=places.device)],
+        )
+        at_zero = self._functionals.rows.new_zeros(len(places), self._functionals.count)
+        weights = self._losses.loss(at_zero, places)[1]
         down = -(weights[:, :1] * shift + weights.gather(1, column.unsqueeze(1)) * alignment)
-        signs = self._losses.wanted[words]
+        signs = self._losses.wanted[places]
         toward_shift, toward = torch.where(signs == 0, 1.0, signs).T.unsqueeze(2)
         along = (alignment * shift).sum(dim=1, keepdim=True)
         squared = shift.square().sum(dim=1, keepdim=True)
@@ -286,7 +295,7 @@ class LossObjective(WordChange):
             alignment
             - torch.where(squared > 0, along / torch.where(squared > 0, squared, 1.0), 0.0) * shift
         )
-        of_map = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(words), -1)
+        of_map = self._functionals.starting_directions().unsqueeze(1).expand(-1, len(places), -1)
         return unit(
             torch.cat(
                 [
@@ -304,20 +313,20 @@ class LossObjective(WordChange):
 
         return self._functionals.values_and_gradient(zero, words, pull)[1]
 
-    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
-        moved, slope = self._item_words[words], None
+    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+        moved, slope = self._item_words[places], None
         if not gradient:
             values = self._functionals.values(perturbations, moved)
         else:
             # The chunk already fits the functionals' memory budget: `pull` gets all of it.
             def pull(values: Tensor) -> Tensor:
-                loss, slopes = self._losses.loss(values, words)
+                loss, slopes = self._losses.loss(values, places)
                 return -slopes / (1 + loss).square().unsqueeze(1)
 
             values, slope = self._functionals.values_and_gradient(perturbations, moved, pull)
         if self._observe is not None:
             self._observe(values, moved, perturbations)
-        return 1 / (1 + self._losses.loss(values, words)[0]), slope
+        return 1 / (1 + self._losses.loss(values, places)[0]), slope
 
 
 def climb_within_limits(
@@ -343,7 +352,7 @@ def climb_within_limits(
     idle = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     for _ in range(rounds):
         losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])
-        climb = Climb(objective, items, radius, points)
+        climb = Climb(Problem(objective, items, radius.unsqueeze(1), ()), points)
         rule = (Momentum if objective.kinked else QuasiNewton)(climb, first=0.05)
         for _ in range(steps):
             rule.step(climb, objective.stages.tolerance)

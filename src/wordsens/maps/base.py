@@ -1,13 +1,14 @@
 """The contract of a feature map phi, and the change that moved words make to phi(X).
 
-A map must offer `features`, differentiable and batched. It may offer a `WordChange` of its own,
-where it can evaluate the change of many perturbed words faster than by mapping each perturbed text;
-a search uses nothing else.
+A map must offer `features`, differentiable and batched. It may offer a `Change` of its own, where
+it can evaluate the change of many perturbed words faster than by mapping each perturbed text; a
+search uses nothing else. One word is a group of one.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor
 
 from wordsens.errors import InputError
 from wordsens.maps.mapping import (
-    TextMap,
     checked_features,
     feature_norm,
     features_by_text,
@@ -24,15 +24,15 @@ from wordsens.maps.mapping import (
     require_equal_answers,
     require_repeatable,
 )
-from wordsens.search.objective import Deltas, Evaluated, Objective, Words
+from wordsens.search.objective import Deltas, Evaluated, Objective, Places
 from wordsens.search.plan import Stages
 from wordsens.text.matrix import TextMatrix
 
+# Bytes that one evaluation may use for intermediate results by default: 1 GiB.
 DEFAULT_MEMORY_BUDGET = 1 << 30
-"""Bytes that one evaluation may use for intermediate results by default: 1 GiB."""
 
+# Coordinates of a text up to which a map of which nothing is known is searched widely.
 _SMALL_TEXT = 1024
-"""Coordinates of a text up to which a map of which nothing is known is searched widely."""
 
 _STAGES = Stages(
     starts=12, halvings=(7, 15), generations=2, population=6, children=4, child_steps=12, finish=60
@@ -50,6 +50,8 @@ class FeatureMap(ABC):
         notes: what a reader of a result has to know of the map; results carry them.
         continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta
             may decide a value.
+        repeatable: whether phi is known to give a text the same features in every batch.
+        affordable_words: how many words of a text a search affords by default; None for all.
     """
 
     name: str
@@ -58,6 +60,8 @@ class FeatureMap(ABC):
     text_shape: tuple[int | None, int | None] = (None, None)
     notes: tuple[str, ...] = ()
     continuous: bool = False
+    repeatable: bool = False
+    affordable_words: int | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -100,22 +104,20 @@ class FeatureMap(ABC):
             (rows.shape[0],), math.sqrt(rows.shape[1]), dtype=torch.float64, device=self.device
         )
 
-    def perturbed_features(
-        self,
-        rows: Float[Tensor, "n d"],
-        words: Int[Tensor, "b g"],
-        perturbations: Float[Tensor, "b g d"],
-        *,
-        at_once: int,
-    ) -> Iterator[Float[Tensor, "c features"]]:
-        """phi of b perturbed texts, flattened, so many at once: row words[p, k] of X moved by
-        perturbations[p, k].
+    def perturbed(
+        self, rows: Float[Tensor, "n d"]
+    ) -> Callable[[Int[Tensor, "b g"], Float[Tensor, "b g d"]], Float[Tensor, "b features"]]:
+        """The features of perturbed copies of X, flattened, as a differentiable function of
+        (members, Delta): of copy p, row members[p, k] is moved by Delta[p, k].
 
         By default each text is built and mapped. A map may spare what the texts share with X, but
-        computes the features themselves: this is what reported values are recomputed with.
+        computes the features themselves: reported values are recomputed with this.
         """
-        for some, delta in zip(words.split(at_once), perturbations.split(at_once), strict=True):
-            yield features_by_text(self, perturbed_texts(rows, some, delta))
+
+        def features(members: Int[Tensor, "b g"], delta: Float[Tensor, "b g d"]) -> Tensor:
+            return features_by_text(self, perturbed_texts(rows, members, delta))
+
+        return features
 
     def relative_rounding(self, text: Float[Tensor, "n d"]) -> float:
         """An estimate of ‖computed phi(X) - phi(X)‖ / ‖phi(X)‖, from what the last digit of X does
@@ -129,9 +131,7 @@ class FeatureMap(ABC):
             InputError: a map that gives the text other features the second time.
         """
         with torch.no_grad():
-            signs = torch.tensor(
-                [[1.0], [-1.0], [1.0]], dtype=text.dtype, device=text.device
-            ).repeat(1, text.numel())
+            signs = torch.tensor([[1.0], [-1.0], [1.0]]).to(text).repeat(1, text.numel())
             signs[1, ::2] *= -1
             signs[2, ::3] *= -1
             moved = text * (1 + torch.finfo(text.dtype).eps * signs.view(3, *text.shape))
@@ -144,59 +144,55 @@ class FeatureMap(ABC):
         largest = float(apart.max()) / feature_norm(once, self.name)
         return (2 + math.sqrt(text.numel()) / 8) * max(largest, torch.finfo(text.dtype).eps)
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> "WordChange":
-        """The objective ‖phi(X^i(Delta)) - phi(X)‖², for many (i, Delta) at once."""
-        return PlainWordChange(self, rows, memory_budget=memory_budget)
-
-    def group_change(
+    def change(
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> "WordChange":
-        """The same when g words move together: the pairs are (group, Delta), Delta of shape (g,
-        d)."""
-        return PlainGroupChange(self, rows, groups, memory_budget=memory_budget)
+    ) -> "Change":
+        """The objective ‖phi(X^G(Delta)) - phi(X)‖² for m groups G of g words that move together
+        (g = 1 for a word), for many pairs (group, Delta) at once."""
+        return AutogradChange(self, rows, groups, memory_budget=memory_budget)
 
 
-class WordChange(Objective):
-    """‖phi(X^i(Delta)) - phi(X)‖², or another function of Deltas that move rows of a text, for
-    pairs (word or group i, Delta).
+class Change(Objective):
+    """‖phi(X^G(Delta)) - phi(X)‖², or another function of Deltas that move the rows of a group.
+
+    Pairs are (place in `groups`, Delta of shape (g, d)).
 
     Attributes:
         rows: X, (n, d), in the map's dtype.
+        groups: (m, g), the rows that move together.
     """
 
-    def __init__(
-        self, rows: Float[Tensor, "n d"], memory_budget: int, shape: tuple[int, ...] | None = None
-    ):
+    def __init__(self, rows: Float[Tensor, "n d"], groups: Int[Tensor, "m g"], memory_budget: int):
         super().__init__(
-            tuple(rows.shape[1:] if shape is None else shape),
+            (groups.shape[1], rows.shape[1]),
             dtype=rows.dtype,
             device=rows.device,
             typical_length=float(torch.linalg.vector_norm(rows, dim=1).median()),
             memory_budget=memory_budget,
         )
-        self.rows = rows
+        self.rows, self.groups = rows, groups.to(rows.device)
 
-    def coarse(self) -> "WordChange":
+    def coarse(self) -> "Change":
         return self
+
+    def starts(
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
+    ) -> Float[Tensor, "count w g d"]:
+        return replacements(self.rows, self.groups[places], radius)
 
 
 def replacements(
-    rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"], radius: Float[Tensor, " w"]
+    rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"], radius: Float[Tensor, "w r"]
 ) -> Float[Tensor, "2 w g d"]:
     """-x_i, and the mean of the other rows less x_i, for the members i of each group, in units of
-    the group's radius.
-
-    Points to start a search from: a word that is gone, and a word like the others.
-    """
+    the radii: a word that is gone, and a word like the others."""
     moved = rows[members]
     others = (rows.sum(dim=0) - moved) / max(1, len(rows) - 1)
-    return torch.stack([-moved, others - moved]) / radius.to(rows).view(-1, 1, 1)
+    return torch.stack([-moved, others - moved]) / radius.to(rows).unsqueeze(-1)
 
 
 def plain_stages(rows: Float[Tensor, "n d"]) -> Stages:
@@ -204,60 +200,71 @@ def plain_stages(rows: Float[Tensor, "n d"]) -> Stages:
     return _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
 
 
-class PlainGroupChange(WordChange):
-    """The change by definition: build the perturbed text, map it, differentiate with autograd.
+MoreStarts = Callable[[Int[Tensor, " w"], Float[Tensor, "w r"]], Float[Tensor, "count w g d"]]
+
+
+class AutogradChange(Change):
+    """The change by definition: the perturbed texts are mapped and differentiated with autograd.
     O(cost of phi) a pair.
 
-    `groups` (m, g) are the words that move together in each of m groups; Delta has shape (g, d).
+    Args:
+        stages, kinked: of the search; None for those of any map.
+        more_starts: points to start from besides those of every change, in units of the radii.
+        in_float32: whether `phi.perturbed` explores in float32 where rows are given in it.
     """
 
     def __init__(
         self,
-        phi: TextMap,
+        phi: FeatureMap,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int,
+        stages: Stages | None = None,
+        kinked: bool = False,
+        more_starts: MoreStarts | None = None,
+        in_float32: bool = False,
     ):
-        rows = phi.accept(rows)
-        self._phi, self._groups = phi, groups.to(rows.device)
-        self._base = self._base_features(rows)
-        feature_norm(self._base, phi.name)
-        super().__init__(rows, memory_budget, (groups.shape[1], rows.shape[1]))
-        self.stages = plain_stages(rows)
-
-    def _base_features(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
-        """phi(X), flat; of a map of which nothing is known, after it was asked twice."""
-        return require_repeatable(self._phi, rows)
+        super().__init__(phi.accept(rows), groups, memory_budget)
+        self.stages = plain_stages(self.rows) if stages is None else stages
+        self.kinked, self._more_starts, self._in_float32 = kinked, more_starts, in_float32
+        self._phi, self._perturbed = phi, phi.perturbed(self.rows)
+        self._base = features_of(phi, self.rows)
 
     def bytes_per_pair(self) -> int:
-        # Autograd keeps the activations of every operation: a rough multiple of the text and the
-        # features.
-        return (
-            8
-            * (self.rows.numel() + self._base.numel() + len(self.rows) ** 2)
-            * self.rows.element_size()
-        )
+        if (of_text := getattr(self._phi, "bytes_per_text", None)) is not None:
+            return of_text(len(self.rows))
+        # Autograd keeps what every operation gives: a rough multiple of the text and the features.
+        numbers = self.rows.numel() + self._base.numel() + len(self.rows) ** 2
+        return 8 * numbers * self.rows.element_size()
+
+    def coarse(self) -> "AutogradChange":
+        if not self._in_float32 or self.dtype == torch.float32:
+            return self
+        coarse = copy(self)
+        coarse.rows, coarse.dtype = self.rows.float(), torch.float32
+        coarse._perturbed = self._phi.perturbed(coarse.rows)
+        coarse._base = coarse._perturbed(self.groups[:1], coarse.rows.new_zeros(1, *self.shape))[0]
+        return coarse if coarse._base.dtype == torch.float32 else self
 
     def starts(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "count w *shape"]:
-        return replacements(self.rows, self._groups[words], radius).view(2, len(words), *self.shape)
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
+    ) -> Float[Tensor, "count w g d"]:
+        points = super().starts(places, radius)
+        if self._more_starts is None:
+            return points
+        return torch.cat([points, self._more_starts(places, radius).to(points)])
 
-    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            texts = perturbed_texts(
-                self.rows, self._groups[words], delta.view(len(words), *self._groups.shape[1:], -1)
-            )
-            squared = (features_by_text(self._phi, texts) - self._base).square().sum(dim=1)
+            features = self._perturbed(self.groups[places], delta)
+            squared = (features - self._base).square().sum(dim=1)
         if not gradient:
             return squared, None
-        slope = (
-            torch.autograd.grad(squared.sum(), delta, allow_unused=True)[0]
-            if squared.requires_grad
-            else None
-        )
+        slope = None
+        if squared.requires_grad:
+            (slope,) = torch.autograd.grad(squared.sum(), delta, allow_unused=True)
         if slope is None:
             if bool((squared != 0).any()):
                 raise InputError(
@@ -268,11 +275,29 @@ class PlainGroupChange(WordChange):
         return squared.detach(), slope
 
 
-class PlainWordChange(PlainGroupChange):
-    """PlainGroupChange where every word is a group of its own; Delta has shape (d,)."""
+def features_of(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
+    """phi(X), flat and not zero; of a map that is not known to repeat itself after it was asked
+    twice."""
+    if not phi.repeatable:
+        return require_repeatable(phi, rows)
+    with torch.no_grad():
+        features = phi(rows).flatten()
+    feature_norm(features, phi.name)
+    return features
 
-    def __init__(self, phi: TextMap, rows: Float[Tensor, "n d"], *, memory_budget: int):
-        super().__init__(
-            phi, rows, torch.arange(rows.shape[0]).unsqueeze(1), memory_budget=memory_budget
-        )
-        self.shape = self.rows.shape[1:]
+
+def gradient_starts(
+    phi: FeatureMap, rows: Float[Tensor, "n d"], members: Int[Tensor, "w g"]
+) -> Float[Tensor, "2 w g d"]:
+    """J_i^T u for two random u, all words from one backward pass each: large singular directions
+    weigh most in it."""
+    stream = torch.Generator().manual_seed(0)
+    with torch.enable_grad():
+        rows = rows.detach().requires_grad_()
+        features = phi(rows).flatten()
+        along = torch.randn(2, len(features), generator=stream, dtype=torch.float64).to(features)
+        slopes = [torch.autograd.grad(features, rows, u, retain_graph=True)[0] for u in along]
+    # A row that cannot move these features has no direction; take any.
+    slope = torch.stack(slopes)
+    slope = torch.where(slope.abs().amax(dim=2, keepdim=True) > 0, slope, rows.detach())[:, members]
+    return torch.nn.functional.normalize(slope.flatten(start_dim=2), dim=2).view_as(slope)

@@ -30,6 +30,10 @@ AUTO_DENSE_BYTES = 128 << 20
 """With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are
 sampled on demand."""
 
+# Words of a text that are searched by default where one layer is sampled on demand, which remembers
+# every query; of several layers, so many over their number.
+_ON_DEMAND_WORDS = 16
+
 _OTHER_QUERIES = 64
 """Products with a layer, at most, for the text itself and its average case, and room that is not
 filled."""
@@ -139,6 +143,7 @@ class DeepRandomFeatures(FeatureMap):
         fan_ins = [n * d] + [self.width] * (depth - 1)
         variances = [1.0] + [self.activation.he_variance] * (depth - 1)
         self.gaussian = gaussian = _kept(gaussian, self.width, fan_ins, dtype)
+        self.affordable_words = max(2, _ON_DEMAND_WORDS // depth) if gaussian == "lazy" else None
         kind = DenseGaussian if gaussian == "dense" else OnDemandGaussian
         limit = {} if gaussian == "dense" else {"gaussian_bytes": max(1, gaussian_bytes // depth)}
         self.layers: list[GaussianMatrix] = [
@@ -210,36 +215,18 @@ class DeepRandomFeatures(FeatureMap):
         twin.layers = [layer.fork(seed=seed) for layer in self.layers]
         return twin
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> DenseChange:
-        words = torch.arange(rows.shape[0], device=self.device).unsqueeze(1)
-        kind = OneLayerChange if self.depth == 1 else DenseChange
-        return kind(
-            self.layers,
-            self.activation,
-            self.accept(rows),
-            words,
-            self.name,
-            memory_budget=memory_budget,
-        )
-
-    def group_change(
+    def change(
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> DenseChange:
+        """On great circles for one word and one layer, through which it enters linearly."""
+        kind = OneLayerChange if self.depth == 1 and groups.shape[1] == 1 else DenseChange
         rows = self.accept(rows)
-        return DenseChange(
-            self.layers,
-            self.activation,
-            rows,
-            groups,
-            self.name,
-            memory_budget=memory_budget,
-            together=True,
+        return kind(
+            self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget
         )
 
 

@@ -13,14 +13,14 @@ from torch import Tensor
 from wordsens.activations import Activation
 from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.base import WordChange
+from wordsens.maps.base import Change
 from wordsens.maps.mapping import feature_norm
 from wordsens.search.objective import (
     Deltas,
     Evaluated,
     LinearEntry,
     LinearEntryObjective,
-    Words,
+    Places,
     unit,
 )
 from wordsens.search.plan import SearchPlan, Stages
@@ -48,13 +48,12 @@ _BLOCKS_SHARE = 4
 matrix."""
 
 
-class DenseChange(WordChange):
+class DenseChange(Change):
     """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1
     flat(X) is kept.
 
     One Delta costs one product with each matrix forward and one with each transpose backward.
-    `groups` (m, g) are the words that move together; Delta has shape (g, d) where they do
-    (`together`), else (d,). `small` says whether the text is searched widely.
+    `small` says whether the text is searched widely.
     """
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
@@ -72,15 +71,13 @@ class DenseChange(WordChange):
         name: str,
         *,
         memory_budget: int,
-        together: bool = False,
     ):
-        self._layers, self._activation, self._groups = layers, activation, groups
+        self._layers, self._activation = layers, activation
         self._blocks: dict[int, Tensor] = {}
         self._steps = self._forward(layers[0].multiply(rows.flatten()))
         self._base = self._steps.pop()
-        shape = (groups.shape[1], rows.shape[1]) if together else rows.shape[1:]
         feature_norm(self._base, name)
-        super().__init__(rows, memory_budget, shape)
+        super().__init__(rows, groups, memory_budget)
         self._lanczos_steps, self.small = _LANCZOS_STEPS, False
         if any(isinstance(layer, OnDemandGaussian) for layer in layers):
             # Every product with an on-demand matrix costs as much as all that is remembered of it.
@@ -107,8 +104,8 @@ class DenseChange(WordChange):
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
 
     def starts(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "count w *shape"]:
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
+    ) -> Float[Tensor, "count w g d"]:
         """Both signs of the two leading singular vectors of a linear map near the change, by
         Lanczos steps.
 
@@ -116,7 +113,7 @@ class DenseChange(WordChange):
         1), where s is how far a random Delta of the ball's radius moves the units of that layer: by
         Stein's lemma the best slope for a Gaussian change of variance s².
         """
-        streams = [generator(0, "lanczos", int(word)) for word in words]
+        streams = [generator(0, "lanczos", *group) for group in self.groups[places].tolist()]
         kind = {"dtype": self.dtype, "device": self.device}
         start = torch.cat(
             [gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams]
@@ -124,9 +121,10 @@ class DenseChange(WordChange):
         directions = []
         size = max(1, self.memory_budget // self.bytes_per_pair())
         for some, reach, first in zip(
-            words.split(size), radius.split(size), start.split(size), strict=True
+            places.split(size), radius.split(size), start.split(size), strict=True
         ):
-            slopes = self._mean_slopes(unit(first) * reach.to(first).unsqueeze(1), some)
+            length = reach.to(first).expand(-1, self.groups.shape[1]).square().sum(dim=1).sqrt()
+            slopes = self._mean_slopes(unit(first) * length.unsqueeze(1), some)
             basis, rotation, _ = lanczos(
                 partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps
             )
@@ -160,7 +158,7 @@ class DenseChange(WordChange):
         """V_1^(i)^T u for the group's words i."""
         d = self.rows.shape[1]
         order, groups, sizes = self._by_group(words)
-        parts = slopes.new_empty(len(words), self._groups.shape[1], d)
+        parts = slopes.new_empty(len(words), self.groups.shape[1], d)
         for group, some, images in zip(
             groups, slopes[order].split(sizes), parts.split(sizes), strict=True
         ):
@@ -180,7 +178,7 @@ class DenseChange(WordChange):
         """The order that puts pairs of one group beside each other; the words of every group, and
         how many pairs."""
         groups, sizes = words.unique(return_counts=True)
-        return words.argsort(stable=True), self._groups[groups].tolist(), sizes.tolist()
+        return words.argsort(stable=True), self.groups[groups].tolist(), sizes.tolist()
 
     def _block(self, word: int) -> Float[Tensor, "width d"] | None:
         """V_1^(i) apart, where V_1 is a matrix in memory and the budget has room; None elsewhere.
@@ -261,10 +259,10 @@ class DenseChange(WordChange):
             change = layer.multiply_transposed(change * slope)
         return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
 
-    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
-        change, steps = self.change(perturbations, words)
+    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+        change, steps = self.change(perturbations, places)
         squared = change.square().sum(dim=1)
-        return squared, self.pull_back(2 * change, steps, words) if gradient else None
+        return squared, self.pull_back(2 * change, steps, places) if gradient else None
 
 
 _CACHED = 1 << 15
@@ -300,23 +298,24 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
 
     def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
         matrix, (n, d) = self._layers[0], self.rows.shape
+        members = self.groups[words, 0]
         scale = radius.to(self.dtype).view(-1, 1, 1)
         if isinstance(matrix, DenseGaussian):
             # A copy: within V_1 the rows of a block lie n d numbers apart, and a product takes
             # several times as long.
             blocks = matrix.matrix.view(self.width, n, d).permute(1, 2, 0)
-            return LinearEntry.of(blocks.index_select(0, words).mul_(scale))
+            return LinearEntry.of(blocks.index_select(0, members).mul_(scale))
 
         def forward(points: Float[Tensor, "w r d"]) -> Float[Tensor, "w r width"]:
             of_each = words.repeat_interleave(points.shape[1])
-            return self.enter((scale * points).flatten(end_dim=1), of_each).unflatten(
+            return self.enter((scale * points).view(-1, *self.shape), of_each).unflatten(
                 0, points.shape[:2]
             )
 
         def transposed(slopes: Float[Tensor, "w r width"]) -> Float[Tensor, "w r d"]:
             of_each = words.repeat_interleave(slopes.shape[1])
-            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).unflatten(
-                0, slopes.shape[:2]
+            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).view(
+                *slopes.shape[:2], -1
             )
 
         return LinearEntry(
@@ -361,6 +360,7 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         """Seal the blocks of these words, where what an on-demand matrix remembers has passed half
         of its budget."""
         matrix, d = self._layers[0], self.rows.shape[1]
+        words, perturbations = self.groups[words, 0], perturbations.squeeze(1)
         if not isinstance(matrix, OnDemandGaussian) or 2 * matrix.bytes <= matrix.gaussian_bytes:
             return
         for word, perturbation in zip(words.tolist(), perturbations, strict=True):

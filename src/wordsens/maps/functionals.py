@@ -198,15 +198,19 @@ class _HeadFunctionals:
         self.head, self.thetas = head, thetas
         self.flat = thetas.flatten(end_dim=1)
 
+    def owned(self, words: Int[Tensor, " b"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " c"]]:
+        """The pairs whose word owns a row, and the row."""
+        which, row = (words.unsqueeze(1) == self.head.owner).nonzero(as_tuple=True)
+        return which, row
+
     def rest_products(self, words: Int[Tensor, " w"]) -> Float[Tensor, "w m n"]:
         """r_ji . theta_j for each word i, theta and row j."""
         head = self.head
         products = torch.einsum("wd,mnd->wmn", head.values[words], self.thetas)
         if head.score.normalized:
             products -= torch.linalg.vecdot(head.outputs, self.thetas)
-        if head.dominant is not None:
-            which, row, rest = head.dominant.pairs(words)
-            products[which, :, row] = torch.einsum("kd,mkd->km", rest, self.thetas[:, row])
+        which, row = self.owned(words)
+        products[which, :, row] = torch.einsum("kd,mkd->km", head.rest[row], self.thetas[:, row])
         return products
 
     def values(
@@ -219,11 +223,9 @@ class _HeadFunctionals:
         pair = torch.arange(len(words), device=words.device)
         moved = delta @ head.queries.T
         answer = head.response.move(moved, words)
-        if head.dominant is not None:
-            which, row, _ = head.dominant.pairs(words)
-            answer.gain[which, row] = head.response.dominant_gain(
-                moved[which, row], words[which], row
-            )
+        which, row = self.owned(words)
+        if len(row):
+            answer.gain[which, row] = head.response.owned_gain(moved[which, row], words[which], row)
             answer.gain_slope[which, row] = answer.p_slope[which, row]
         # Row i is not of this form: it is taken out here and evaluated plainly below.
         answer.p[pair, words] = 0

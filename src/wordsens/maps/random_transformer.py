@@ -18,11 +18,14 @@ from wordsens.errors import (
     require_positive,
 )
 from wordsens.maps.attention.features import checked_score, gaussian_products
-from wordsens.maps.attention.groups import GroupHead
-from wordsens.maps.attention.head import HeadWeights, starting_points
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
 from wordsens.maps.attention.scores import Score
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
-from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.maps.base import (
+    DEFAULT_MEMORY_BUDGET,
+    AutogradChange,
+    FeatureMap,
+    gradient_starts,
+)
 from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, generator
 
@@ -252,54 +255,37 @@ class RandomTransformer(FeatureMap):
             * self.dtype.itemsize
         )
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
-        return RandomTransformerChange(self, rows, None, memory_budget=memory_budget)
-
-    def group_change(
+    def change(
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> WordChange:
-        return RandomTransformerChange(self, rows, groups, memory_budget=memory_budget)
+    ) -> AutogradChange:
+        """By autograd, from starts that the first layer's attention would take too, and from those
+        of trained transformers."""
+        rows = self.accept(rows)
+        heads = [ScoredHead(rows, head) for head in self.first_heads(len(rows))]
+
+        def more_starts(places: Tensor, radius: Tensor) -> Tensor:
+            ahead = gradient_starts(self, rows, groups[places])
+            return torch.cat([attention_starts(heads, groups[places], radius), ahead])
+
+        return AutogradChange(
+            self,
+            rows,
+            groups,
+            memory_budget=memory_budget,
+            stages=_STAGES,
+            kinked=self.score.kinked,
+            more_starts=more_starts,
+        )
 
 
 def _layer_norm(rows: Tensor) -> Tensor:
     return torch.nn.functional.layer_norm(rows, rows.shape[-1:], eps=_EPSILON)
 
 
+# Behind several layers there are many hills of unlike height: many starts, of which few are climbed
+# to the end.
 _STAGES = Stages(starts=48, steps=100, first_step=0.2, halvings=(8, 20, 40), finish=60)
-"""Behind several layers there are many hills of unlike height: many starts, of which few are
-climbed to the end."""
-
-
-class RandomTransformerChange(TransformerChange):
-    """The change of a random transformer by autograd, from starts that the first layer's attention
-    would take too."""
-
-    def __init__(
-        self,
-        phi: RandomTransformer,
-        rows: Float[Tensor, "n d"],
-        groups: Int[Tensor, "m g"] | None,
-        *,
-        memory_budget: int,
-    ):
-        super().__init__(phi, rows, groups, memory_budget=memory_budget)
-        self.kinked = phi.score.kinked
-        self.stages = _STAGES
-        members = torch.arange(len(rows)).unsqueeze(1) if groups is None else groups
-        self._heads = [
-            GroupHead(self.rows, members, head, phi.score) for head in phi.first_heads(len(rows))
-        ]
-
-    def starts(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> Float[Tensor, "count w *shape"]:
-        points = starting_points(self._heads, self._groups[words], radius)
-        return torch.cat(
-            [points.view(len(points), len(words), *self.shape), super().starts(words, radius)]
-        )

@@ -1,102 +1,133 @@
 """Many independent ascents at once, the two rules that tell each where to step, and the check of
 where they end."""
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.search.objective import Ball, Objective, SearchResult, unit
+from wordsens.search.objective import Ball, Objective, SearchResult, into_ball, unit
 from wordsens.seeds import gaussian_on
 
+# An ascent stops after this many steps in a row that gained less than the tolerance.
 PATIENCE = 8
-"""An ascent stops after this many steps in a row that gained less than the tolerance."""
 
 
-def evaluated(
-    objective: Objective,
-    x: Float[Tensor, "b size"],
-    words: Int[Tensor, " b"],
-    radius: Float[Tensor, " b"],
-) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-    """The objective at Delta = radius x, and its gradient in x; -1 and zeros where it is not a
-    number."""
-    scale = radius.to(x.dtype).unsqueeze(1)
-    squared, gradient = objective.value_and_gradient(
-        (x * scale).unflatten(1, objective.shape), words
-    )
-    lost = squared.isnan()
-    return squared.masked_fill(lost, -1.0), (gradient.flatten(start_dim=1) * scale).masked_fill(
-        lost.unsqueeze(1), 0.0
-    )
+@dataclass(frozen=True)
+class Problem:
+    """An objective on the balls of w places, in the coordinates x = Delta / radius.
+
+    A point is a flat vector of equal blocks, each in a unit ball of its own: one block for each row
+    that moves, or one for all where they share a joint ball.
+
+    Attributes:
+        places: (w,), as many of each text of the objective.
+        radius: (w, r), one for each row that moves together, or one for all coordinates.
+        joint: whether rows share a ball, sum_i ‖Delta_i‖² / radius_i² <= 1.
+        streams: random numbers for each text of the objective.
+    """
+
+    objective: Objective
+    places: Int[Tensor, " w"]
+    radius: Float[Tensor, "w r"]
+    streams: Sequence[torch.Generator]
+    joint: bool = False
+
+    def select(self, chosen: Int[Tensor, " c"]) -> "Problem":
+        """The problem of these places, as many of each text."""
+        return replace(self, places=self.places[chosen], radius=self.radius[chosen])
+
+    def blocks(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b blocks block"]:
+        """The parts of each point that have a ball of their own."""
+        return x.unflatten(-1, (1 if self.joint else self.radius.shape[1], -1))
+
+    def unit(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b size"]:
+        """Every block of length 1; zero stays zero."""
+        return unit(self.blocks(x)).flatten(start_dim=-2)
+
+    def into_ball(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b size"]:
+        """The nearest points a few units of the last place inside their balls."""
+        return into_ball(self.blocks(x)).flatten(start_dim=-2)
+
+    def scaled(self, x: Float[Tensor, "w *ranks size"]) -> Float[Tensor, "w *ranks size"]:
+        """The points times their radii: a Delta from an x, a gradient in x from one in Delta."""
+        radius = self.radius.to(x.dtype).view(len(x), *[1] * (x.ndim - 2), -1, 1)
+        return (x.unflatten(-1, (self.radius.shape[1], -1)) * radius).flatten(start_dim=-2)
+
+    def value(self, x: Float[Tensor, "w *ranks size"]) -> Float[Tensor, "w *ranks"]:
+        """The objective; -1 where it is not a number."""
+        values = self.objective.value(*self._pairs(x))
+        return values.nan_to_num(-1.0, torch.inf).view(x.shape[:-1])
+
+    def evaluate(
+        self, x: Float[Tensor, "w *ranks size"]
+    ) -> tuple[Float[Tensor, "w *ranks"], Float[Tensor, "w *ranks size"]]:
+        """The objective and its gradient in x; -1 and zeros where it is not a number."""
+        squared, gradient = self.objective.value_and_gradient(*self._pairs(x))
+        lost = squared.isnan()
+        slope = self.scaled(gradient.view_as(x)).masked_fill(lost.view(*x.shape[:-1], 1), 0.0)
+        return squared.masked_fill(lost, -1.0).view(x.shape[:-1]), slope
+
+    def _pairs(self, x: Float[Tensor, "w *ranks size"]) -> tuple[Tensor, Tensor]:
+        """Delta of every point, place by place, and its place."""
+        deltas = self.scaled(x).reshape(-1, *self.objective.shape)
+        return deltas, self.places.repeat_interleave(len(deltas) // len(x))
+
+    def witnesses(self, x: Float[Tensor, "w size"]) -> Float[Tensor, "w *shape"]:
+        """Delta of points, inside their balls after rounding."""
+        blocks = self.blocks(x)
+        inside = Ball(torch.ones_like(blocks[..., 0], dtype=torch.float64)).project(blocks)
+        return self.scaled(inside.flatten(start_dim=1)).view(-1, *self.objective.shape)
+
+    def drawn(self, draw: Callable[[torch.Generator, int], Tensor]) -> Float[Tensor, "w ..."]:
+        """What each text's generator gives for its places."""
+        per_text = len(self.places) // len(self.streams)
+        parts = [draw(stream, per_text) for stream in self.streams]
+        return torch.cat(parts).to(self.places.device)
+
+    def directions(self, count: int, dtype: torch.dtype) -> Float[Tensor, "w count size"]:
+        """Random points on the spheres, `count` for each place."""
+        size, device = self.objective.coordinates, self.objective.device
+
+        def draw(stream: torch.Generator, w: int) -> Tensor:
+            return gaussian_on(w, count, size, generator=stream, dtype=dtype, device=device)
+
+        return self.unit(self.drawn(draw))
 
 
 class Climb:
-    """b ascents of an objective, in the coordinates x = Delta / radius. Steps change all tensors in
-    place.
-
-    A point is a flat vector of one or more equal blocks, each with a ball of its own: one block for
-    one word, or for several words in a joint ball; several blocks for several words with a ball
-    each.
+    """b ascents of a problem. Steps change all tensors in place.
 
     Attributes:
-        words, radius: (b,), the word (or group) of each ascent, and the radius of its balls.
-        blocks: how many balls a point has.
-        x: (b, size), the best point so far; every block has norm at most 1.
+        problem: of the b places, one for each ascent.
+        x: (b, size), the best point so far.
         squared: (b,), the objective there.
         slope: (b, size), its gradient in x.
         projected_gradient: (b, size), the gradient as far as the balls let it be followed: zero at
             a stationary point.
         idle: (b,), how many steps in a row gained less than the tolerance; from PATIENCE on an
             ascent stands still.
-        steps: (b,), how many steps it took.
+        steps: (b,), how many steps were tried.
     """
 
-    def __init__(
-        self,
-        objective: Objective,
-        words: Int[Tensor, " b"],
-        radius: Float[Tensor, " b"],
-        x: Float[Tensor, "b size"],
-        blocks: int = 1,
-    ):
-        self.objective, self.words, self.radius, self.blocks = objective, words, radius, blocks
-        self.x = self.into_ball(x)
-        self.squared, self.slope = self.evaluate(self.x)
-        self.idle, self.steps = torch.zeros_like(words), torch.zeros_like(words)
-        self.projected_gradient = self.feasible(self.slope, self.x)
+    def __init__(self, problem: Problem, x: Float[Tensor, "b size"]):
+        self.problem, self.x = problem, problem.into_ball(x)
+        self.squared, self.slope = problem.evaluate(self.x)
+        self.idle = torch.zeros_like(problem.places)
+        self.steps = torch.ones_like(self.idle)
+        self.projected_gradient = self.feasible(self.slope)
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.x)
 
-    def evaluate(
-        self, x: Float[Tensor, "b size"]
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b size"]]:
-        """The objective and its gradient in x."""
-        return evaluated(self.objective, x, self.words, self.radius)
-
-    def into_ball(self, x: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        """The nearest points whose blocks lie in the unit ball, a few units of the last place
-        inside it."""
-        blocks = x.unflatten(1, (self.blocks, -1))
-        norm = torch.linalg.vector_norm(blocks, dim=-1, keepdim=True)
-        limit = 1 - 4 * torch.finfo(x.dtype).eps
-        return (blocks * torch.where(norm > limit, limit / norm, torch.ones_like(norm))).flatten(
-            start_dim=1
-        )
-
-    def feasible(
-        self, direction: Float[Tensor, "b size"], x: Float[Tensor, "b size"]
-    ) -> Float[Tensor, "b size"]:
+    def feasible(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The direction without the outward part of each block that lies on its sphere."""
-        direction, x = direction.unflatten(1, (self.blocks, -1)), x.unflatten(1, (self.blocks, -1))
+        direction, x = self.problem.blocks(direction), self.problem.blocks(self.x)
         outward = torch.linalg.vecdot(direction, x).clamp(min=0)
-        # `into_ball` leaves points of the sphere a few units of the last place inside it.
-        on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
-        away = torch.where(on_sphere, outward, torch.zeros_like(outward)).unsqueeze(-1)
-        return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
+        return self._without(direction, x, outward)
 
     def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
         """The direction made tangent to each sphere against which the slope presses; `feasible`
@@ -106,55 +137,42 @@ class Climb:
         second. An objective with kinks is left its inward steps: its gradient says less about what
         lies ahead.
         """
-        if self.objective.inward:
-            return self.feasible(direction, self.x)
-        blocks, x = (
-            direction.unflatten(1, (self.blocks, -1)),
-            self.x.unflatten(1, (self.blocks, -1)),
-        )
-        pressing = torch.linalg.vecdot(self.slope.unflatten(1, (self.blocks, -1)), x) > 0
+        if self.problem.objective.inward:
+            return self.feasible(direction)
+        blocks, x = self.problem.blocks(direction), self.problem.blocks(self.x)
+        pressing = torch.linalg.vecdot(self.problem.blocks(self.slope), x) > 0
         inward = torch.linalg.vecdot(blocks, x).clamp(max=0)
+        return self.feasible(self._without(blocks, x, inward * pressing))
+
+    def _without(self, blocks: Tensor, x: Tensor, part: Tensor) -> Float[Tensor, "b size"]:
+        """The direction without so much of each point, where that is on its sphere: `into_ball`
+        leaves it a few units of the last place inside."""
         on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
-        away = torch.where(on_sphere & pressing, inward, torch.zeros_like(inward)).unsqueeze(-1)
-        return self.feasible(torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1), self.x)
+        away = (part * on_sphere).unsqueeze(-1)
+        return torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1)
 
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
         """Try the points; go to those that gain, but for ascents that stand still. Returns which
         went."""
-        trial, going = self.into_ball(trial), self.idle < PATIENCE
-        squared, slope = self.evaluate(trial)
-        better = (squared > self.squared) & going
+        trial = self.problem.into_ball(trial)
+        squared, slope = self.problem.evaluate(trial)
+        better = (squared > self.squared) & (self.idle < PATIENCE)
         gained = better & (squared > self.squared * (1 + tolerance))
         self.idle.copy_(torch.where(gained, 0, self.idle + 1))
-        self.steps.add_(going)
+        self.steps += 1
         for current, tried in ((self.x, trial), (self.slope, slope)):
             torch.where(better.unsqueeze(1), tried, current, out=current)
         torch.where(better, squared, self.squared, out=self.squared)
-        self.projected_gradient.copy_(self.feasible(self.slope, self.x))
+        self.projected_gradient.copy_(self.feasible(self.slope))
         return better
 
     def select(self, chosen: Int[Tensor, " c"]) -> "Climb":
         """The chosen ascents, as they stand."""
-        part = object.__new__(Climb)
-        part.objective, part.blocks = self.objective, self.blocks
-        for name in ("words", "radius", *_STATE):
+        part = copy(self)
+        part.problem = self.problem.select(chosen)
+        for name in _STATE:
             setattr(part, name, getattr(self, name)[chosen])
         return part
-
-    def of_texts(self) -> "list[Climb]":
-        """The ascents of each text, under the objective of that text alone."""
-        parts = []
-        for text, (objective, places) in enumerate(
-            zip(
-                self.objective.alone,
-                torch.arange(len(self)).chunk(self.objective.texts),
-                strict=True,
-            )
-        ):
-            part = self.select(places.to(self.words.device))
-            part.objective, part.words = objective, part.words - text * self.objective.stride
-            parts.append(part)
-        return parts
 
     def store(self, chosen: Int[Tensor, " c"], part: "Climb") -> None:
         """Put ascents that `select` took out back in their places."""
@@ -165,19 +183,7 @@ class Climb:
 _STATE = "x", "squared", "slope", "projected_gradient", "idle", "steps"
 
 
-class Rule(ABC):
-    """A rule for the next step of an ascent. An object serves one run of one batch."""
-
-    @abstractmethod
-    def step(self, climb: Climb, tolerance: float) -> None:
-        """Move every ascent of the batch once: one evaluation each."""
-
-    @abstractmethod
-    def select(self, chosen: Int[Tensor, " c"]) -> None:
-        """Keep what was learnt of the chosen ascents only."""
-
-
-class Momentum(Rule):
+class Momentum:
     """Steps of adapted length along an average of the past gradients' directions. Takes kinks of
     phi in its stride.
 
@@ -193,7 +199,7 @@ class Momentum(Rule):
 
     def step(self, climb: Climb, tolerance: float) -> None:
         memory = unit(climb.slope).add_(self._memory, alpha=self.KEEP)
-        direction = unit(climb.feasible(memory, climb.x))
+        direction = unit(climb.feasible(memory))
         better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
         self._memory.copy_(memory.masked_fill_(~better.unsqueeze(1), 0.0))
         self._eta.mul_(torch.where(better, self.GROW, self.SHRINK)).clamp_(max=self.LONGEST)
@@ -202,7 +208,7 @@ class Momentum(Rule):
         self._eta, self._memory = self._eta[chosen], self._memory[chosen]
 
 
-class QuasiNewton(Rule):
+class QuasiNewton:
     """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for
     smooth phi.
 
@@ -217,9 +223,8 @@ class QuasiNewton(Rule):
     def __init__(self, climb: Climb, *, first: float = 0.4):
         # Of the last steps, in a ring: the step, what the gradient lost, and 1 over their product;
         # 0 of no step.
-        self._moved = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
-        self._bent = [torch.zeros_like(climb.x) for _ in range(self.MEMORY)]
-        self._inverse = [torch.zeros_like(climb.squared) for _ in range(self.MEMORY)]
+        self._moved, self._bent = climb.x.new_zeros(2, self.MEMORY, *climb.x.shape)
+        self._inverse = climb.x.new_zeros(self.MEMORY, len(climb))
         self._next = 0
         self._scale = torch.ones_like(climb.squared)
         length = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
@@ -235,9 +240,8 @@ class QuasiNewton(Rule):
             downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction
         )
         step = (self._scale * torch.linalg.vector_norm(direction, dim=1)).clamp_(max=self.LONGEST)
-        moved, bent, inverse = (
-            part[self._next] for part in (self._moved, self._bent, self._inverse)
-        )
+        moved, bent = self._moved[self._next], self._bent[self._next]
+        inverse = self._inverse[self._next]
         self._next = (self._next + 1) % self.MEMORY
         moved.copy_(climb.x)
         better = climb.move(climb.x + step.unsqueeze(1) * unit(direction), tolerance)
@@ -249,8 +253,7 @@ class QuasiNewton(Rule):
         squared = torch.linalg.vecdot(bent, bent)
         norms = torch.linalg.vector_norm(moved, dim=1) * squared.sqrt()
         useful = better & (curvature > 10 * torch.finfo(norms.dtype).eps * norms)
-        for known in self._inverse:
-            known.masked_fill_(~better, 0.0)
+        self._inverse.masked_fill_(~better, 0.0)
         inverse.copy_(torch.where(useful, 1 / curvature, 0.0))
         torch.where(useful, curvature / squared, self._gamma, out=self._gamma)
         self._scale.copy_(torch.where(better, (2 * self._scale).clamp_(max=1), self._scale / 4))
@@ -269,120 +272,80 @@ class QuasiNewton(Rule):
         return direction
 
     def select(self, chosen: Int[Tensor, " c"]) -> None:
-        for ring in (self._moved, self._bent, self._inverse):
-            ring[:] = [part[chosen] for part in ring]
+        self._moved, self._bent = self._moved[:, chosen], self._bent[:, chosen]
+        self._inverse = self._inverse[:, chosen]
         self._scale, self._gamma = self._scale[chosen], self._gamma[chosen]
 
 
+# A point is stationary where the squared change f rises along its feasible gradient g by less than
+# this times 2 f a radius.
 STEEPNESS = 0.01
-"""A point is stationary where the squared change f rises along its feasible gradient g by less than
-this times 2 f a radius."""
 
+# The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to
+# one side of it.
 TRIALS = (1e-2, 1e-3)
-"""The steps, in radii, along g after which f decides where |g| says nothing: at a kink g belongs to
-one side of it."""
 
+# Points that are tried for a place at which the gradient vanishes, and how many a round.
 _DRAWS, _AT_ONCE = 2000, 50
-"""Points that are tried for a word at which the gradient vanishes, and how many a round."""
 
 
-def verify_stationary(
-    climb: Climb, ball: Ball, result: SearchResult, *, generator: torch.Generator
-) -> SearchResult:
-    """The result with `converged` only where the climb's point is stationary, and sampled where its
-    gradient is zero.
+def verified(climb: Climb) -> SearchResult:
+    """The result of the ascents, one of each place: `converged` only where a point is stationary,
+    and sampled where its gradient is zero.
 
     Stationary in the first order and in the map's own precision: |g| <= STEEPNESS * 2 f in the
     coordinates Delta / radius, g the gradient of f as far as the ball lets it be followed; or, at a
     kink, no gain above that rate after short steps along g. Where the gradient is exactly zero, as
     everywhere for a piecewise constant phi, random points and mixtures with the best of them are
     tried instead, and nothing is called converged.
-
-    Args:
-        climb: of each word of one text its best ascent.
-        ball, result: their balls, and what was found.
     """
     flat = (climb.slope == 0).all(dim=1)
     steep = torch.linalg.vector_norm(climb.projected_gradient, dim=1)
     stationary = steep <= STEEPNESS * 2 * climb.squared
-    unsure = (~stationary & result.converged).nonzero().squeeze(1)
-    spent = result.spent.clone()
-    if len(unsure):
-        stationary[unsure] = _gains_nothing(climb.select(unsure), steep[unsure])
+    ended, spent = climb.idle >= PATIENCE, torch.zeros_like(climb.idle)
+    if len(unsure := _places(~stationary & ended, climb)):
+        stationary[unsure] |= _gains_nothing(climb.select(unsure))
         spent[unsure] += len(TRIALS)
-    result = replace(result, converged=result.converged & stationary & ~flat, spent=spent)
-    if not bool(flat.any()):
-        return result
-    members = flat.nonzero().squeeze(1)
-    return _sampled(result, climb.select(members), members, ball, generator)
+    x, squared = climb.x, climb.squared
+    if len(members := _places(flat, climb)):
+        x, squared = x.clone(), squared.clone()
+        x[members], squared[members] = _sampled(climb.select(members))
+        spent[members] += _DRAWS
+    return SearchResult(climb.problem.witnesses(x), squared, spent, ended & stationary & ~flat)
 
 
-def _gains_nothing(climb: Climb, steep: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-    uphill = climb.projected_gradient / steep.unsqueeze(1)
+def _places(wanted: Bool[Tensor, " b"], climb: Climb) -> Int[Tensor, " c"]:
+    """The ascents that are wanted; of several texts all, where one is: they go as many of each."""
+    if climb.problem.objective.texts > 1:
+        wanted = wanted.any().expand_as(wanted)
+    return wanted.nonzero().squeeze(1)
+
+
+def _gains_nothing(climb: Climb) -> Bool[Tensor, " b"]:
+    uphill = torch.nn.functional.normalize(climb.projected_gradient, dim=1)
     still = torch.ones_like(climb.squared, dtype=torch.bool)
     for step in TRIALS:
-        ahead, _ = climb.evaluate(climb.into_ball(climb.x + step * uphill))
+        ahead = climb.problem.value(climb.problem.into_ball(climb.x + step * uphill))
         still &= ahead - climb.squared <= STEEPNESS * 2 * climb.squared * step
     return still
 
 
-def _sampled(
-    result: SearchResult,
-    climb: Climb,
-    members: Int[Tensor, " f"],
-    ball: Ball,
-    generator: torch.Generator,
-) -> SearchResult:
-    """The result with the members' points, where these ascents stand, replaced by better ones that
-    sampling finds.
+def _sampled(climb: Climb) -> tuple[Float[Tensor, "b size"], Float[Tensor, " b"]]:
+    """Better points than those of the ascents, and the objective there.
 
     Half of the points are uniform on the sphere; the others are the best so far, moved by a random
     fraction of a radius, which climbs the steps of a piecewise constant map.
     """
-    best, squared, scale = climb.x, climb.squared, climb.radius.to(climb.x.dtype).unsqueeze(1)
+    problem, best, squared = climb.problem, climb.x, climb.squared
+    ascents, near = torch.arange(len(best), device=best.device), _AT_ONCE // 2
     for _ in range(_DRAWS // _AT_ONCE):
-        drawn = gaussian_on(
-            _AT_ONCE, *best.shape, generator=generator, dtype=best.dtype, device=best.device
+        drawn = problem.directions(_AT_ONCE, best.dtype)
+        share = problem.drawn(
+            lambda stream, w: torch.rand(w, near, 1, generator=stream, device=stream.device)
         )
-        drawn = _unit(drawn, climb.blocks)
-        share = torch.rand(
-            _AT_ONCE // 2,
-            len(members),
-            1,
-            generator=generator,
-            dtype=best.dtype,
-            device=generator.device,
-        )
-        drawn[: _AT_ONCE // 2] = _unit(
-            best + share.to(best.device) * drawn[: _AT_ONCE // 2], climb.blocks
-        )
-        moved = (drawn * scale).flatten(end_dim=1).unflatten(1, climb.objective.shape)
-        tried = (
-            climb.objective.value(moved, climb.words.repeat(_AT_ONCE))
-            .nan_to_num(-1.0, torch.inf)
-            .view(_AT_ONCE, -1)
-        )
-        value, draw = tried.max(dim=0)
+        drawn[:, :near] = problem.unit(best.unsqueeze(1) + share.to(best) * drawn[:, :near])
+        value, draw = problem.value(drawn).max(dim=1)
         better = value > squared
-        best = torch.where(
-            better.unsqueeze(1), drawn[draw, torch.arange(len(best), device=draw.device)], best
-        )
+        best = torch.where(better.unsqueeze(1), drawn[ascents, draw], best)
         squared = torch.where(better, value, squared)
-    perturbations, values, spent = (
-        result.perturbations.clone(),
-        result.squared.clone(),
-        result.spent.clone(),
-    )
-    blocks = (best.unflatten(1, (climb.blocks, -1))).transpose(0, 1)
-    inside = Ball(ball.radius[members]).project(blocks * scale).transpose(0, 1)
-    perturbations[members], values[members] = (
-        inside.reshape(len(members), *climb.objective.shape),
-        squared,
-    )
-    spent[members] += _DRAWS
-    return replace(result, perturbations=perturbations, squared=values, spent=spent)
-
-
-def _unit(points: Float[Tensor, "*ranks size"], blocks: int) -> Float[Tensor, "*ranks size"]:
-    split = points.unflatten(-1, (blocks, -1))
-    return unit(split).flatten(start_dim=-2)
+    return best, squared

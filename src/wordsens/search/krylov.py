@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
-from wordsens.search.climb import STEEPNESS, TRIALS
+from wordsens.search.climb import STEEPNESS, TRIALS, Problem
 from wordsens.search.objective import (
     Ball,
     LinearEntry,
@@ -250,13 +250,7 @@ _TEMPORARIES = 6
 
 
 def krylov_search(
-    objective: LinearEntryObjective,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    stages: Stages,
-    *,
-    generator: torch.Generator,
-    progress: Progress | None = None,
+    problem: Problem, stages: Stages, progress: Progress | None = None
 ) -> SearchResult:
     """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is
     monotone.
@@ -265,10 +259,13 @@ def krylov_search(
     those that go on, `finish` of their steps at most, and `tolerance` their end. Cost a word:
     LANCZOS_STEPS + finalists * finish products with A_i, and as many with A_i^T.
     """
+    objective, generator = problem.objective, problem.streams[0]
+    assert isinstance(objective, LinearEntryObjective)
     steps = LANCZOS_STEPS + stages.finalists * stages.finish
     numbers = 3 * steps + _TEMPORARIES * stages.starts + objective.coordinates
     size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
-    groups = list(zip(words.split(size), ball.radius.split(size), strict=True))
+    batches = zip(problem.places.split(size), problem.radius.squeeze(1).split(size), strict=True)
+    groups = list(batches)
     rounds = LANCZOS_STEPS + stages.steps + stages.finish
     results = []
     for done, (group, radius) in enumerate(groups):
@@ -330,7 +327,7 @@ class _SphereSearch:
             _take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered)
         )
         return SearchResult(
-            perturbations=self._radius.linear_maximizer(point),
+            perturbations=self._radius.linear_maximizer(point).view(-1, *self._objective.shape),
             squared=climbed.squared.gather(1, winner)[:, 0],
             spent=basis.shape[1] + climbed.steps.sum(dim=1) + 1,
             # Where steps run out they gain ever less, from kink to kink: the point decides.

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from wordsens.search.ascent import ascend, texts_at_once
+from wordsens.search.climb import Problem
 from wordsens.search.krylov import krylov_search
 from wordsens.search.objective import (
     Ball,
@@ -23,119 +24,95 @@ from wordsens.search.plan import SearchPlan
 
 def maximize(
     objective: Objective,
-    words: Int[Tensor, " w"],
+    places: Int[Tensor, " w"],
     ball: Ball,
     plan: SearchPlan,
     *,
-    blocks: int = 1,
+    joint: bool = False,
     generator: torch.Generator,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """The best Delta of each word (w,), in its ball, or in the `blocks` balls of a group, one for
-    each equal part.
+    """The best Delta of each place (w,), in its ball (w,), or in the ball of each row that moves,
+    (w, g).
 
     Lower bounds of the maxima; map the perturbations again before you trust the values. Cost: see
-    `Stages`. `generator` draws the random starts; `progress` is called with (steps done, steps at
-    most).
+    `Stages`.
+
+    Args:
+        joint: whether the rows of a place share one ball, sum_i ‖Delta_i‖² / radius_i² <= 1.
+        generator: draws the random starts.
+        progress: called with (steps done, steps at most).
     """
-    return _searched(objective, words, ball, plan, blocks, [generator], progress)
+    radius = ball.radius if ball.radius.ndim > 1 else ball.radius.unsqueeze(1)
+    problem = Problem(objective, places, radius, [generator], joint)
+    return _searched(problem, plan, progress)
 
 
 def maximize_each(
-    objectives: Sequence[Objective],
-    words: Sequence[Int[Tensor, " w"]],
-    balls: Sequence[Ball],
-    plan: SearchPlan,
-    *,
-    generators: Sequence[torch.Generator],
-    progress: Progress | None = None,
+    problems: Sequence[Problem], plan: SearchPlan, progress: Progress | None = None
 ) -> list[SearchResult]:
-    """`maximize` of each objective; those that are alike as one problem, so many at once as fit
-    (`texts_at_once`).
+    """The search of each problem; those of one text each whose objectives can be joined are
+    searched as one problem, so many at once as fit (`texts_at_once`).
 
-    A result is the same, to rounding, as alone; `progress` is called with thousandths of an
-    objective.
+    A result is the same, to rounding, as alone.
     """
     results: dict[int, SearchResult] = {}
-    while len(results) < len(objectives):
-        first, *others = (place for place in range(len(objectives)) if place not in results)
-        most = texts_at_once(
-            objectives[first], len(words[first]), plan.runs(objectives[first].stages)[-1]
-        )
-        same = [
-            place
-            for place in others[: max(0, most - 1)]
-            if len(words[place]) == len(words[first]) and objectives[first].alike(objectives[place])
-        ]
-        chosen = [first, *same] if most > 1 else [first]
-        finished = len(results)
+    waiting = list(range(len(problems)))
+    while waiting:
+        first = problems[waiting[0]]
+        chosen, finished = _together(problems, waiting, plan), len(results)
 
         def report(
             done: int, total: int, finished: int = finished, count: int = len(chosen)
         ) -> None:
             if progress is not None:
-                progress(
-                    1000 * finished + 1000 * count * done // max(1, total), 1000 * len(objectives)
-                )
+                share = 1000 * count * done // max(1, total)
+                progress(1000 * finished + share, 1000 * len(problems))
 
-        if len(chosen) == 1:
-            results[first] = maximize(
-                objectives[first],
-                words[first],
-                balls[first],
-                plan,
-                generator=generators[first],
-                progress=report,
+        parts = [problems[place] for place in chosen]
+        problem = first
+        if len(parts) > 1:
+            problem = replace(
+                first,
+                objective=first.objective.joined([part.objective for part in parts]),
+                places=torch.cat([part.places for part in parts]),
+                radius=torch.cat([part.radius for part in parts]),
+                streams=[part.streams[0] for part in parts],
             )
-            continue
-        joined = objectives[first].together([objectives[place] for place in chosen])
-        numbered = torch.cat(
-            [words[place] + text * joined.stride for text, place in enumerate(chosen)]
-        )
-        ball = Ball(torch.cat([balls[place].radius for place in chosen]))
-        streams = [generators[place] for place in chosen]
-        found = _searched(joined, numbered, ball, plan, 1, streams, report).of_texts(len(chosen))
+        found = _searched(problem, plan, report).of_texts(len(parts))
         results.update(zip(chosen, found, strict=True))
-    return [results[place] for place in range(len(objectives))]
+        waiting = [place for place in waiting if place not in results]
+    return [results[place] for place in range(len(problems))]
 
 
-def _searched(
-    objective: Objective,
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    plan: SearchPlan,
-    blocks: int,
-    generators: Sequence[torch.Generator],
-    progress: Progress | None,
-) -> SearchResult:
-    reduced = objective.narrowed()
-    if reduced is not None:
-        result = _searched(reduced[0], words, ball, plan, blocks, generators, progress)
+def _together(problems: Sequence[Problem], waiting: list[int], plan: SearchPlan) -> list[int]:
+    """The first problem that waits, and those that are searched with it."""
+    first = problems[waiting[0]]
+    if len(waiting) == 1 or first.objective.joins is None:
+        return waiting[:1]
+    stages = plan.runs(first.objective.stages)[-1]
+    alike = [
+        place
+        for place in waiting
+        if problems[place].objective.joins == first.objective.joins
+        and len(problems[place].places) == len(first.places)
+    ]
+    return alike[: texts_at_once(first.objective, len(first.places), stages)]
+
+
+def _searched(problem: Problem, plan: SearchPlan, progress: Progress | None) -> SearchResult:
+    objective = problem.objective
+    if (reduced := objective.narrowed()) is not None:
+        result = _searched(replace(problem, objective=reduced[0]), plan, progress)
         return replace(result, perturbations=result.perturbations @ reduced[1])
     results: list[SearchResult] = []
     runs = plan.runs(objective.stages)
     for turn, stages in enumerate(runs):
         report = part_of(progress, turn, len(runs))
-        if isinstance(objective, LinearEntryObjective):
-            results.append(
-                krylov_search(
-                    objective, words, ball, stages, generator=generators[0], progress=report
-                )
-            )
-            if objective.also_ascend and plan.effort != "quick":
-                results.append(
-                    ascend(objective, words, ball, objective.ascent_stages, generators=generators)
-                )
-        else:
-            results.append(
-                ascend(
-                    objective,
-                    words,
-                    ball,
-                    stages,
-                    blocks=blocks,
-                    generators=generators,
-                    progress=report,
-                )
-            )
+        if not isinstance(objective, LinearEntryObjective):
+            results.append(ascend(problem, stages, report))
+            continue
+        results.append(krylov_search(problem, stages, report))
+        if objective.also_ascend and plan.effort != "quick":
+            results.append(ascend(problem, objective.ascent_stages))
     return reduce(SearchResult.merge_best, results)

@@ -1,5 +1,5 @@
-"""What a search climbs: a function of points in balls, with its gradient, for a batch of words; and
-the balls.
+"""What a search climbs: a function of points in balls, with its gradient, for a batch of groups of
+words; and the balls.
 
 Where Delta enters linearly, phi(X^i(Delta)) - phi(X) = psi(A_i Delta) with a linear map A_i and psi
 acting on each entry. Along a great circle of the ball's sphere, A_i (cos t a + sin t b) = cos t A_i
@@ -9,9 +9,8 @@ a + sin t A_i b: once A_i a and A_i b are known, the whole circle is known witho
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,22 +20,21 @@ from torch import Tensor
 from wordsens.errors import InputError
 from wordsens.results import Result
 from wordsens.search.plan import Stages
-from wordsens.seeds import gaussian_on
 
 Deltas = Float[Tensor, "b *shape"]
-Words = Int[Tensor, " b"]
+Places = Int[Tensor, " b"]
+# Of b pairs: the values, and the gradients where they are asked for.
 Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
-"""Of b pairs: the values, and the gradients where they were asked for."""
 
 
 class Objective(ABC):
-    """A function of pairs (word, Delta), at least 0, to be made as large as the word's ball allows.
+    """A function of pairs (place, Delta), at least 0, to be made as large as its balls allow.
 
-    A word is a number that the search passes on: of a row of a text, of a group of rows, or of
-    whatever else has a ball of its own.
+    A place is a number that the search passes on: of a group of rows of a text, or of whatever else
+    has balls of its own.
 
     Attributes:
-        shape: of one Delta: (d,) for one word, (g, d) for g words that move together.
+        shape: of one Delta: (g, d) for g rows that move together.
         dtype, device: of every Delta and value.
         typical_length: beside which a radius is called small: the median length of a row, where
             rows are moved.
@@ -46,15 +44,16 @@ class Objective(ABC):
             not by quasi-Newton steps.
         inward: whether a step off the sphere into the ball may pay where the gradient points
             outward.
-        alone: the objectives of the texts, of one shape, for which this one stands; itself by
-            default. Word i of text t is number t `stride` + i, and the pairs of an evaluation come
-            text by text, as many of each.
+        texts: T, for an objective of T texts of one shape (`joined`): its pairs come text by text,
+            as many of each, and places are those of the pair's own text.
+        joins: objectives for which this is equal, and not None, can be `joined`.
     """
 
     stages: Stages = Stages()
     kinked: bool = False
     inward: bool = False
-    stride: int = 0
+    texts: int = 1
+    joins: Hashable = None
 
     def __init__(
         self,
@@ -72,10 +71,10 @@ class Objective(ABC):
 
     @abstractmethod
     def bytes_per_pair(self) -> int:
-        """About how many bytes of intermediate results one (word, Delta) costs in `_evaluate`."""
+        """About how many bytes of intermediate results one (place, Delta) costs in `_evaluate`."""
 
     @abstractmethod
-    def _evaluate(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
+    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
         """The values of one chunk, and their gradients where asked for."""
 
     def coarse(self) -> "Objective":
@@ -91,88 +90,60 @@ class Objective(ABC):
         """
         return None
 
+    @classmethod
+    def joined(cls, objectives: "Sequence[Any]") -> "Objective":
+        """One objective for the texts of several that have the same `joins`."""
+        raise NotImplementedError(f"{cls.__name__} is searched alone")
+
     def starts(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
     ) -> Float[Tensor, "count w *shape"]:
-        """Points to start from, in units of each word's radius; those that are higher are taken.
-        None by default."""
-        return torch.empty(0, len(words), *self.shape, dtype=self.dtype, device=self.device)
+        """Points to start from, in units of the radii; those that are higher are taken. None by
+        default."""
+        return torch.empty(0, len(places), *self.shape, dtype=self.dtype, device=self.device)
 
     def value(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+        self, perturbations: Float[Tensor, "b *shape"], places: Int[Tensor, " b"]
     ) -> Float[Tensor, " b"]:
-        """The values of b pairs of a word and a Delta."""
-        return self._in_chunks(perturbations, words, gradient=False)[0]
+        """The values of b pairs of a place and a Delta."""
+        return self._in_chunks(perturbations, places, gradient=False)[0]
 
     def value_and_gradient(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+        self, perturbations: Float[Tensor, "b *shape"], places: Int[Tensor, " b"]
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b *shape"]]:
         """The values and their gradients in each Delta."""
-        values, gradients = self._in_chunks(perturbations, words, gradient=True)
+        values, gradients = self._in_chunks(perturbations, places, gradient=True)
         assert gradients is not None
         return values, gradients
-
-    @property
-    def alone(self) -> "Sequence[Objective]":
-        return (self,)
-
-    @property
-    def texts(self) -> int:
-        """The number of texts."""
-        return len(self.alone)
-
-    def alike(self, other: "Objective") -> bool:
-        """Whether this objective and the other can be searched as one problem."""
-        return False
-
-    @classmethod
-    def together(cls, objectives: "Sequence[Any]") -> "Objective":
-        """One objective for several that are alike."""
-        raise NotImplementedError(f"{cls.__name__} is searched alone")
 
     @property
     def coordinates(self) -> int:
         """The number of coordinates of one Delta."""
         return math.prod(self.shape)
 
-    def _in_chunks(self, perturbations: Deltas, words: Words, *, gradient: bool) -> Evaluated:
-        size = self.memory_budget // max(1, self.bytes_per_pair())
-        return in_chunks(
-            partial(self._evaluate, gradient=gradient),
-            perturbations,
-            words,
-            size=size,
-            texts=self.texts,
-        )
+    def pairs_at_once(self) -> int:
+        """How many pairs are evaluated in one chunk."""
+        return self.memory_budget // max(1, self.bytes_per_pair())
 
+    def _in_chunks(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+        of_texts, size = (self.texts, -1), max(1, self.pairs_at_once() // self.texts)
+        if len(places) <= self.texts * size:
+            return self._evaluate(perturbations, places, gradient=gradient)
+        chunks = [
+            self._evaluate(delta.flatten(end_dim=1), place.flatten(), gradient=gradient)
+            for delta, place in zip(
+                perturbations.unflatten(0, of_texts).split(size, dim=1),
+                places.unflatten(0, of_texts).split(size, dim=1),
+                strict=True,
+            )
+        ]
 
-def in_chunks(
-    evaluate: Callable[[Deltas, Words], Evaluated],
-    perturbations: Deltas,
-    words: Words,
-    *,
-    size: int,
-    texts: int = 1,
-) -> Evaluated:
-    """Values and gradients of b pairs, about `size` pairs at a time, as many of each text."""
-    if len(words) <= max(size, texts):
-        return evaluate(perturbations, words)
-    by_text = [
-        part.unflatten(0, (texts, -1)).split(max(1, size // texts), dim=1)
-        for part in (perturbations, words)
-    ]
-    chunks = [
-        evaluate(delta.flatten(end_dim=1), word.flatten())
-        for delta, word in zip(*by_text, strict=True)
-    ]
+        def whole(parts: Sequence[Tensor]) -> Tensor:
+            by_text = [part.unflatten(0, of_texts) for part in parts]
+            return torch.cat(by_text, dim=1).flatten(end_dim=1)
 
-    def joined(parts: Sequence[Tensor]) -> Tensor:
-        return torch.cat([part.unflatten(0, (texts, -1)) for part in parts], dim=1).flatten(
-            end_dim=1
-        )
-
-    values, gradients = zip(*chunks, strict=True)
-    return joined(values), None if gradients[0] is None else joined(gradients)
+        values, gradients = zip(*chunks, strict=True)
+        return whole(values), whole(gradients) if gradient else None
 
 
 @dataclass(frozen=True)
@@ -243,8 +214,8 @@ class LinearEntryObjective(Objective):
         be forgotten."""
 
 
+# Called with (steps done, steps at most).
 Progress = Callable[[int, int], None]
-"""Called with (steps done, steps at most)."""
 
 
 def part_of(progress: Progress | None, part: int, parts: int) -> Progress | None:
@@ -257,47 +228,40 @@ def part_of(progress: Progress | None, part: int, parts: int) -> Progress | None
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search, word by word.
+    """The result of a search, group by group.
 
     Attributes:
-        perturbations: (w, *shape), the best Delta of each word (or group), inside its balls.
-        squared: (w,), the objective there, as the search saw it: ‖phi(X^i(Delta)) - phi(X)‖² for
+        perturbations: (w, *shape), the best Delta of each group, inside its balls.
+        squared: (w,), the objective there, as the search saw it: ‖phi(X^G(Delta)) - phi(X)‖² for
             word sensitivity; recompute it before you trust it.
-        spent: (w,), how many Deltas of each word were evaluated, but for ascents that stood still
-            beside others.
+        spent: (w,), how many Deltas of each were evaluated.
         converged: (w,), whether the winner ended at a stationary point, and an ascent before its
-            steps ran out: see `search.climb.verify_stationary`.
+            steps ran out: see `search.climb.verified`.
     """
 
-    perturbations: Float[Tensor, "w ..."]
+    perturbations: Float[Tensor, "w *shape"]
     squared: Float[Tensor, " w"]
     spent: Int[Tensor, " w"]
     converged: Bool[Tensor, " w"]
 
     @property
     def evaluations(self) -> int:
-        """The number of (word, Delta) pairs that were evaluated."""
+        """The number of (place, Delta) pairs that were evaluated."""
         return int(self.spent.sum())
 
     def of_texts(self, texts: int) -> "list[SearchResult]":
-        """The results of each text, of which all have as many words."""
-        parts = zip(
-            *(getattr(self, field.name).chunk(texts) for field in fields(self)), strict=True
-        )
-        return [SearchResult(*part) for part in parts]
+        """The results of each text, of which all have as many groups."""
+        parts = (getattr(self, field.name).chunk(texts) for field in fields(self))
+        return [SearchResult(*part) for part in zip(*parts, strict=True)]
 
     @classmethod
     def joined(cls, parts: "Sequence[SearchResult]") -> "SearchResult":
-        """The results of several batches of words, one after the other."""
-        return cls(
-            **{
-                field.name: torch.cat([getattr(part, field.name) for part in parts])
-                for field in fields(cls)
-            }
-        )
+        """The results of several batches of groups, one after the other."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
     def merge_best(self, other: "SearchResult") -> "SearchResult":
-        """Word by word the result with the larger objective; evaluations add up."""
+        """Group by group the result with the larger objective; evaluations add up."""
         better = other.squared > self.squared
         of_each = better.view(-1, *[1] * (self.perturbations.ndim - 1))
         return SearchResult(
@@ -310,13 +274,14 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ball(Result):
-    """Euclidean balls around the origin, one for each of w words.
+    """Euclidean balls around the origin: one for each of w words, (w,), or for each member of w
+    groups, (w, g).
 
     Projected vectors end inside the ball after rounding: the target radius is a few units of the
     last place smaller, so that ‖Delta‖₂ <= radius holds when the norm is recomputed in float64.
     """
 
-    radius: Float[Tensor, " w"]
+    radius: Float[Tensor, "w *g"]
 
     def __post_init__(self) -> None:
         if not bool(torch.isfinite(self.radius).all()) or bool((self.radius <= 0).any()):
@@ -353,20 +318,6 @@ class Ball(Result):
         scale = inside / torch.where(norms > 0, norms, torch.ones_like(norms))
         return bounded * scale.unsqueeze(-1).to(direction.dtype)
 
-    def sample(
-        self, *starts: int, dimension: int, generator: torch.Generator, dtype: torch.dtype
-    ) -> Float[Tensor, "*starts w d"]:
-        """Uniform directions on the spheres that bound the balls."""
-        directions = gaussian_on(
-            *starts,
-            len(self.radius),
-            dimension,
-            generator=generator,
-            dtype=dtype,
-            device=self.radius.device,
-        )
-        return self.linear_maximizer(directions)
-
     def contains(
         self, perturbations: Float[Tensor, "*starts w d"], *, relative_slack: float = 1e-12
     ) -> bool:
@@ -389,7 +340,7 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 def into_ball(points: Tensor) -> Tensor:
-    """The nearest points of the unit ball; NaN becomes 0. `Ball.project` and `Climb.into_ball`
-    allow for rounding."""
+    """The nearest points a few units of the last place inside the unit ball; NaN becomes 0."""
     length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
-    return torch.nan_to_num(torch.where(length > 1, points / length, points))
+    limit = 1 - 4 * torch.finfo(points.dtype).eps
+    return torch.nan_to_num(torch.where(length > limit, points * (limit / length), points))

@@ -1,9 +1,8 @@
-"""Word sensitivity: the definition, attained by a witness that is recomputed through the map."""
+"""Word sensitivity: the definition, measured with witnesses that are mapped again."""
 
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
@@ -14,25 +13,25 @@ from torch import Tensor
 from wordsens.certificates.certify import certificate_for
 from wordsens.errors import InputError, require_count
 from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
+from wordsens.search.climb import Problem
 from wordsens.search.maximize import maximize_each
-from wordsens.search.objective import Ball, Progress
+from wordsens.search.objective import Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
+# No search counts as converged where rounding exceeds this share of its value: its gradient is then
+# not known to 1 % either.
 _MAX_RELATIVE_ROUNDING = 0.01
-"""No search counts as converged where rounding exceeds this share of its value: its gradient is
-then not known to 1 % either."""
 
+# Of a witness, a last digit away, that are mapped with it where phi may jump.
 _NEIGHBOURS = 3
-"""Of a witness, a last digit away, that are mapped with it where phi may jump."""
 
+# Perturbed texts are mapped in batches of this size: larger ones fall out of the cache.
 _MAPPED_BYTES = 64 << 20
-"""Perturbed texts are mapped in batches of this size: larger ones fall out of the cache and are
-slower."""
 
 
 @restores_state
@@ -53,17 +52,18 @@ def word_sensitivity(
 
     S_phi(X) = sup over i and ‖Delta‖ <= radius of ‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖.
 
-    The value is a lower bound of the sup, with a witness for every word: the search proposes
+    `value` is a lower bound of the sup, with a witness for every word: the search proposes
     witnesses, each is mapped through phi again, and that number, less its rounding error, is
-    reported. Maps with a certificate also have an upper bound.
+    reported. `upper` is an upper bound, for maps with a certificate.
 
     Args:
         phi: a feature map, or any differentiable function of an (n, d) tensor.
         X: the text, (n, d), at least two words; taken as it is, rows are not rescaled here.
         words: the word indices to search; None for all. Negative indices count from the end.
-        radius: of the ball, one number or one a searched word; None for the map's default, sqrt(d).
+        radius: of the ball, one number or one per searched word; None for the map's default,
+            sqrt(d).
         seed: of the random starts.
-        search: what the search spends: "quick", "normal", "thorough", or a SearchPlan such as
+        search: the effort: "quick", "normal", "thorough", or a SearchPlan such as
             SearchPlan(starts=64).
         certificate: whether to compute the upper bounds, where phi has a certificate.
         text_depends_on_weights: X, words or radius were chosen by phi's weights or answers; `upper`
@@ -71,9 +71,6 @@ def word_sensitivity(
             `certify`; one call's probability).
         memory_budget: bytes for intermediate results.
         progress: called with (steps done, steps at most).
-
-    Returns:
-        A Sensitivity.
 
     Raises:
         InputError: NaN, infinite or zero rows; one word; an index out of range; a radius that is
@@ -97,13 +94,32 @@ def word_sensitivity(
 
 
 class TextUnderMap(NamedTuple):
-    """A text under a map, as `word_sensitivity` takes it."""
+    """A text under a map, as `word_sensitivity` takes it; or with groups of words that move
+    together, (m, g), and their radii, (m, g), in balls of their own or in a `joint` one."""
 
     phi: FeatureMap | Callable[[Tensor], Tensor]
     X: TextMatrix | Tensor | np.ndarray
     words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None = None
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None
     seed: Seed = 0
+    joint: bool = False
+
+    def prepared(self, memory_budget: int) -> tuple[FeatureMap, TextMatrix, Change, Problem]:
+        """The map, the text, its change and what is searched; InputError where something does not
+        fit."""
+        phi, text = as_feature_map(self.phi), as_text(self.X)
+        rows, purpose = phi.accept(text.rows), ("starts",)
+        if isinstance(self.words, Tensor) and self.words.ndim == 2:
+            groups, reach = self.words.to(rows.device), torch.as_tensor(self.radius)
+            if groups.shape[1] > 1:
+                purpose = ("group starts", groups.shape[1])
+        else:
+            words = word_indices(self.words, len(text)).to(rows.device)
+            groups, reach = words.unsqueeze(1), radii(self.radius, phi, rows, words).unsqueeze(1)
+        change = phi.change(rows, groups, memory_budget=memory_budget)
+        places = torch.arange(len(groups), device=rows.device)
+        streams = [generator(self.seed, *purpose)]
+        return phi, text, change, Problem(change, places, reach, streams, self.joint)
 
 
 def sensitivities(
@@ -115,50 +131,45 @@ def sensitivities(
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
 ) -> list[Sensitivity]:
-    """`word_sensitivity` of each problem; texts of one shape under maps of one shape are searched
-    as one problem.
+    """The sensitivity of each text: all are searched, witnesses are mapped again by definition, and
+    single words are bounded.
 
-    The results are the same, to rounding, as alone. `seconds` is a problem's share.
+    Texts of one shape under maps of one shape are searched as one problem; the results are the
+    same, to rounding, as alone. `seconds` is a text's share.
     """
-    started = time.perf_counter()
-    plan = SearchPlan.of(search)
+    started, plan = time.perf_counter(), SearchPlan.of(search)
     require_count("memory_budget", memory_budget)
-    maps, texts, rows, words, balls, streams, changes = [], [], [], [], [], [], []
-    for phi, X, chosen, radius, seed in problems:
-        maps.append(as_feature_map(phi))
-        texts.append(as_text(X))
-        streams.append(generator(seed, "starts"))
-        rows.append(maps[-1].accept(texts[-1].rows))
-        words.append(word_indices(chosen, len(texts[-1])).to(rows[-1].device))
-        balls.append(Ball(radii(radius, maps[-1], rows[-1], words[-1])))
-        changes.append(maps[-1].word_change(rows[-1], memory_budget=memory_budget))
-    searched = maximize_each(changes, words, balls, plan, generators=streams, progress=progress)
+    prepared = [problem.prepared(memory_budget) for problem in problems]
+    found = maximize_each([searched for *_, searched in prepared], plan, progress)
     results = []
-    for phi, text, X, chosen, ball, climbed, problem in zip(
-        maps, texts, rows, words, balls, searched, problems, strict=True
+    for (phi, text, change, searched), climbed, problem in zip(
+        prepared, found, problems, strict=True
     ):
-        per_word, rounding = _recomputed(phi, X, chosen, ball, climbed.perturbations, memory_budget)
-        best = int(per_word.argmax())
-        bounds = None
-        if certificate:
+        groups, bounds = change.groups, None
+        per_word, rounding = _recomputed(phi, change, searched, climbed.perturbations)
+        if certificate and groups.shape[1] == 1:
             bounds = certificate_for(
-                phi, X, chosen, ball.radius, text_depends_on_weights=text_depends_on_weights
+                phi,
+                change.rows,
+                groups.squeeze(1),
+                searched.radius.squeeze(1),
+                text_depends_on_weights=text_depends_on_weights,
             )
         mapped = 1 if phi.continuous else 1 + _NEIGHBOURS
         results.append(
             Sensitivity(
-                value=float(per_word[best]),
-                word=int(chosen[best]),
-                words=chosen,
+                value=float(per_word.max()),
+                groups=tuple(map(tuple, groups.tolist())),
+                tokens=tuple(" ".join(map(text.word, group)) for group in groups.tolist()),
                 per_word=per_word,
                 rounding=rounding,
-                perturbations=climbed.perturbations,
-                radius=ball.radius,
-                tokens=tuple(text.word(word) for word in chosen.tolist()),
+                perturbations=climbed.perturbations.flatten(end_dim=1),
+                radius=searched.radius.amax(dim=1),
                 search=str(plan),
-                evaluations=climbed.evaluations + mapped * len(chosen),
+                evaluations=climbed.evaluations + mapped * len(groups),
                 evaluations_per_word=climbed.spent + mapped,
                 converged=climbed.converged & (rounding <= _MAX_RELATIVE_ROUNDING * per_word),
+                seconds=(time.perf_counter() - started) / len(problems),
                 seed=int(problem.seed),
                 map_name=phi.name,
                 upper=None if bounds is None else bounds.value,
@@ -167,40 +178,37 @@ def sensitivities(
                 notes=phi.notes,
             )
         )
-    seconds = (time.perf_counter() - started) / len(problems)
-    return [replace(result, seconds=seconds) for result in results]
+    return results
 
 
 def _recomputed(
-    phi: FeatureMap,
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    perturbations: Float[Tensor, "w d"],
-    memory_budget: int,
+    phi: FeatureMap, change: Change, problem: Problem, perturbations: Float[Tensor, "w g d"]
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """What each witness attains by definition, less an estimate of its rounding error, and that
-    estimate.
+    """The relative change at each witness by definition, less an estimate of its rounding error,
+    and that estimate.
 
     phi(X^i(Delta)) and phi(X) are each wrong by `relative_rounding` of their norms, at most 1 +
     value and 1. Where phi may jump, witnesses a last digit away are mapped too. The rounding at the
     best witness is estimated as well, which may make another word best: so on, until the best one
     is checked. Where phi is continuous it counts for every word.
     """
-
-    def change_of(words: Int[Tensor, " b"], moved: Float[Tensor, "b d"]) -> Float[Tensor, " b"]:
-        return attained(
-            phi, rows, words.unsqueeze(1), moved.unsqueeze(1), memory_budget=memory_budget
-        )
-
-    neighbours = 0 if phi.continuous else _NEIGHBOURS
-    values, rounding = with_neighbours(change_of, rows, words, perturbations, ball, neighbours)
+    rows, groups, tried = change.rows, change.groups, [perturbations]
+    if not phi.continuous:
+        tried += _neighbours(change, problem, perturbations)
+    values, *others = relative_change(
+        phi,
+        rows,
+        groups.repeat(len(tried), 1),
+        torch.cat(tried),
+        memory_budget=change.memory_budget,
+    ).view(len(tried), -1)
+    rounding, magnified = torch.zeros_like(values), 2 + math.sqrt(rows.numel()) / 8
+    for other in others:
+        rounding = torch.maximum(rounding, magnified * (values - other).abs())
     rounding = torch.maximum(rounding, phi.relative_rounding(rows) * (2 + values))
     best, checked = int((values - rounding).argmax()), set[int]()
     while best not in checked and float(values[best]) > 0:
-        witness = perturbed_texts(rows, words[best].view(1, 1), perturbations[best].view(1, 1, -1))[
-            0
-        ]
+        witness = perturbed_texts(rows, groups[best : best + 1], perturbations[best : best + 1])[0]
         # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order
         # only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
@@ -211,60 +219,49 @@ def _recomputed(
     return (values - rounding).clamp(min=0), rounding
 
 
-def with_neighbours(
-    value_of: Callable[[Int[Tensor, " b"], Float[Tensor, "b d"]], Float[Tensor, " b"]],
-    rows: Float[Tensor, "n d"],
-    words: Int[Tensor, " b"],
-    moved: Float[Tensor, "b d"],
-    ball: Ball,
-    count: int = _NEIGHBOURS,
-) -> tuple[Float[Tensor, " b"], Float[Tensor, " b"]]:
-    """The perturbations' values, and an estimate of their rounding error where phi jumps or nearly
-    does.
-
-    (2 + sqrt(n d) / 8) max over `count` sign patterns s, at most three, of |value_of(Delta + eps s
-    (x_i + Delta)) - value_of(Delta)|, the former in the ball, as `FeatureMap.relative_rounding` has
-    it for a whole text; 0 for none.
-    """
-    signs = torch.ones(1 + _NEIGHBOURS, 1, rows.shape[1]).to(rows)
-    signs[0], signs[2, :, ::2], signs[3, :, ::3] = 0, -1, -1
-    beside = moved + torch.finfo(rows.dtype).eps * signs[: 1 + count] * (rows[words] + moved)
-    beside = torch.cat([moved.unsqueeze(0), ball.project(beside[1:])])
-    values = value_of(words.repeat(1 + count), beside.flatten(end_dim=1)).view(1 + count, -1)
-    return values[0], (2 + math.sqrt(rows.numel()) / 8) * (values - values[0]).abs().amax(dim=0)
+def _neighbours(
+    change: Change, problem: Problem, perturbations: Float[Tensor, "w g d"]
+) -> list[Float[Tensor, "w g d"]]:
+    """Delta + eps s (x_i + Delta) in the balls, for `_NEIGHBOURS` sign patterns s."""
+    rows = change.rows
+    signs = torch.ones(_NEIGHBOURS, 1, 1, rows.shape[1]).to(rows)
+    signs[1, ..., ::2], signs[2, ..., ::3] = -1, -1
+    moved = perturbations + torch.finfo(rows.dtype).eps * signs * (
+        rows[change.groups] + perturbations
+    )
+    radius = problem.radius.to(rows).unsqueeze(-1)
+    return [problem.witnesses((each / radius).flatten(start_dim=1)) for each in moved]
 
 
-def attained(
+def relative_change(
     phi: FeatureMap,
     rows: Float[Tensor, "n d"],
-    words: Int[Tensor, "w g"],
+    groups: Int[Tensor, "w g"],
     perturbations: Float[Tensor, "w g d"],
     *,
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> Float[Tensor, " w"]:
-    """‖phi(X^i(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: the features of every perturbed text are
+    """‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖ by definition: the features of every perturbed text are
     computed.
 
-    One value a row of `words`, whose g words move together, each by its own Delta. Norms are taken
-    in float64.
+    One value per group of g words, each moved by its own Delta. Norms are taken in float64.
     """
     with torch.no_grad():
         base = phi(rows).flatten()
         norm = feature_norm(base, phi.name)
-        n = len(rows)
-        numbers = 3 * (rows.numel() + base.numel() + n * n)
+        numbers = 3 * (rows.numel() + base.numel() + len(rows) ** 2)
         size = max(1, min(memory_budget, _MAPPED_BYTES) // (numbers * rows.element_size()))
+        perturbed = phi.perturbed(rows)
         changes = [
-            torch.linalg.vector_norm(features - base, dim=1, dtype=torch.float64)
-            for features in phi.perturbed_features(rows, words, perturbations, at_once=size)
+            torch.linalg.vector_norm(perturbed(some, delta) - base, dim=1, dtype=torch.float64)
+            for some, delta in zip(groups.split(size), perturbations.split(size), strict=True)
         ]
     relative = torch.cat(changes) / norm
     finite = torch.isfinite(relative)
     if not bool(finite.all()):
-        moved = words[int((~finite).nonzero()[0])].tolist()
+        moved = groups[int((~finite).nonzero()[0])].tolist()
         raise InputError(
             f"{phi.name} gives NaN or infinity when word {', '.join(map(str, moved))} is "
-            "perturbed; "
-            "use float64, a smaller radius, or a map that is finite on the whole ball"
+            "perturbed; use float64, a smaller radius, or a map that is finite on the whole ball"
         )
     return relative

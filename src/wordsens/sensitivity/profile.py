@@ -23,9 +23,8 @@ from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
-from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.one_word import relative_change, word_sensitivity
 from wordsens.sensitivity.result import Measure, Sensitivity, SensitivityProfile
-from wordsens.sensitivity.several_texts import on_demand
 from wordsens.sensitivity.substitution import TextSubstitution, substitution_sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
@@ -102,7 +101,7 @@ def profile_of(
     measures = [Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")]
     upper = sensitivity.upper
     certified = [] if upper is None else [_certificate(upper, str(sensitivity.rigor), radius)]
-    if on_demand(phi):
+    if phi.affordable_words is not None:
         return SensitivityProfile(phi.name, (*measures, *certified), ())
     rows = phi.accept(text.rows)
     ball = _lipschitz(phi, rows, words, reach)
@@ -186,7 +185,7 @@ def average_change(
         directions, dim=1
     )
     deltas = (directions * lengths.unsqueeze(1)).to(rows)
-    changes = attained(
+    changes = relative_change(
         phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
     )
     error = changes.view(-1, _AVERAGE_DELTAS).var(dim=1).mean() / len(places)

@@ -20,36 +20,26 @@ from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 
-ON_DEMAND_WORDS = 16
-"""Words of a text that rf searches by default where its matrix is not built; drf: so many over its
-depth."""
-
-
-def on_demand(phi: FeatureMap) -> bool:
-    """True where the map's matrices are sampled on demand, and each query is remembered."""
-    return getattr(phi, "gaussian", None) == "lazy"
-
 
 def sampled_words(
     phi: FeatureMap, n: int, seed: Seed, count: int | None = None
 ) -> list[int] | None:
     """A random sample of `count` of n words, ascending; None for all.
 
-    By default all, but of a map whose matrices are sampled on demand ON_DEMAND_WORDS: it remembers
-    every query, so all words of a long text would not fit.
+    By default as many as the map affords.
     """
-    if count is None and on_demand(phi):
-        count = max(2, ON_DEMAND_WORDS // getattr(phi, "depth", 1))
+    count = phi.affordable_words if count is None else count
     if count is None or count >= n:
         return None
     return sorted(torch.randperm(n, generator=generator(seed, "sample"))[:count].tolist())
 
 
-_SHARE = 1000  # of one text in progress, whatever its steps
+# Of one text in progress, whatever its steps.
+_SHARE = 1000
 
+# Texts, and about the most rows of them, that are prepared together: attention holds some arrays of
+# n x n a text.
 _TOGETHER, _ROWS_TOGETHER = 32, 2048
-"""Texts, and about the most rows of them, that are prepared together: attention holds some arrays
-of n x n a text."""
 
 
 @restores_state

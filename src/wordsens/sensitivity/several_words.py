@@ -4,87 +4,36 @@ whole words."""
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.arguments import as_feature_map, as_text, radii
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import restores_state
-from wordsens.search.maximize import maximize
-from wordsens.search.objective import Ball, Objective, Progress, part_of
+from wordsens.search.objective import Progress, part_of
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.one_word import attained, word_sensitivity
-from wordsens.sensitivity.result import Sensitivity, SensitivityResult
-from wordsens.sensitivity.several_texts import on_demand
-from wordsens.text.matrix import TextMatrix, Word
+from wordsens.sensitivity.one_word import TextUnderMap, sensitivities, word_sensitivity
+from wordsens.sensitivity.result import Sensitivity
+from wordsens.text.matrix import TextMatrix
 
 BALLS = ("each", "joint")
+
+# Sets of k words up to which all of them are searched, and that a round of exchanges tries at most.
 MOST_SETS = 300
-"""Sets of k words up to which all of them are searched, and that a round of exchanges tries at
-most."""
 
+# Enough to tell which words or sets are the most sensitive: their values need not be the largest.
 _RANKING = SearchPlan("quick", starts=6, steps=10)
-"""Enough to tell which words or sets are the most sensitive: their values need not be the
-largest."""
 
+# Rounds of exchanges at most, and the sets that the full search is spent on after them.
 _ROUNDS, _FINALISTS = 3, 4
-"""Rounds of exchanges at most, and the sets that the full search is spent on after them."""
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class GroupSensitivity(SensitivityResult):
-    """The sensitivity of one text to several words that move together.
-
-    Attributes:
-        value: the largest of `per_group`: a lower bound of the sup over these groups.
-        group: the words of its group.
-        groups: the words of every group.
-        per_group: (m,), the relative change at each group's witness, recomputed through phi.
-        perturbations: a witness for each group, (g, d).
-        radius: of each word's ball, group by group; of a joint ball, the lengths that count as one.
-        ball: "each" or "joint".
-        converged: (m,).
-        searched, sets: of `several_words_sensitivity`, how many sets of so many words were
-            searched, if only shortly, and how many there are; None for groups that were given.
-    """
-
-    group: tuple[int, ...]
-    groups: tuple[tuple[int, ...], ...]
-    per_group: Float[Tensor, " m"]
-    perturbations: tuple[Tensor, ...]
-    radius: tuple[tuple[float, ...], ...]
-    ball: str
-    converged: Bool[Tensor, " m"]
-    searched: int | None = None
-    sets: int | None = None
-
-    ranked = "sensitivity"
-
-    @property
-    def headline(self) -> str:
-        """How far the most sensitive group can move the output, and how many were searched."""
-        words = ", ".join(map(str, self.group))
-        sets = "" if self.sets is None else f"; {self.searched} of {self.sets} sets searched"
-        return (
-            f"The words {words} together can move the output {self.value:.3g} times its size{sets}"
-        )
-
-    def columns(self) -> dict[str, Any]:
-        """One row per group."""
-        return {
-            "group": [" ".join(map(str, group)) for group in self.groups],
-            "sensitivity": self.per_group.tolist(),
-            "converged": self.converged.tolist(),
-        }
 
 
 @restores_state
@@ -99,13 +48,13 @@ def group_sensitivity(
     search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
-) -> GroupSensitivity:
+) -> Sensitivity:
     """sup over the groups G and their Delta of ‖phi(X^G(Delta)) - phi(X)‖ / ‖phi(X)‖, all words of
     G moved at once.
 
     The definition of eq. 1 with a group in place of a word (ours): the tokens that make up one
-    word, or k words. A lower bound of the sup, each witness recomputed through phi. Groups of one
-    word are searched as `word_sensitivity` searches these words.
+    word, or k words. `value` is a lower bound of the sup with a witness, recomputed through phi.
+    Groups of one word are searched as `word_sensitivity` searches these words.
 
     Args:
         phi, X: as for word_sensitivity.
@@ -127,71 +76,23 @@ def group_sensitivity(
     >>> round(group_sensitivity(phi, X, [(0, 1)], ball="joint").value, 9)
     0.5
     """
-    started, plan = time.perf_counter(), SearchPlan.of(search)
-    require_count("memory_budget", memory_budget)
     phi, text = as_feature_map(phi), as_text(X)
-    require_choice("ball", ball, BALLS)
+    joint = require_choice("ball", ball, BALLS) == "joint"
     checked = _checked_groups(groups, len(text))
-    rows = phi.accept(text.rows)
-    lengths = radii(radius, phi, rows, torch.arange(len(text)))
-    per_group = torch.empty(len(checked), dtype=torch.float64)
-    perturbations: list[Tensor] = [torch.empty(0)] * len(checked)
-    converged = torch.empty(len(checked), dtype=torch.bool)
-    evaluations = 0
-    sizes = sorted({len(group) for group in checked})
-    for part, size in enumerate(sizes):
-        places = [index for index, group in enumerate(checked) if len(group) == size]
-        members = torch.tensor([checked[index] for index in places], device=rows.device)
-        if size == 1:
-            words, where = members.flatten().unique(return_inverse=True)
-            alone = word_sensitivity(
-                phi,
-                text,
-                words,
-                lengths[words],
-                seed,
-                search=plan,
-                certificate=False,
-                memory_budget=memory_budget,
-                progress=part_of(progress, part, len(sizes)),
-            )
-            values, stopped = alone.per_word[where], alone.converged[where]
-            deltas, spent = alone.perturbations[where].unsqueeze(1), alone.evaluations
-        else:
-            reach = lengths[members]
-            climbed = maximize(
-                InUnitBalls(phi.group_change(rows, members, memory_budget=memory_budget), reach),
-                torch.arange(len(places), device=rows.device),
-                Ball(torch.ones(len(places), dtype=torch.float64, device=rows.device)),
-                plan,
-                blocks=1 if ball == "joint" else size,
-                generator=generator(seed, "group starts", size),
-                progress=part_of(progress, part, len(sizes)),
-            )
-            deltas = climbed.perturbations * reach.unsqueeze(-1).to(climbed.perturbations)
-            values = attained(phi, rows, members, deltas, memory_budget=memory_budget)
-            stopped, spent = climbed.converged, climbed.evaluations + len(places)
-        evaluations += spent
-        per_group[places], converged[places] = values.cpu(), stopped.cpu()
-        for index, delta in zip(places, deltas, strict=True):
-            perturbations[index] = delta
-    best = int(per_group.argmax())
-    return GroupSensitivity(
-        value=float(per_group[best]),
-        group=checked[best],
-        groups=checked,
-        per_group=per_group,
-        perturbations=tuple(perturbations),
-        radius=tuple(tuple(lengths[list(group)].tolist()) for group in checked),
-        ball=ball,
-        search=str(plan),
-        evaluations=evaluations,
-        seconds=time.perf_counter() - started,
-        converged=converged,
-        seed=int(seed),
+    lengths = radii(radius, phi, phi.accept(text.rows), torch.arange(len(text)))
+    problems, order = [], []
+    for size in sorted(set(map(len, checked))):
+        places = [place for place, group in enumerate(checked) if len(group) == size]
+        members = torch.tensor([checked[place] for place in places], device=lengths.device)
+        problems.append(TextUnderMap(phi, text, members, lengths[members], seed, joint))
+        order += places
+    found = sensitivities(
+        problems, search, certificate=False, memory_budget=memory_budget, progress=progress
     )
+    return Sensitivity.of_groups(found, order)
 
 
+@restores_state
 def several_words_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,
@@ -203,14 +104,14 @@ def several_words_sensitivity(
     search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
-) -> GroupSensitivity:
+) -> Sensitivity:
     """The sensitivity to `count` words that move at once (paper's open question: how many must
     change?).
 
-    A lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all searched. Of
-    more, the words that are the most sensitive one by one are exchanged for others as long as short
-    searches gain by it, and the best few sets that were met are searched. Of matrices sampled on
-    demand, which remember every product, those of `word_sets`.
+    `value` is a lower bound of the sup over all sets of that size. Up to MOST_SETS sets are all
+    searched. Of more, the words that are the most sensitive one by one are exchanged for others as
+    long as short searches gain by it, and the best few sets that were met are searched. Of maps
+    that afford few words, such as those with matrices sampled on demand, the sets of `word_sets`.
 
     Arguments as for `group_sensitivity`; `count` k, from 1 to n; `search` is the effort of the last
     search, on the best sets. `evaluations` and `seconds` are of all searches.
@@ -230,10 +131,11 @@ def several_words_sensitivity(
         chosen = list(combinations(range(n), count))
         met = total
     else:
-        stages = 2 if on_demand(phi) else 2 + _ROUNDS
+        few = phi.affordable_words is not None
+        stages = 2 if few else 2 + _ROUNDS
         alone = _ranked(phi, text, progress=part_of(progress, 0, stages), **shared)
         order, spent = _falling(alone), alone.evaluations
-        if on_demand(phi):
+        if few:
             chosen = _beside_random(order[:count], n, seed)
             met = len(chosen)
         else:
@@ -250,52 +152,6 @@ def several_words_sensitivity(
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class WholeWordSensitivity(SensitivityResult):
-    """The sensitivity of one text, word by word as a reader counts words.
-
-    Attributes:
-        value: the largest of `per_word`: a lower bound of the sup.
-        word: the index, in the text's `whole_words`, of its word.
-        words: the indices of the searched words.
-        whole: the searched words, each with its rows.
-        tokens: the tokens of each of them.
-        per_word: (w,), the relative change at each word's witness, recomputed through phi.
-        perturbations: a witness for each word, (tokens of the word, d).
-        radius: the radius of each token's ball, word by word.
-        notes: what the map says of itself.
-    """
-
-    word: int
-    words: tuple[int, ...]
-    whole: tuple[Word, ...]
-    tokens: tuple[tuple[str, ...], ...]
-    per_word: Float[Tensor, " w"]
-    perturbations: tuple[Tensor, ...]
-    radius: tuple[tuple[float, ...], ...]
-    converged: Bool[Tensor, " w"]
-    notes: tuple[str, ...] = ()
-
-    ranked = "sensitivity"
-    row_names = "text"
-
-    @property
-    def headline(self) -> str:
-        """How far the most sensitive word can move the output."""
-        text = self.whole[self.words.index(self.word)].text
-        return f"Word {self.word} {text!r} can move the output {self.value:.3g} times its size"
-
-    def columns(self) -> dict[str, Any]:
-        """One row per word as a reader counts them, with its tokens."""
-        return {
-            "word": self.words,
-            "text": [word.text for word in self.whole],
-            "tokens": [" ".join(pieces) for pieces in self.tokens],
-            "sensitivity": self.per_word.tolist(),
-            "converged": self.converged.tolist(),
-        }
-
-
 def whole_word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix,
@@ -306,12 +162,12 @@ def whole_word_sensitivity(
     search: Search = "normal",
     memory_budget: int = DEFAULT_MEMORY_BUDGET,
     progress: Progress | None = None,
-) -> WholeWordSensitivity:
+) -> Sensitivity:
     """sup over whole words G and ‖Delta_j‖ <= radius_j, j in G, of ‖phi(X^G(Delta)) - phi(X)‖ /
     ‖phi(X)‖ (ours).
 
-    Eq. 1 with the tokens of one word in place of one row, each with a ball of its own:
-    `group_sensitivity` of them.
+    `group_sensitivity` of the tokens of each word, each with a ball of its own: one group per word
+    as a reader counts words.
 
     Args:
         phi: as for word_sensitivity.
@@ -324,58 +180,30 @@ def whole_word_sensitivity(
     Raises:
         InputError: a text that does not know its words, or an index out of range.
 
-    >>> X = TextMatrix(torch.ones(4, 9, dtype=torch.float64), whole_words=(Word("un", (0, 1)), Word("a", (3,))))
+    >>> from wordsens.text.matrix import Word
+    >>> X = TextMatrix(torch.ones(4, 9).double(), whole_words=(Word("un", (0, 1)), Word("a", (3,))))
     >>> r = whole_word_sensitivity(lambda X: X, X)
-    >>> round(r.value, 6), r.whole[r.word].text
+    >>> round(r.value, 6), r.token
     (0.707107, 'un')
-    """  # noqa: E501
+    """
     phi, text = as_feature_map(phi), as_text(X)
     if not text.whole_words:
         raise InputError(
             "`X` does not know its whole words; embed it with TransformerFeatures.embed, or name "
-            "the rows with "
-            "group_sensitivity"
+            "the rows with group_sensitivity"
         )
     count = len(text.whole_words)
     chosen = list(range(count)) if words is None else list(words)
-    if (
-        not chosen
-        or len(set(chosen)) != len(chosen)
-        or any(not 0 <= word < count for word in chosen)
-    ):
+    if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(range(count)):
         raise InputError(
             f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one"
         )
     whole = [text.whole_words[word] for word in chosen]
-    groups = group_sensitivity(
-        phi,
-        text,
-        [word.rows for word in whole],
-        radius,
-        seed,
-        search=search,
-        memory_budget=memory_budget,
-        progress=progress,
+    options: dict[str, Any] = {"search": search, "memory_budget": memory_budget}
+    found = group_sensitivity(
+        phi, text, [word.rows for word in whole], radius, seed, progress=progress, **options
     )
-    shared = (
-        "value",
-        "perturbations",
-        "radius",
-        "search",
-        "evaluations",
-        "seconds",
-        "converged",
-        "seed",
-    )
-    return WholeWordSensitivity(
-        word=int(chosen[int(groups.per_group.argmax())]),
-        words=tuple(int(word) for word in chosen),
-        whole=tuple(whole),
-        tokens=tuple(tuple(text.word(row) for row in word.rows) for word in whole),
-        per_word=groups.per_group,
-        notes=phi.notes,
-        **{name: getattr(groups, name) for name in shared},
-    )
+    return replace(found, tokens=tuple(word.text for word in whole))
 
 
 def word_sets(
@@ -397,57 +225,21 @@ def word_sets(
     [(0, 1, 2, 3)]
     """
     text = as_text(X)
-    n = len(text)
     require_count("sets", sets)
-    _checked_count(count, n)
+    _checked_count(count, len(text))
     best = _falling(_ranked(phi, text, radius=radius, seed=seed))[:count]
-    return _beside_random(best, n, seed, sets)
-
-
-class InUnitBalls(Objective):
-    """A change of groups in coordinates where the ball of every row, of these radii, has radius
-    1."""
-
-    def __init__(self, change: Objective, radius: Float[Tensor, "m g"]):
-        super().__init__(
-            change.shape,
-            dtype=change.dtype,
-            device=change.device,
-            memory_budget=change.memory_budget,
-            typical_length=change.typical_length / float(radius.max()),
-        )
-        self._change, self._radius = change, radius.unsqueeze(-1)
-        self.stages, self.kinked = change.stages, change.kinked
-
-    def bytes_per_pair(self) -> int:
-        return self._change.bytes_per_pair()
-
-    def coarse(self) -> Objective:
-        coarse = self._change.coarse()
-        return self if coarse is self._change else InUnitBalls(coarse, self._radius.squeeze(-1))
-
-    def starts(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Tensor:
-        return self._change.starts(words, torch.ones_like(radius)) / self._radius[words].to(
-            self.dtype
-        )
-
-    def _evaluate(
-        self, perturbations: Tensor, words: Tensor, *, gradient: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        scale = self._radius[words].to(perturbations.dtype)
-        squared, slope = self._change._evaluate(perturbations * scale, words, gradient=gradient)
-        return squared, None if slope is None else slope * scale
+    return _beside_random(best, len(text), seed, sets)
 
 
 def _exchanged(
-    searched: Callable[..., GroupSensitivity],
+    searched: Callable[..., Sensitivity],
     order: list[int],
     count: int,
     progress: Progress | None,
 ) -> tuple[dict[tuple[int, ...], float], int]:
-    """What short searches attain at the sets that exchanges meet, one word of the best set for one
-    outside of it; and their evaluations. The words come in the falling `order` of what each
-    attains alone."""
+    """What short searches find at the sets that exchanges meet, one word of the best set for one
+    outside of it; and their evaluations. The words come in the falling `order` of their
+    values alone."""
     best, tried, spent = tuple(sorted(order[:count])), dict[tuple[int, ...], float](), 0
     for turn in range(_ROUNDS):
         outside = [word for word in order if word not in best]
@@ -461,7 +253,7 @@ def _exchanged(
             fresh, search=_RANKING, progress=part_of(progress, 1 + turn, 2 + _ROUNDS)
         )
         spent += shortly.evaluations
-        tried |= dict(zip(fresh, shortly.per_group.tolist(), strict=True))
+        tried |= dict(zip(fresh, shortly.per_word.tolist(), strict=True))
         leader = max(tried, key=lambda words: tried[words])
         if leader == best:
             break
@@ -469,12 +261,12 @@ def _exchanged(
     return tried, spent
 
 
+# The value of each word alone, by a short search.
 _ranked = partial(word_sensitivity, search=_RANKING, certificate=False)
-"""What each word attains alone, by a short search."""
 
 
 def _falling(alone: Sensitivity) -> list[int]:
-    """The words in the falling order of what each attains alone."""
+    """The words in the falling order of their values alone."""
     return alone.words[alone.per_word.argsort(descending=True)].tolist()
 
 

@@ -28,11 +28,11 @@ from torch import Tensor
 
 from wordsens.errors import require_choice
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
 
@@ -177,13 +177,14 @@ def best_swaps(
         require_choice("search", search, SEARCHES)
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
-    change = phi.word_change(rows, memory_budget=memory_budget)
+    groups = torch.arange(len(rows), device=rows.device).unsqueeze(1)
+    change = phi.change(rows, groups, memory_budget=memory_budget)
     exact = search == "scan" or (search == "auto" and not hasattr(phi, "bytes_per_text"))
     if exact:
         best = scan(change, chosen, vocabulary, progress)
     else:
         best = shortlist(change, chosen, vocabulary, plan, seed, progress)
-    per_word = attained(
+    per_word = relative_change(
         phi, rows, chosen.unsqueeze(1), best.perturbations.unsqueeze(1), memory_budget=memory_budget
     )
     most = int(per_word.argmax())
@@ -220,7 +221,7 @@ class BestEntries:
 
 
 def scan(
-    change: WordChange,
+    change: Change,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     progress: Progress | None = None,
@@ -240,7 +241,9 @@ def scan(
         chunk = everything[start : start + size]
         delta = vocabulary.rows(chunk, words).to(coarse.rows) - coarse.rows[words]
         squared = (
-            coarse.value(delta.flatten(end_dim=1), words.repeat(len(chunk))).view(len(chunk), w).T
+            coarse.value(delta.flatten(end_dim=1).unsqueeze(1), words.repeat(len(chunk)))
+            .view(len(chunk), w)
+            .T
         )
         joined = torch.cat([best, squared], dim=1)
         best, places = (
@@ -262,7 +265,7 @@ def scan(
 
 
 def _verified(
-    change: WordChange, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
+    change: Change, words: Tensor, vocabulary: Vocabulary, entry: Tensor, coarse: Tensor
 ) -> tuple[Tensor, int]:
     """The finalists' squared changes in the map's own precision; a word whose finalists are all
     alike is scanned so."""
@@ -270,14 +273,16 @@ def _verified(
     exact = torch.full_like(coarse, -torch.inf, dtype=change.rows.dtype)
     for rank in range(coarse.shape[1]):
         delta = _deltas(change, vocabulary, entry[:, rank], words)
-        exact[:, rank] = torch.where(finite[:, rank], change.value(delta, words), -torch.inf)
+        exact[:, rank] = torch.where(
+            finite[:, rank], change.value(delta.unsqueeze(1), words), -torch.inf
+        )
     evaluations = int(finite.sum())
     crowded = coarse[:, -1] > coarse.amax(dim=1) * (1 - _COARSE_MARGIN)
     for place in crowded.nonzero().squeeze(1).tolist():
         word = words[place : place + 1]
         for chunk in torch.arange(len(vocabulary), device=words.device).split(4096):
             delta = (vocabulary.rows(chunk, word)[:, 0] - change.rows[word]).to(change.rows.dtype)
-            squared = change.value(delta, word.expand(len(chunk)))
+            squared = change.value(delta.unsqueeze(1), word.expand(len(chunk)))
             evaluations += len(chunk)
             if squared.max() > exact[place].max():
                 entry[place, 0], exact[place, 0] = chunk[squared.argmax()], squared.max()
@@ -285,7 +290,7 @@ def _verified(
 
 
 def shortlist(
-    change: WordChange,
+    change: Change,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     plan: ShortlistPlan,
@@ -303,7 +308,7 @@ def shortlist(
         hunt = _Hunt(coarse, int(word), rows.to(coarse.rows), plan, outliers)
         finalists = hunt.run(stream)
         delta = (rows[finalists] - change.rows[word]).to(change.rows.dtype)
-        exact = change.value(delta, word.expand(len(finalists)))
+        exact = change.value(delta.unsqueeze(1), word.expand(len(finalists)))
         evaluations += hunt.evaluations + len(finalists)
         chosen.append(finalists[exact.argmax()])
         deltas.append(delta[exact.argmax()])
@@ -317,7 +322,7 @@ class _Hunt:
 
     def __init__(
         self,
-        change: WordChange,
+        change: Change,
         word: int,
         rows: Float[Tensor, "v d"],
         plan: ShortlistPlan,
@@ -337,7 +342,10 @@ class _Hunt:
         anchors = new[:0]
         slopes = self._deltas[:0]
         for turn in range(plan.rounds):
-            value, slope = self._change.value_and_gradient(self._deltas[new], self._same(new))
+            value, slope = self._change.value_and_gradient(
+                self._deltas[new].unsqueeze(1), self._same(new)
+            )
+            slope = slope.squeeze(1)
             self._squared[new] = value
             anchors, slopes = torch.cat([anchors, new]), torch.cat([slopes, slope])
             self.evaluations += 3 * len(new)
@@ -416,7 +424,9 @@ class _Hunt:
         return self._directions[entries] @ self._directions[others].T
 
     def _evaluate(self, entries: Int[Tensor, " e"]) -> None:
-        self._squared[entries] = self._change.value(self._deltas[entries], self._same(entries))
+        self._squared[entries] = self._change.value(
+            self._deltas[entries].unsqueeze(1), self._same(entries)
+        )
         self.evaluations += len(entries)
 
     def _same(self, entries: Tensor) -> Tensor:
@@ -424,7 +434,7 @@ class _Hunt:
 
 
 def _deltas(
-    change: WordChange, vocabulary: Vocabulary, entries: Tensor, words: Tensor
+    change: Change, vocabulary: Vocabulary, entries: Tensor, words: Tensor
 ) -> Float[Tensor, "w d"]:
     """From each word's row to its own entry's."""
     # Rows are asked for word by word: an entry's row may depend on the place.

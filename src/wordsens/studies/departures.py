@@ -18,14 +18,14 @@ from wordsens.generalization import TRAININGS, NewText, fit_min_norm
 from wordsens.generalization.loss import Loss, Losses
 from wordsens.intervals import difference, ends, power_law
 from wordsens.maps.arguments import radii
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.registry import map_title
 from wordsens.models.embedding import load_encoder
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Ball, Objective, unit
 from wordsens.seeds import gaussian_on, generator
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.sweeps.experiment import (
     INTERVALS,
     Experiment,
@@ -252,7 +252,7 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
     rows = phi.accept(text.rows)
     words = torch.arange(1 if protocol.first_word else cell.n, device=rows.device)
     ball, seed = _ball(cell, phi, rows, words), cell.seed_of("search")
-    change = phi.word_change(rows, memory_budget=DEFAULT_MEMORY_BUDGET)
+    change = phi.change(rows, words.unsqueeze(1))
     noise = NOISE * gaussian_on(
         *(len(words), cell.d),
         generator=generator(seed, "noise"),
@@ -265,8 +265,8 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
 
         def gradient(delta: Tensor) -> Tensor:
             """Of the root of the mean square over the features."""
-            squared, slope = change.value_and_gradient(delta, words)
-            return slope / (2 * (squared * features).sqrt()).unsqueeze(1)
+            squared, slope = change.value_and_gradient(delta.unsqueeze(1), words)
+            return slope.squeeze(1) / (2 * (squared * features).sqrt()).unsqueeze(1)
 
         # At Delta = 0 that root has no gradient: the ascent starts at the noisy copy.
         rate, steps = (100.0, 300) if isinstance(phi, DeepRandomFeatures) else (10.0, 50 * cell.n)
@@ -277,7 +277,7 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
         )
         words = result.squared.topk(min(_LEADING, len(words))).indices.sort().values
         ball, centre = _ball(cell, phi, rows, words), centre[words]
-        delta = result.perturbations[words]
+        delta = result.perturbations[words].squeeze(1)
         try:
             delta = refined(change, words, delta, centre, ball)
         except BudgetError:
@@ -285,7 +285,7 @@ def _sensitivity(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _M
             # memory is short; what the search found stays, unless the ball is another one.
             if protocol.noisy:
                 raise
-    per_word = attained(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
+    per_word = relative_change(phi, rows, words.unsqueeze(1), delta.unsqueeze(1))
     best = int(per_word.argmax())
     return text, int(words[best]), delta[best], {"value": float(per_word[best])}
 
@@ -377,14 +377,15 @@ def refined(
     """Points of the balls around the centre, climbed to from those nearest to the start; no step
     loses."""
     delta = centre + ball.project(start - centre)
-    value, slope = objective.value_and_gradient(delta, words)
+    value, slope = objective.value_and_gradient(delta.unsqueeze(1), words)
     step = _FIRST_STEP * ball.radius.to(delta.dtype).unsqueeze(1)
     for _ in range(_REFINING_STEPS):
-        ahead = delta + step * unit(slope)
+        ahead = delta + step * unit(slope.squeeze(1))
         tried = centre + ball.project(ahead - centre)
-        attempt, turned = objective.value_and_gradient(tried, words)
+        attempt, turned = objective.value_and_gradient(tried.unsqueeze(1), words)
         gains = (attempt > value).unsqueeze(1)
-        delta, slope = torch.where(gains, tried, delta), torch.where(gains, turned, slope)
+        delta = torch.where(gains, tried, delta)
+        slope = torch.where(gains.unsqueeze(2), turned, slope)
         value, step = torch.maximum(attempt, value), torch.where(gains, step, step / 2)
     return delta
 

@@ -80,8 +80,8 @@ def measure_several_words(cell: SeveralWordsCell) -> dict[str, Any]:
     else:
         sets = word_sets(phi, text, cell.count, cell.radius, seed)
     result = group_sensitivity(phi, text, sets, cell.radius, seed, search=cell.search_plan)
-    best = result.perturbations[result.groups.index(result.group)]
-    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, result.radius[0][0])
+    best = result.witnesses[result.groups.index(result.group)]
+    bound = bound_of_every_set(phi, phi.accept(text.rows), cell.count, float(result.radius[0]))
     return {
         "map": phi.name,
         "source": text.source,

@@ -258,11 +258,12 @@ def saved_measurement(
     if tensors is None or not records or not {"rounding", "radius", "converged"} <= set(tensors):
         return None
     (record,) = records
+    words = tensors["words"].tolist()
     result = Sensitivity(
-        **{field: tensors.get(field) for field in _TENSORS},  # pyright: ignore[reportArgumentType]
+        **{name: tensors.get(name) for name in _TENSORS if name != "words"},  # pyright: ignore[reportArgumentType]
         value=record.value,
-        word=record.word,
-        tokens=tuple(text.word(word) for word in tensors["words"].tolist()),
+        groups=tuple((word,) for word in words),
+        tokens=tuple(map(text.word, words)),
         search=str(cell.search_plan),
         evaluations=record.evaluations,
         seconds=record.seconds,

@@ -19,7 +19,7 @@ from wordsens.maps.registry import MODEL, build_map
 from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.models.embedding import embed
 from wordsens.search.objective import Progress
-from wordsens.sensitivity.one_word import attained, word_sensitivity
+from wordsens.sensitivity.one_word import relative_change, word_sensitivity
 from wordsens.sensitivity.removals import row_removal
 from wordsens.sensitivity.several_texts import sampled_words
 from wordsens.sensitivity.swaps import best_swaps
@@ -150,7 +150,9 @@ def word_detail(
     removal, rows = row_removal(phi, text, row), phi.accept(text.rows)
     emptied = removal is None
     if emptied:
-        removal = float(attained(phi, rows, torch.tensor([[row]]), -rows[row].view(1, 1, -1)))
+        removal = float(
+            relative_change(phi, rows, torch.tensor([[row]]), -rows[row].view(1, 1, -1))
+        )
     context.send({"removal": removal, "emptied": emptied})
     word = next((word for word in text.whole_words or () if word.rows == (row,)), None)
     others = () if word is None else substitutes(config.text, (word.start, word.stop))[:TRIED]

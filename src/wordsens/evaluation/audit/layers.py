@@ -64,9 +64,9 @@ def layer_sensitivities(
             values.append(searched.value)
             moved = [
                 perturbed_texts(
-                    text.rows, torch.tensor([word.rows]), delta.unsqueeze(0).to(text.rows.dtype)
+                    text.rows, torch.tensor([group]), delta.unsqueeze(0).to(text.rows.dtype)
                 )
-                for word, delta in zip(searched.whole, searched.perturbations, strict=True)
+                for group, delta in zip(searched.groups, searched.witnesses, strict=True)
             ]
             heads.append(_head_changes(phi, layer, torch.cat([text.rows.unsqueeze(0), *moved])))
         # A layer costs a pass of all layers below it.

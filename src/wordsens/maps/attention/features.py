@@ -3,7 +3,8 @@ query-key weights."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -17,13 +18,15 @@ from wordsens.errors import (
     require_dtype,
     require_positive,
 )
-from wordsens.maps.attention.change import AttentionWordChange
-from wordsens.maps.attention.groups import AnyScoreChange, AttentionGroupChange
-from wordsens.maps.attention.head import HeadWeights
+from wordsens.maps.attention.change import AttentionChange, Head, attention_stages
+from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
 from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, offered
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, AutogradChange, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed, generator
+
+# heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form.
+_MOST_SMALL = 1 << 16
 
 
 class AttentionLayer(FeatureMap):
@@ -75,24 +78,16 @@ class AttentionLayer(FeatureMap):
         ]
         return self._joined(outputs)
 
-    def perturbed_features(
-        self,
-        rows: Float[Tensor, "n d"],
-        words: Int[Tensor, "b g"],
-        perturbations: Float[Tensor, "b g d"],
-        *,
-        at_once: int,
-    ) -> Iterator[Float[Tensor, "c features"]]:
+    def perturbed(
+        self, rows: Float[Tensor, "n d"]
+    ) -> Callable[[Int[Tensor, "b g"], Float[Tensor, "b g d"]], Float[Tensor, "b features"]]:
         """phi of each perturbed text X', whose scores differ from X's in g rows and g columns.
 
         The attention is taken anew from all scores. O(heads b (n² d + g d²)) against O(heads b (2
         n² d + n d²)).
         """
         heads = [(head, head.scores_between(rows, rows)) for head in self._weights(rows)]
-        for some, delta in zip(
-            words.to(rows.device).split(at_once), perturbations.split(at_once), strict=True
-        ):
-            yield self._perturbed(heads, rows, some, delta)
+        return partial(self._perturbed, heads, rows)
 
     def _perturbed(
         self,
@@ -118,41 +113,60 @@ class AttentionLayer(FeatureMap):
             per_head.append(output.baddbmm_(to_moved, head.value_change(perturbations)))
         return self._joined(per_head).flatten(start_dim=1)
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
-        rows, score = self.accept(rows), None if self.summed else offered(self.score, ClosedForm)
-        if score is None:
-            return AnyScoreChange(
-                self, rows, self._weights(rows), self.score, memory_budget, summed=self.summed
-            )
-        feature_norm(self.features(rows), self.name)
-        return AttentionWordChange(
-            rows, self.head_weights(len(rows), self.dtype, isometric=True), score, memory_budget
-        )
-
-    def group_change(
+    def change(
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> AttentionGroupChange:
-        rows = self.accept(rows)
-        feature_norm(self.features(rows), self.name)
-        weights = self._weights(rows)
-        return AttentionGroupChange(
-            rows, groups, weights, self.score, memory_budget, summed=self.summed
+    ) -> Change:
+        """By the closed form, where one word moves at a time and the score has one; else by
+        autograd through `perturbed`."""
+        rows, score = self.accept(rows), None if self.summed else offered(self.score, ClosedForm)
+        if score is not None and groups.shape[1] == 1:
+            feature_norm(self.features(rows), self.name)
+            weights = self.head_weights(len(rows), self.dtype, isometric=True)
+            return AttentionChange(
+                [[Head(rows, head, score) for head in weights]], [groups], memory_budget
+            )
+        heads = [ScoredHead(rows, head) for head in self._weights(rows)]
+
+        def more_starts(places: Tensor, radius: Tensor) -> Tensor:
+            return attention_starts(heads, groups[places], radius, self.score)
+
+        (n, d), known = rows.shape, offered(self.score, ClosedForm) is not None
+        small = known or self.heads * n * n * d <= _MOST_SMALL
+        return AutogradChange(
+            self,
+            rows,
+            groups,
+            memory_budget=memory_budget,
+            stages=attention_stages(n, d) if small else None,
+            kinked=self.score.kinked,
+            more_starts=more_starts,
+            in_float32=_resolved_in_float32(heads),
         )
 
     def _weights(self, texts: Float[Tensor, "*batch n d"]) -> list[HeadWeights]:
-        return self.head_weights(texts.shape[-2], self.dtype)
+        return self.head_weights(texts.shape[-2], texts.dtype)
 
     def _side_by_side(self, per_head: list[Tensor]) -> Tensor:
         return per_head[0] if self.heads == 1 else torch.stack(per_head, dim=-3)
 
     def _joined(self, outputs: list[Tensor]) -> Tensor:
         return torch.stack(outputs).sum(dim=0) if self.summed else self._side_by_side(outputs)
+
+
+# Scores past which, times the median, float32 does not resolve them.
+_LARGEST_COARSE = 1e5
+
+
+def _resolved_in_float32(heads: Sequence[ScoredHead]) -> bool:
+    """Whether float32 resolves the scores, those beside a huge row among them, and what a score may
+    make of small ones: squares, say."""
+    sizes = torch.cat([head.score_sizes for head in heads])
+    even = sizes.max() <= _LARGEST_COARSE * sizes.median().clamp(max=1)
+    return bool(even and sizes.median() >= 1 / _LARGEST_COARSE)
 
 
 def checked_score(score: str | Score) -> Score:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.maps.base import replacements
+from wordsens.maps.attention.scores import Score
 from wordsens.search.objective import into_ball, unit
 
 
@@ -201,18 +201,17 @@ class ScoredHead:
     """One attention head on one text, as far as a search's starts need it.
 
     Attributes:
-        rows: X, (n, d).
+        rows, weights: X, (n, d), and what the scores and values are made with.
         queries, keys: rows u_j = W^T x_j / scale and W x_l / scale, (n, d), with what biases add to
             them.
-        symmetric: a positive multiple of W + W^T, (d, d).
+        symmetric: (W + W^T) / scale, (d, d).
         scores: (n, n), row first; -inf where a mask hides a word from a row.
     """
 
-    rows: Tensor
-    queries: Tensor
-    keys: Tensor
-    symmetric: Tensor
-    scores: Tensor
+    def __init__(self, rows: Float[Tensor, "n d"], weights: HeadWeights):
+        self.rows, self.weights, self.symmetric = rows, weights, weights.symmetric
+        self.queries, self.keys = weights.queries(rows), weights.keys(rows)
+        self.scores = weights.scores(rows)
 
     @property
     def score_sizes(self) -> Float[Tensor, " m"]:
@@ -233,29 +232,27 @@ class ScoredHead:
         return unit(torch.cat([mixed, torch.stack([drawn, -drawn, top[0] + away, away - top[0]])]))
 
 
-def starting_points(
+def attention_starts(
     heads: Sequence[ScoredHead],
-    groups: Int[Tensor, "w g"],
-    radius: Float[Tensor, " w"],
-    *,
-    emptied: bool = False,
+    members: Int[Tensor, "w g"],
+    radius: Float[Tensor, "w g"],
+    score: Score | None = None,
 ) -> Float[Tensor, "count w g d"]:
-    """Every head's `directions`, -x_i and the mean of the other rows less x_i, in units of the
-    group's radius.
+    """Every head's `directions`, in units of the radii; a group's words take the same one together.
 
-    A group's words take the same kind of point together. `emptied`: also points of
-    `self_only_starts`, or of `focused_starts` where several words move, for scores under which a
-    row can be left to one word.
+    Under a score that can leave a row to one word also points of `self_only_starts`, or of
+    `focused_starts` where several words move.
     """
-    everywhere = torch.cat([head.directions for head in heads])[:, None, None].expand(
-        -1, *groups.shape, -1
-    )
-    points = [everywhere, replacements(heads[0].rows, groups, radius)]
-    if emptied and groups.shape[1] == 1:
-        points += [self_only_starts(head, groups.squeeze(1), radius).unsqueeze(2) for head in heads]
+    emptied = score is not None and score.kinked and score.normalized
+    directions = torch.cat([head.directions for head in heads])
+    points = [directions[:, None, None].expand(-1, *members.shape, -1)]
+    if emptied and members.shape[1] == 1:
+        points += [
+            self_only_starts(head, members[:, 0], radius[:, 0]).unsqueeze(2) for head in heads
+        ]
     elif emptied:
         points += [
-            focused_starts(head, groups, target, radius) for head in heads for target in groups.T
+            focused_starts(head, members, target, radius) for head in heads for target in members.T
         ]
     return torch.cat(points)
 
@@ -290,7 +287,7 @@ def focused_starts(
     head: ScoredHead,
     groups: Int[Tensor, "w g"],
     target: Int[Tensor, " w"],
-    radius: Float[Tensor, " w"],
+    radius: Float[Tensor, "w g"],
 ) -> Float[Tensor, "count w g d"]:
     """Points, in units of radii, at which all rows of a group attend to its `target`, whose own row
     is longest.
@@ -299,7 +296,7 @@ def focused_starts(
     k_t at which no score of their rows with any other word is positive.
     """
     words, aim = groups.flatten(), target.repeat_interleave(groups.shape[1])
-    polyhedron = _Polyhedron.of_rows(head, words, aim, radius.repeat_interleave(groups.shape[1]))
+    polyhedron = _Polyhedron.of_rows(head, words, aim, radius.flatten())
     raised = unit(head.keys)[aim] * head.rows.new_tensor(_RAISED).view(-1, 1, 1)
     nearest, _ = polyhedron.nearest(raised, torch.zeros_like(raised @ head.keys.T), _FIRST)
     return into_ball(

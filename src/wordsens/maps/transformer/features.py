@@ -11,8 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
-from wordsens.maps.transformer.word_change import TransformerChange
+from wordsens.maps.base import (
+    DEFAULT_MEMORY_BUDGET,
+    AutogradChange,
+    FeatureMap,
+    gradient_starts,
+)
 from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.heads import Heads, attention_weights
 from wordsens.models.hooks import frozen_views
@@ -21,6 +25,7 @@ from wordsens.models.model_files import model_digest
 from wordsens.models.pretrained import load_text_model
 from wordsens.models.text_model import OWN, SIDES, TextModel
 from wordsens.models.vocabulary import Vocabulary
+from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.matrix import TextMatrix
 from wordsens.text.whole_words import Span
@@ -72,6 +77,7 @@ class TransformerFeatures(FeatureMap, Model):
     """
 
     continuous = True
+    repeatable = True
     no_rows = None
 
     def __init__(
@@ -360,19 +366,35 @@ class TransformerFeatures(FeatureMap, Model):
             numbers += 4 * n * getattr(model.config, "vocab_size", 0) * (self.pool is None)
         return numbers * model.dtype.itemsize
 
-    def word_change(
-        self, rows: Float[Tensor, "n d"], *, memory_budget: int = DEFAULT_MEMORY_BUDGET
-    ) -> WordChange:
-        return TransformerChange(self, rows, None, memory_budget=memory_budget)
-
-    def group_change(
+    def change(
         self,
         rows: Float[Tensor, "n d"],
         groups: Int[Tensor, "m g"],
         *,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
-    ) -> WordChange:
-        return TransformerChange(self, rows, groups, memory_budget=memory_budget)
+    ) -> AutogradChange:
+        rows = self.accept(rows)
+        return AutogradChange(
+            self,
+            rows,
+            groups,
+            memory_budget=memory_budget,
+            stages=_STAGES,
+            more_starts=lambda places, radius: gradient_starts(self, rows, groups[places]),
+        )
+
+
+# Every evaluation is a pass of the model, about 250 per word. Long ascents from few starts, with
+# short steps, gain more than crossing, longer steps or other words' best directions.
+_STAGES = Stages(
+    starts=6,
+    steps=145,
+    first_step=0.2,
+    halvings=(8, 20, 40),
+    finalists=1,
+    finish=15,
+    tolerance=1e-4,
+)
 
 
 class HasTextModel(Protocol):

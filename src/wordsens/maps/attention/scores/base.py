@@ -110,7 +110,7 @@ class Moved:
         p: the attention after the move.
         gain: (p - a)/(1 - a) for weights divided by their sum, p - a for others. Keeps its relative
             precision where p and a are close. For divided weights with a > 1/2 it is finite, and
-            wrong: see `Response.dominant_gain`.
+            wrong: see `Response.owned_gain`.
         p_slope, gain_slope: their derivatives in the score.
     """
 
@@ -129,7 +129,7 @@ class Response(ABC):
     """
 
     @classmethod
-    def together(cls, responses: "Sequence[Response]") -> "Response":
+    def joined(cls, responses: "Sequence[Response]") -> "Response":
         """One for several texts of one shape, whose words are numbered through: the arrays, one
         after the other."""
         if len(responses) == 1:
@@ -146,7 +146,7 @@ class Response(ABC):
     def move(self, moved: Batch, words: Int[Tensor, " b"]) -> Moved:
         """The answer of every row to t = moved."""
 
-    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
+    def owned_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         """p - a for single pairs of a word and a row with a > 1/2; shapes broadcast. Only for
         normalized scores."""
         raise AssertionError(f"{type(self).__name__} is not of scores divided by their sum")

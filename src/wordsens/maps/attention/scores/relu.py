@@ -208,7 +208,7 @@ class _DividedReluResponse(Response):
         p_slope = rest.mul_(positive).div_(total).div_(total)
         return Moved(after.div_(total), gain, p_slope, gain_slope)
 
-    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
+    def owned_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         score, rest = self._scores[words, rows], self._rest[words, rows]
         before, after = torch.relu(score), torch.relu(score + moved)
         old_total, total = before + rest, _or_one(after + rest)

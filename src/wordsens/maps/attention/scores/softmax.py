@@ -218,7 +218,7 @@ class _SoftmaxResponse(Response):
         p_slope = rest.mul_(p)
         return Moved(p, gain, p_slope, odds.mul_(p_slope).add_(p_slope))
 
-    def dominant_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
+    def owned_gain(self, moved: Pairs, words: PairIndices, rows: PairIndices) -> Pairs:
         return sigmoid_gain(self._logit[words, rows], moved)
 
 
