@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import wordsens as ws
-from tests.search.functions import word_change
 from tests.maps.tiny_models import model_of, tokenizer
+from tests.search.functions import word_change
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.sensitivity.swaps import ShortlistPlan, _Hunt
 
