@@ -74,9 +74,9 @@ def word_indices(
 ) -> Int[Tensor, " w"]:
     if words is None:
         return torch.arange(n)
-    given = words.tolist() if isinstance(words, (Tensor, np.ndarray)) else words
-    several = given if isinstance(given, Iterable) else [given]
-    listed = [word.tolist() if isinstance(word, Tensor) else word for word in several]
+    given: Any = words.tolist() if isinstance(words, (Tensor, np.ndarray)) else words
+    several: Any = given if isinstance(given, Iterable) else [given]
+    listed: list[Any] = [word.tolist() if isinstance(word, Tensor) else word for word in several]
     # A bool is a whole number to Python, and would name a word by accident.
     if not all(isinstance(word, Integral) and not isinstance(word, bool) for word in listed):
         raise InputError(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -44,7 +44,7 @@ def build_custom(name: str, given: Mapping[str, Any], parameters: Mapping[str, A
             f"`map` (={name!r}) is a {type(source).__name__}; give a FeatureMap, a torch module, a "
             "class of either, or a function"
         )
-    phi = copy.copy(as_feature_map(source))
+    phi = copy.copy(as_feature_map(cast("Any", source)))
     phi.name = name
     return phi
 

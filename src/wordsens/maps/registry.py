@@ -13,7 +13,7 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -48,7 +48,7 @@ class MapEntry:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     recorded: str = ""
 
-    @property
+    @cached_property
     def options(self) -> dict[str, inspect.Parameter]:
         """The options that its name leaves open; a map of one's own takes them in its name only."""
         parameters = {} if self.family == OWN else parameters_of(self.maker)
@@ -126,6 +126,7 @@ MAPS = {
 }
 
 
+@cache
 def map_entry(name: str) -> MapEntry:
     """The entry of that name; of `module:Name`, one for the map that lies there (`maps.custom`).
 
