@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import Any
+from typing import Annotated, Any
 
 
 class WordsensError(Exception):
@@ -88,6 +88,11 @@ def require_count(
     if most is not None and int(value) > most:
         raise InputError(f"`{name}` (={shown(value)}) must be at most {most:,}{_tail(remedy)}")
     return int(value)
+
+
+# Annotations of a map's options: the rule that `maps.registry` checks before it makes a map.
+Count = Annotated[int, require_count]
+Positive = Annotated[float, require_positive]
 
 
 def require_choice(name: str, value: Any, choices: Collection[str], *, remedy: str = "") -> str:

@@ -10,7 +10,6 @@ from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError
 from wordsens.gaussian import DenseGaussian, OnDemandGaussian
 from wordsens.maps import dense as dense_module
-from wordsens.maps.dense_change import DenseChange
 from wordsens.maps.mapping import perturbed_texts
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
@@ -139,14 +138,3 @@ def test_all_words_fit_a_budget_that_one_search_each_would_pass():
 def phi_of(phi, X, r):
     """The features at the witnesses."""
     return phi(perturbed_texts(X.rows, r.words.unsqueeze(1), r.perturbations.unsqueeze(1)))
-
-
-@pytest.mark.parametrize("plan", ["quick", "normal", "thorough", ws.SearchPlan(starts=5, steps=9)])
-def test_a_deep_search_asks_no_more_than_is_foreseen(plan):
-    """What a spec is refused by (`require_answers_fit`): words times the queries of one."""
-    phi, words = ws.DeepRandomFeatures(12, 400, 2, 1500, gaussian="lazy"), 2
-    ws.word_sensitivity(
-        phi, ws.gaussian_text(12, 400, seed=0), range(words), search=plan, certificate=False
-    )
-    asked = max(max(layer.queries) for layer in phi.layers if isinstance(layer, OnDemandGaussian))
-    assert words < asked <= words * DenseChange.queries(ws.SearchPlan.of(plan))

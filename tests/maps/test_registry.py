@@ -7,21 +7,27 @@ import torch
 from torch import nn
 
 import wordsens as ws
+from wordsens.cli import main
 from wordsens.errors import InputError
 from wordsens.maps.registry import (
-    MAP_NAMES,
     MAPS,
+    MapEntry,
     base_name,
     build_map,
     map_content,
     map_entry,
     map_names,
+    map_options,
     map_title,
+    option_help,
+    option_names,
     recorded_name,
 )
 from wordsens.sources import source_digest
+from wordsens.sweeps.map_cell import MapCell
 
-RANDOM = [name for name in MAP_NAMES if MAPS[name].family != "transformer"]
+CELL_KEYS = MapCell.model_fields
+RANDOM = [name for name in MAPS if MAPS[name].family != "transformer"]
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -54,15 +60,103 @@ def test_exactly_the_used_options_change_the_features(name):
         assert same == (option not in MAPS[name].options), option
 
 
+def test_every_option_has_a_default_that_is_allowed_and_a_help():
+    for name, entry in MAPS.items():
+        assert map_options(name).keys() == entry.options.keys() | entry.fixed.keys()
+        cell = {key: MapCell.model_fields[key].default for key in entry.options if key in CELL_KEYS}
+        assert cell.items() <= map_options(name).items()
+    for option in option_names():
+        assert not option_help(option).partition(": ")[2].startswith("Default")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("rf", {"width": 0}, r"`width` \(=0\) must be a whole number"),
+        ("rf", {"activation": "rulu"}, r"did you mean 'relu'\?"),
+        ("drf", {"depth": 10_001}, "must be at most 10,000"),
+        ("drf", {"gaussian": "lasy"}, r"did you mean 'lazy'\?"),
+        ("raf", {"temperature": -1}, "must be a positive finite number"),
+        ("raf", {"heads": None}, r"`heads` \(=None\) must be a whole number"),
+        ("transformer", {"norm": "prr"}, r"one of pre, post; did you mean 'pre'\?; or None"),
+        ("transformer", {"values": 2}, r"`values` \(=2\) must be of the class bool"),
+        ("transformer", {"mlp": -1}, "must be a whole number, at least 0"),
+        ("model", {"pool": "men"}, r"did you mean 'mean'\?"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_a_map_is_made(name, options, message):
+    with pytest.raises(InputError, match=message):
+        map_options(name, **options)
+
+
+def test_options_of_other_maps_are_left_out():
+    assert map_options("relu-raf", depth=0, heads=2) == {
+        "temperature": 1.0,
+        "heads": 2,
+        "score": "relu",
+        "head_dimension": None,
+    }
+
+
+NEW_MAP = """
+from typing import Annotated
+import torch
+import wordsens as ws
+
+class Waves(ws.FeatureMap):
+    '''phi(X) = sin(scale X), of one shape or another.
+
+    Args:
+        scale: multiplies
+            the rows.
+        shape: of the wave.
+    '''
+
+    name = "waves"
+
+    def __init__(self, scale: int = 2, shape: Annotated[str, ("sine", "cosine")] = "sine"):
+        self.wave = {"sine": torch.sin, "cosine": torch.cos}[shape]
+        self.scale = scale
+
+    def features(self, texts):
+        return self.wave(self.scale * texts)
+"""
+
+
+def test_a_new_map_is_a_class_and_one_entry(tmp_path, monkeypatch, capsys):
+    (tmp_path / "waves_map.py").write_text(NEW_MAP)
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = MapEntry("waves", "waves_map:Waves", "dense", "waves", "a wave")
+    monkeypatch.setitem(MAPS, "waves", entry)
+    X = ws.gaussian_text(3, 4, seed=0).rows
+    assert torch.equal(build_map("waves", 3, 4, seed=0)(X), torch.sin(2 * X))
+    cosine = build_map("waves(shape=cosine)", 3, 4, seed=0, scale=3)
+    assert torch.equal(cosine(X), torch.cos(3 * X)) and cosine.name == "waves(shape=cosine)"
+    assert map_title(cosine.name) == "waves, shape=cosine"
+    assert {"scale", "shape"} < option_names()
+    assert option_help("scale") == "Of waves: multiplies the rows. Default: 2."
+    for name, message in {
+        "waves(shape=sin)": r"`shape` \(='sin'\) must be one of sine, cosine; did you mean 'sine'",
+        "waves(scale=x)": r"`scale` \(='x'\) must be of the class int",
+        "waves(length=3)": "has no parameter length; waves takes scale, shape",
+        "wavs": r"did you mean 'waves'\?",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            map_entry(name)
+    assert main(["measure", "I love her", "--map", "waves,waves(scale=1)", "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    assert "waves, scale=1" in printed
+
+
 def test_a_list_of_names_is_checked_and_holds_none_twice():
     assert map_names("raf, rf,raf,my.maps:Own") == ["raf", "rf", "my.maps:Own"]
     with pytest.raises(
         InputError, match=r"`map` \(='rff'\) must be one of rf, drf, .*; did you mean 'rf'\?"
     ):
         map_names("rff")
-    with pytest.raises(InputError, match=r"`map` \(=','\) names no map; choose from rf, drf"):
+    with pytest.raises(InputError, match=r"`map` \(=','\) must be one of rf, drf"):
         map_names(",")
-    with pytest.raises(InputError, match=r"`map` \(='own:'\) must be module:Name"):
+    with pytest.raises(InputError, match=r"`map` \(='own:'\) must be .* module:Name names a map"):
         map_names("own:")
 
 
@@ -81,11 +175,14 @@ def test_parameters_in_a_name():
     assert map_title("raf(heads=2, score=relu)") == "RAF, heads=2, score=relu"
     assert "heads" not in map_entry("raf(heads=2)").options
     for wrong, message in {
-        "raf(heads=2, heads=4)": r"has a parameter twice; give each once",
+        "raf(heads=2, heads=4)": r"alone or with parameters, each once",
         "raf(dept=2)": r"has no parameter dept; raf takes score, temperature, heads",
         "raf(heads=0)": r"`heads` \(=0\) must be a whole number",
-        "raf(heads)": r"must be a name, alone or with parameters as in",
-        "raf(heads=2": r"must be a name, alone or with parameters as in",
+        "raf(score=sofmax)": r"`score` \(='sofmax'\) .* did you mean 'softmax'\?",
+        "raf(heads)": r"must be a name, alone or with parameters",
+        "raf(heads=2": r"must be a name, alone or with parameters",
+        "raf(": r"must be a name, alone or with parameters",
+        "raf(heads=2, )": r"must be a name, alone or with parameters",
     }.items():
         with pytest.raises(InputError, match=message):
             map_entry(wrong)
@@ -155,8 +252,9 @@ def test_maps_of_ones_own(own):
         and wide.name == f"{own}:wide(width=6)"
     )
     for name, message in {
-        "squares(k=1)": "takes no parameters",
-        "made(k=1)": "has no parameter k; it has d, n, seed",
+        "squares(k=1)": r"takes \(X\): missing a required argument: 'X'",
+        "thing(k=1)": "takes no parameters",
+        "made(k=1)": r"takes \(n, d, seed\): got an unexpected keyword argument 'k'",
     }.items():
         with pytest.raises(InputError, match=message):
             build_map(f"{own}:{name}", 3, 4, seed=7)
@@ -186,8 +284,8 @@ def test_a_transformer_by_name_is_loaded_once(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("{own}:Needy", "asks for hidden; it is given n, d, seed, dtype, device"),
-        ("{own}:Nothing", "has no 'Nothing'"),
+        ("{own}:Needy", r"missing a required argument: 'hidden'; .* write the rest behind"),
+        ("{own}:Nothing", "has no attribute 'Nothing'"),
         ("{own}:number", "is a int; give a FeatureMap, a torch module"),
         ("no_such_module:Map", "neither installed nor a file of the current folder"),
     ],

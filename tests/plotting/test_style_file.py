@@ -7,7 +7,7 @@ import pytest
 
 import wordsens as ws
 from wordsens.app.parts import COLOURS
-from wordsens.maps.registry import MAP_NAMES
+from wordsens.maps.registry import MAPS
 from wordsens.plotting.axes import round_values
 from wordsens.plotting.style import STYLES, styles_of
 from wordsens.studies.sensitivity.figures import sensitivity_figure
@@ -82,7 +82,7 @@ def test_no_two_swatches_are_alike(make_record):
 
 @pytest.mark.parametrize("name", ["rf", "raf"])
 def test_a_map_has_one_colour_in_every_figure_and_on_the_page(name):
-    place = MAP_NAMES.index(name)
+    place = list(MAPS).index(name)
     assert styles_of({"another": None, "this": name})["this"] == (*STYLES[place], False)
     assert COLOURS[name][0] == f"var(--c{place})"
 

@@ -88,7 +88,7 @@ def test_a_model_beside_its_architecture_with_random_weights():
         == pytest.approx(trained["arrays"]["rows"][trained["moved"]].norm())
     )
     assert trained["value"] != random["value"]
-    phi = loaded_model("minilm", torch.float32, "cpu").at(layer=2)
+    phi = loaded_model("minilm", 2)
     assert trained["value"] == pytest.approx(attained(phi, trained), rel=1e-3)  # less its rounding
     twins = [phi.with_random_weights(seed) for seed in (1, 1, 2)]
     answers = [twin(trained["arrays"]["rows"]) for twin in twins]

@@ -110,20 +110,6 @@ def test_a_mistake_is_one_line_with_the_key_and_the_rule(tmp_path, text, overrid
     assert "\n" not in str(error.value) and len(str(error.value)) < 1000
 
 
-def test_a_deep_map_that_could_not_remember_the_search_is_refused_before_any_work():
-    deep = {**RF, "map": "drf", "n": 150, "d": 192}
-    with pytest.raises(
-        InputError, match=r"`words` \(=150\) .* at most 13 under this search; search fewer words"
-    ) as told:
-        cell(deep)
-    assert "gaussian: dense" not in str(told.value)  # a layer would take 6 GiB
-    assert cell(deep, words={"sample": 13}).words.sample == 13
-    assert cell(deep, map="drf(depth=1)") and cell(deep, map="rf") and cell(deep, n=8, d=16)
-    with pytest.raises(InputError, match="take gaussian: dense"):
-        cell(deep, n=100, d=96)
-    assert cell(deep, n=100, d=96, gaussian="dense")
-
-
 def test_a_grid_too_large_to_be_meant_is_refused_before_a_cell_is_built(monkeypatch):
     grids = [
         {**RAF, "n": list(range(2, 2000)), "d": list(range(2, 2000)), "draw": list(range(2000))}

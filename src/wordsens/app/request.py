@@ -8,7 +8,7 @@ from typing import Any
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.maps.registry import MAPS as REGISTERED
-from wordsens.maps.registry import MODEL, checked_options, plain_name, recorded_name
+from wordsens.maps.registry import MODEL, plain_name
 from wordsens.search.plan import EFFORTS
 
 BOTH = "both"
@@ -125,10 +125,13 @@ class MeasureRequest:
 
     @property
     def map_options(self) -> dict[str, Any]:
-        """The options of the map."""
-        return checked_options(
-            depth=self.depth, model=self.model, model_layer=self.layer, pool=self.pool or None
-        )
+        """Options of the maps."""
+        return {
+            "depth": self.depth,
+            "model": self.model,
+            "model_layer": self.layer,
+            "pool": self.pool or None,
+        }
 
     @property
     def name(self) -> str:
@@ -140,7 +143,8 @@ class MeasureRequest:
         if self.map == MODEL:
             layer = "last layer" if self.layer == -1 else f"layer {self.layer}"
             return f"{self.model}, {layer}" + (f", {self.pool} pooling" if self.pool else "")
-        title = plain_name(recorded_name(self.map, depth=self.depth)).removeprefix("a ")
+        recorded = f"drf{self.depth}" if self.map == "drf" else self.map
+        title = plain_name(recorded).removeprefix("a ")
         return f"{title[0].upper()}{title[1:]}"
 
     def command(self, radius: float | None) -> str:

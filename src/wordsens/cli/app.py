@@ -20,7 +20,7 @@ from wordsens.cli.compare import compare
 from wordsens.cli.explain import explain
 from wordsens.cli.flips import flips
 from wordsens.cli.guard import guard
-from wordsens.cli.measure import measure
+from wordsens.cli.measure import MeasureCommand, measure
 from wordsens.cli.page import page
 from wordsens.cli.paper import paper
 from wordsens.cli.report import report
@@ -102,7 +102,7 @@ def wordsens(
     and attention."""
 
 
-app.command(rich_help_panel="One text")(measure)
+app.command(rich_help_panel="One text", cls=MeasureCommand)(measure)
 app.command("app", rich_help_panel="One text")(page)
 for command in (audit, calibrate, check, compare, explain, flips, guard, tune):
     app.command(rich_help_panel="Models")(command)

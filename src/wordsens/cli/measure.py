@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from wordsens.cli.options import (
     AsJson,
@@ -19,7 +20,6 @@ from wordsens.cli.options import (
     Quiet,
     Seed,
     Threads,
-    map_option,
     option,
     takes,
 )
@@ -35,14 +35,14 @@ from wordsens.errors import (
 )
 from wordsens.files import named_path
 from wordsens.maps.registry import (
-    DEFAULTS,
-    MAP_NAMES,
-    MODEL,
+    MAPS,
+    TRAINED,
     build_map,
-    checked_options,
     map_entry,
     map_names,
+    map_options,
     map_title,
+    option_help,
 )
 from wordsens.search.plan import EFFORTS, SearchPlan
 from wordsens.version import __version__
@@ -58,6 +58,10 @@ if TYPE_CHECKING:
 
 DEFAULT_MAPS = "rf,raf,relu-raf"
 _text, _search = partial(option, panel="Text"), partial(option, panel="Search")
+
+# Their help is their maps' (`MeasureCommand`); None is the map's default.
+MAP_FLAGS = ("depth", "width", "activation", "temperature", "model", "pool")
+_of_maps = partial(option, "", panel="Maps")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +93,19 @@ class MeasureOptions:
     maps: Annotated[
         str,
         option(
-            f"Any of {', '.join(MAP_NAMES)}, commas between; raf(heads=4) sets a parameter; "
+            f"Any of {', '.join(MAPS)}, commas between; raf(heads=4) sets a parameter; "
             "module:Name is a map of "
             "your own.",
             "--map",
             panel="Maps",
         ),
     ] = DEFAULT_MAPS
-    depth: Annotated[int, map_option("depth")] = DEFAULTS["depth"]
-    width: Annotated[int | None, map_option("width")] = DEFAULTS["width"]
-    activation: Annotated[str, map_option("activation")] = DEFAULTS["activation"]
-    temperature: Annotated[float, map_option("temperature")] = DEFAULTS["temperature"]
-    model: Annotated[str, map_option("model")] = DEFAULTS["model"]
-    pool: Annotated[str | None, map_option("pool")] = DEFAULTS["pool"]
+    depth: Annotated[int | None, _of_maps()] = None
+    width: Annotated[int | None, _of_maps()] = None
+    activation: Annotated[str | None, _of_maps()] = None
+    temperature: Annotated[float | None, _of_maps()] = None
+    model: Annotated[str | None, _of_maps()] = None
+    pool: Annotated[str | None, _of_maps()] = None
     radius: Annotated[
         float | None,
         _search(
@@ -210,7 +214,8 @@ class MeasureOptions:
                 "`--text-column` and `--limit` belong to --texts; drop them, or name a file of "
                 "texts"
             )
-        if MODEL in self.map_names and len(self.map_names) > 1:
+        families = [map_entry(name).family for name in self.map_names]
+        if TRAINED in families and len(families) > 1:
             raise InputError(
                 "`--map` names model beside other maps, but a transformer has rows of its own; "
                 "measure it alone"
@@ -221,7 +226,8 @@ class MeasureOptions:
                 "stands around it, but "
                 f"--layer is {self.chosen_layer}; drop one of them"
             )
-        _ = self.map_options
+        for name in self.map_names:
+            map_options(name, **self.given_options)
 
     @property
     def search_plan(self) -> SearchPlan:
@@ -236,20 +242,32 @@ class MeasureOptions:
     @property
     def of_model(self) -> bool:
         """True where a transformer is measured, which makes the rows of the texts itself."""
-        return self.map_names == [MODEL]
+        return map_entry(self.map_names[0]).family == TRAINED
 
     @property
     def chosen_layer(self) -> int:
         """Of the encoder, or of the transformer."""
-        usual = DEFAULTS["model_layer"] if self.of_model else 0
-        return usual if self.layer is None else self.layer
+        return self.model_options["model_layer"] if self.of_model else self.layer or 0
 
     @property
-    def map_options(self) -> dict[str, Any]:
-        """The options of the maps."""
-        own = {"model_layer": self.chosen_layer} if self.of_model else {}
-        names = ("depth", "width", "activation", "temperature", "model", "pool")
-        return checked_options(**own, **{name: getattr(self, name) for name in names})
+    def model_options(self) -> dict[str, Any]:
+        """The options of the transformer that is measured."""
+        return map_options(self.map_names[0], **self.given_options)
+
+    @property
+    def given_options(self) -> dict[str, Any]:
+        """The options of the maps that are given."""
+        flags = {name: getattr(self, name) for name in MAP_FLAGS} | {"model_layer": self.layer}
+        return {name: value for name, value in flags.items() if value is not None}
+
+
+class MeasureCommand(TyperCommand):
+    """The command, with a help of its maps' options that comes from the maps and loads torch."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            parameter.help = parameter.help or option_help(parameter.name)  # pyright: ignore[reportAttributeAccessIssue]
+        super().format_help(ctx, formatter)
 
 
 @takes(MeasureOptions, first=("maps", "texts", "radius", "swaps", "out"))
@@ -288,7 +306,7 @@ def _print(
         document = {
             "command": "measure",
             "version": __version__,
-            "encoder": options.model if options.of_model else options.encoder,
+            "encoder": options.model_options["model"] if options.of_model else options.encoder,
             "layer": options.chosen_layer,
             "seed": options.seed,
             "device": options.device,
@@ -322,7 +340,12 @@ def _measure_all(
     documents = _documents(options)
     if options.of_model:
         phi = build_map(
-            MODEL, 1, 1, seed=options.seed, device=options.device, **options.map_options
+            options.map_names[0],
+            1,
+            1,
+            seed=options.seed,
+            device=options.device,
+            **options.given_options,
         )
         matrices = phi.embed(documents, max_words=options.max_words)
     else:
@@ -404,7 +427,7 @@ def _measured(
 
     began, started = time.perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     n, d = text.rows.shape
-    phi = build_map(name, n, d, seed=options.seed, device=options.device, **options.map_options)
+    phi = build_map(name, n, d, seed=options.seed, device=options.device, **options.given_options)
     words = options.word or sampled_words(phi, n, options.seed, options.sample)
     # Each entry of a vocabulary and each product with the Jacobian is a query, and a map that is
     # sampled on demand would remember them all.
@@ -465,15 +488,13 @@ def _swaps(
 ) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """The relative change by the best real word in the place of each searched word, and that
     word."""
-    import torch
-
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
     from wordsens.sensitivity.swaps import best_swaps
 
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()
     else:
-        encoder = loaded_model(options.encoder, torch.float32, options.device)
+        encoder = loaded_model(options.encoder, device=options.device)
         vocabulary = encoder.vocabulary(special_tokens=options.keep_special_tokens, rescale=True)
     swaps = best_swaps(phi, text, result.words, options.seed, vocabulary=vocabulary)
     return tuple(swaps.per_word.tolist()), swaps.swapped_for
@@ -497,13 +518,17 @@ def _cell(
         "source": text.source,
         "label": document.label,
     }
-    if entry.family != "transformer":
-        given |= {"encoder": options.encoder, "layer": options.chosen_layer}
-        given |= {"keep_special_tokens": options.keep_special_tokens}
+    if entry.family != TRAINED:
+        given |= {
+            "encoder": options.encoder,
+            "layer": options.chosen_layer,
+            "keep_special_tokens": options.keep_special_tokens,
+        }
     keys = {
         name: getattr(options, name)
         for name in ("seed", "radius", "search", "starts", "steps", "device")
     }
-    keys |= {key: options.map_options[key] for key in entry.options}
-    keys |= {"map": name, "n": n, "d": d, "text": given, "dtype": entry.dtype}
+    taken = {key: value for key, value in options.given_options.items() if key in entry.options}
+    dtype = "float32" if entry.family == TRAINED else "float64"
+    keys |= taken | {"map": name, "n": n, "d": d, "text": given, "dtype": dtype}
     return SensitivityCell.parse(keys | {"words": "all" if words is None else {"indices": words}})

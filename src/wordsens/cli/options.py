@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeVar, cast, get_args
 import typer
 from typer.models import ArgumentInfo
 
-from wordsens.maps.registry import OPTIONS
 from wordsens.signatures import keywords_of
 
 Options = TypeVar("Options")
@@ -38,12 +37,6 @@ EncoderName = Annotated[
 Threads = Annotated[
     int, option("CPU threads. With 1 the numbers are the same on a machine with more cores.")
 ]
-
-
-def map_option(name: str) -> Any:
-    """The command-line option for an option of the maps, with the help that `maps.registry` has for
-    it."""
-    return option(OPTIONS[name].help, panel="Maps")
 
 
 @contextmanager

@@ -1,15 +1,15 @@
 """The arguments that every measurement takes: a map, a text, the words and the radius, checked."""
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.maps.base import FeatureMap
@@ -39,10 +39,8 @@ def as_feature_map(phi: FeatureMap | Callable[[Tensor], Tensor]) -> FeatureMap:
 
 def _map_of_texts(phi: Any) -> str | None:
     """The expression that makes a map of a model of texts; None of anything else."""
-    if isinstance(phi, nn.Module) and type(phi).__module__.startswith("torch."):
-        phi = getattr(
-            phi, "_orig_mod", getattr(phi, "module", phi)
-        )  # of torch.compile, DataParallel
+    # Inside a wrapper, of torch.compile or DataParallel.
+    phi = getattr(phi, "_orig_mod", getattr(phi, "module", phi))
     if isinstance(phi, str | Path):
         return (
             f"TransformerFeatures.from_pretrained({str(phi)!r}), where that is a transformer's "
@@ -76,16 +74,15 @@ def word_indices(
 ) -> Int[Tensor, " w"]:
     if words is None:
         return torch.arange(n)
-    single = not isinstance(words, Iterable) or (
-        isinstance(words, (Tensor, np.ndarray)) and words.ndim == 0
-    )
-    try:
-        listed = [_index(word) for word in ([words] if single else words)]  # pyright: ignore[reportGeneralTypeIssues]
-    except TypeError as error:
+    given: Any = words.tolist() if isinstance(words, (Tensor, np.ndarray)) else words
+    several: Any = given if isinstance(given, Iterable) else [given]
+    listed: list[Any] = [word.tolist() if isinstance(word, Tensor) else word for word in several]
+    # A bool is a whole number to Python, and would name a word by accident.
+    if not all(isinstance(word, Integral) and not isinstance(word, bool) for word in listed):
         raise InputError(
             f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all "
             "words"
-        ) from error
+        )
     if not listed:
         raise InputError("`words` is empty; name at least one word, or pass None for all of them")
     for word in listed:
@@ -93,20 +90,10 @@ def word_indices(
             raise InputError(
                 f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}"
             )
-    indices = [word % n for word in listed]
-    if len(set(indices)) != len(indices):
+    indices = torch.tensor([int(word) % n for word in listed])
+    if len(indices.unique()) < len(indices):
         raise InputError(f"`words` (={listed!r}) names a word twice; name each word once")
-    return torch.tensor(indices)
-
-
-def _index(word: Any) -> int:
-    """The word as an int; TypeError for a bool, a float or text, which would name a word by
-    accident."""
-    if isinstance(word, (bool, np.bool_)) or (
-        isinstance(word, Tensor) and word.dtype is torch.bool
-    ):
-        raise TypeError("a truth value is not an index")
-    return operator.index(word)
+    return indices
 
 
 def radii(
@@ -118,12 +105,12 @@ def radii(
     if radius is None:
         return phi.default_radius(rows)[words]
     listed = radius.tolist() if isinstance(radius, (Tensor, np.ndarray)) else radius
-    remedy = "pass None for the map's default"
     if not isinstance(listed, (list, tuple)):
-        listed = [require_positive("radius", listed, remedy=remedy)] * len(words)
+        listed = [listed] * len(words)
     if len(listed) != len(words):
         raise InputError(
-            f"`radius` has {len(listed)} entries for {len(words)} words; give one a searched word"
+            f"`radius` has {len(listed)} entries for {len(words)} words; give one per searched word"
         )
+    remedy = "pass None for the map's default"
     values = [require_positive("radius", value, remedy=remedy) for value in listed]
     return torch.tensor(values, dtype=torch.float64, device=rows.device)

@@ -3,13 +3,22 @@ weights."""
 
 import copy
 import math
+from functools import partial
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.activations import Activation, Elementwise, as_activation
-from wordsens.errors import InputError, require_choice, require_count, require_device, require_dtype
+from wordsens.activations import ACTIVATIONS, Activation, Elementwise, as_activation
+from wordsens.errors import (
+    Count,
+    InputError,
+    require_choice,
+    require_count,
+    require_device,
+    require_dtype,
+)
 from wordsens.gaussian import (
     ON_DEMAND_BYTES,
     DenseGaussian,
@@ -17,14 +26,17 @@ from wordsens.gaussian import (
     OnDemandGaussian,
     dense_bytes,
 )
-from wordsens.gaussian.matrix import DENSE_BYTES
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.maps.mapping import feature_norm
-from wordsens.search.plan import SearchPlan
 from wordsens.seeds import Seed
 
 GAUSSIAN_KINDS = ("auto", "dense", "lazy")
+
+# Through more layers than this no activation passes anything on.
+Depth = Annotated[int, partial(require_count, most=10_000)]
+ActivationName = Annotated[str | Activation | Elementwise, ACTIVATIONS]
+GaussianKind = Annotated[str, GAUSSIAN_KINDS]
 
 AUTO_DENSE_BYTES = 128 << 20
 """With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are
@@ -34,10 +46,6 @@ sampled on demand."""
 # every query; of several layers, so many over their number.
 _ON_DEMAND_WORDS = 16
 
-_OTHER_QUERIES = 64
-"""Products with a layer, at most, for the text itself and its average case, and room that is not
-filled."""
-
 
 def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> str:
     """How the matrices are kept: "dense" or "lazy"."""
@@ -45,40 +53,6 @@ def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> 
         return gaussian
     size = sum(dense_bytes(width, fan_in, dtype) for fan_in in fan_ins)
     return "dense" if size <= AUTO_DENSE_BYTES else "lazy"
-
-
-def require_answers_fit(
-    n: int,
-    d: int,
-    depth: int,
-    width: int | None,
-    gaussian: str,
-    dtype: torch.dtype,
-    *,
-    words: int,
-    plan: SearchPlan,
-) -> None:
-    """InputError, before any work, where layers on demand could be asked more by a search of so
-    many words than they may remember. One layer may forget the words that are searched
-    (`OneLayerChange.release`); the matrices between layers have no columns of one word alone.
-    """
-    width = n * d if width is None else width
-    if depth == 1 or _kept(gaussian, width, [n * d] + [width] * (depth - 1), dtype) == "dense":
-        return
-    # A query and its answer; no more queries than span the space, from either side.
-    per_query, queries = 2 * dense_bytes(width, 1, dtype), DenseChange.queries(plan)
-    room = ON_DEMAND_BYTES // depth // per_query
-    most = (room // 2 - _OTHER_QUERIES) // queries
-    if 2 * width > room and words > most:
-        dense = dense_bytes(width, max(width, n * d), dtype) <= DENSE_BYTES
-        raise InputError(
-            f"`words` (={words}) is more than {depth} layers of {width} features sampled on demand "
-            "can be searched "
-            f"for in {ON_DEMAND_BYTES >> 30} GiB: at most {max(0, most)} under this search; "
-            + ("take gaussian: dense, " if dense else "")
-            + (f"search fewer words, such as words: {{sample: {most}}}, " if most > 0 else "")
-            + "or take float32, fewer layers, a smaller width or shorter texts"
-        )
 
 
 class DeepRandomFeatures(FeatureMap):
@@ -120,10 +94,10 @@ class DeepRandomFeatures(FeatureMap):
         self,
         n: int,
         d: int,
-        depth: int,
-        width: int | None = None,
-        activation: str | Activation | Elementwise = "relu",
-        gaussian: str = "auto",
+        depth: Depth = 4,
+        width: Count | None = None,
+        activation: ActivationName = "relu",
+        gaussian: GaussianKind = "auto",
         seed: Seed = 0,
         *,
         dtype: torch.dtype = torch.float64,
@@ -244,9 +218,9 @@ class RandomFeatures(DeepRandomFeatures):
         self,
         n: int,
         d: int,
-        width: int | None = None,
-        activation: str | Activation | Elementwise = "relu",
-        gaussian: str = "auto",
+        width: Count | None = None,
+        activation: ActivationName = "relu",
+        gaussian: GaussianKind = "auto",
         seed: Seed = 0,
         *,
         dtype: torch.dtype = torch.float64,

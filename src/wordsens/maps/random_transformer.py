@@ -4,28 +4,32 @@ LayerNorm and MLP."""
 import copy
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import (
+    Count,
     InputError,
+    Positive,
     require_choice,
     require_count,
     require_device,
     require_dtype,
     require_positive,
 )
-from wordsens.maps.attention.features import checked_score, gaussian_products
+from wordsens.maps.attention.features import ScoreName, checked_score, gaussian_products
 from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
-from wordsens.maps.attention.scores import Score
 from wordsens.maps.base import (
     DEFAULT_MEMORY_BUDGET,
     AutogradChange,
     FeatureMap,
     gradient_starts,
 )
+from wordsens.maps.dense import Depth
 from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, generator
 
@@ -105,17 +109,17 @@ class RandomTransformer(FeatureMap):
     def __init__(
         self,
         d: int,
-        depth: int,
+        depth: Depth = 4,
         *,
-        heads: int = 1,
+        heads: Count = 1,
         residual: bool = True,
-        norm: str | None = "pre",
-        mlp: int = 0,
+        norm: Annotated[str, NORMS] | None = "pre",
+        mlp: Annotated[int, partial(require_count, least=0)] = 0,
         values: bool | None = None,
         causal: bool = False,
-        score: str | Score = "softmax",
-        temperature: float = 1.0,
-        head_dimension: int | None = None,
+        score: ScoreName = "softmax",
+        temperature: Positive = 1.0,
+        head_dimension: Count | None = None,
         seed: Seed = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",

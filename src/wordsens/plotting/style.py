@@ -12,7 +12,7 @@ from matplotlib import style as styles
 from matplotlib.figure import Figure
 
 from wordsens.errors import InputError
-from wordsens.maps.registry import MAP_NAMES, base_name
+from wordsens.maps.registry import MAPS, base_name
 
 COLUMN_INCHES = 3.25
 """One column of a paper in two, as ICML sets it."""
@@ -133,7 +133,7 @@ def series_styles(maps: Sequence[str | None]) -> list[Style]:
     chosen: list[Style | None] = [None] * len(maps)
     for number, name in enumerate(maps):
         base = None if name is None else base_name(name)
-        place = MAP_NAMES.index(base) if base in MAP_NAMES else len(STYLES)
+        place = list(MAPS).index(base) if base in MAPS else len(STYLES)
         if place < len(STYLES) and (*STYLES[place], False) in free:
             chosen[number] = (*STYLES[place], False)
             free.remove((*STYLES[place], False))

@@ -8,13 +8,11 @@ from pydantic import Field, field_validator, model_validator
 
 from wordsens.errors import InputError, require_choice
 from wordsens.maps.registry import (
-    DEFAULTS,
-    OPTIONS,
-    base_name,
     build_map,
-    checked_options,
     map_content,
     map_entry,
+    map_options,
+    option_names,
     recorded_name,
 )
 from wordsens.search.plan import EFFORTS, SearchPlan
@@ -60,22 +58,22 @@ class MapCell(Cell, frozen=True):
     map: str
     n: Annotated[int, Field(ge=2)]
     d: Annotated[int, Field(ge=1)]
-    depth: int = DEFAULTS["depth"]
-    width: int | None = DEFAULTS["width"]
-    activation: str = DEFAULTS["activation"]
-    gaussian: str = DEFAULTS["gaussian"]
-    temperature: float = DEFAULTS["temperature"]
-    heads: int = DEFAULTS["heads"]
-    score: str = DEFAULTS["score"]
-    head_dimension: int | None = DEFAULTS["head_dimension"]
-    residual: bool = DEFAULTS["residual"]
-    norm: str | None = DEFAULTS["norm"]
-    mlp: int = DEFAULTS["mlp"]
-    values: bool | None = DEFAULTS["values"]
-    causal: bool = DEFAULTS["causal"]
-    model: ModelName = DEFAULTS["model"]
-    model_layer: int = DEFAULTS["model_layer"]
-    pool: str | None = DEFAULTS["pool"]
+    depth: int = 4
+    width: int | None = None
+    activation: str = "relu"
+    gaussian: str = "auto"
+    temperature: float = 1.0
+    heads: int = 1
+    score: str = "softmax"
+    head_dimension: int | None = None
+    residual: bool = True
+    norm: str | None = "pre"
+    mlp: int = 0
+    values: bool | None = None
+    causal: bool = False
+    model: ModelName = "minilm"
+    model_layer: int = -1
+    pool: str | None = None
     text: TextKey
     draw: Annotated[int, Field(ge=0)] = 0
     seed: int = 0
@@ -104,14 +102,12 @@ class MapCell(Cell, frozen=True):
                 "measure shorter texts"
             )
         used = self.used_options
-        for name in OPTIONS:
-            if name in self.model_fields_set and name not in used:
-                takes = f"which takes {', '.join(used)}" if used else "which takes none"
-                raise InputError(
-                    f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
-                    f"{self.map!r}, {takes}; drop it, "
-                    "or put the maps into grids of their own"
-                )
+        for name in sorted(self.model_fields_set & option_names() - set(used)):
+            takes = f"which takes {', '.join(used) or 'none'}"
+            raise InputError(
+                f"`{name}` (={getattr(self, name)!r}) is not an option of the map "
+                f"{self.map!r}, {takes}; drop it, or put the maps into grids of their own"
+            )
         _ = self.map_options
         if self.reads_texts_itself:
             require_own_rows(self.text)
@@ -120,12 +116,14 @@ class MapCell(Cell, frozen=True):
     @property
     def used_options(self) -> tuple[str, ...]:
         """The options that the map looks at and the cell has keys for."""
-        return tuple(sorted(set(map_entry(self.map).options) - set(self.DECIDED)))
+        fields = type(self).model_fields.keys()
+        return tuple(sorted(map_entry(self.map).options.keys() & fields - self.DECIDED.keys()))
 
     @property
     def map_options(self) -> dict[str, Any]:
-        """The options as `build_map` takes them."""
-        return checked_options(**{name: getattr(self, name) for name in OPTIONS} | self.DECIDED)
+        """The map's options, checked."""
+        chosen = {name: getattr(self, name) for name in self.used_options}
+        return map_options(self.map, **chosen, **self.DECIDED)
 
     @property
     def reads_texts_itself(self) -> bool:
@@ -144,24 +142,6 @@ class MapCell(Cell, frozen=True):
             return self.seed
         return derive_seed(self.seed, purpose, self.text.kind, self.n, self.d, self.draw)
 
-    def require_answers_fit(self, words: int) -> None:
-        """InputError where the map's matrices, sampled on demand, cannot remember a search of so
-        many words."""
-        if base_name(self.map) != "drf":
-            return
-        from wordsens.maps.dense import require_answers_fit
-
-        chosen = self.map_options | dict(map_entry(self.map).fixed)
-        sizes = (
-            self.n,
-            self.d,
-            chosen["depth"],
-            chosen["width"],
-            chosen["gaussian"],
-            getattr(torch, self.dtype),
-        )
-        require_answers_fit(*sizes, words=words, plan=self.search_plan)
-
     def build(self) -> Any:
         """The map."""
         dtype, seed = getattr(torch, self.dtype), self.seed_of("map")
@@ -172,7 +152,7 @@ class MapCell(Cell, frozen=True):
     def spec(self) -> dict[str, Any]:
         """The keys that can change the result: the options of this map alone, content in place of
         files."""
-        unused = set(OPTIONS) - set(self.used_options) | {"model"}
+        unused = option_names() - set(self.used_options) | {"model"}
         keys = {name: value for name, value in super().spec().items() if name not in unused}
         if (made_of := map_content(self.map, **self.map_options)) is not None:
             keys["map_content"] = made_of

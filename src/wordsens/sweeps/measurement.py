@@ -76,10 +76,6 @@ class SensitivityCell(MapCell, frozen=True):
                 raise InputError(
                     f"`words` has {word}, but the text has n = {self.n} words: 0 to {self.n - 1}"
                 )
-        indices = self.words.indices
-        self.require_answers_fit(
-            len(set(indices)) if indices else min(self.n, self.words.sample or self.n)
-        )
         return self
 
     def described(self) -> dict[str, Any]:

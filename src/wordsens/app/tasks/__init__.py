@@ -37,7 +37,7 @@ def warm_up(models: Sequence[str]) -> None:
     """
     torch.set_num_threads(1)
     for model in reversed(models):
-        loaded_model(model, torch.float32, "cpu")
+        loaded_model(model)
     request = asdict(MeasureRequest(text="one two three", map="raf"))
     answer = measure(Parts(), request)["raf"]
     word_detail(Parts(), request, 0, answer["witnesses"][0])

@@ -159,7 +159,7 @@ def word_detail(
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()
     else:
-        vocabulary = loaded_model("minilm", torch.float32, "cpu").vocabulary(rescale=True)
+        vocabulary = loaded_model("minilm").vocabulary(rescale=True)
     listed = vocabulary.only(name for other in others for name in (other, other.lower()))
     if listed is None:
         return {"swap": None, "swapped_for": None}

@@ -5,8 +5,6 @@ import csv
 import io
 from typing import Any
 
-import torch
-
 from wordsens.app.tasks.measure import rounded, token_name
 from wordsens.app.worker import TaskContext
 from wordsens.display.html import html_part
@@ -43,7 +41,7 @@ def attention(
     context: TaskContext, model: str, first: str, second: str, layer: int, head: int | None
 ) -> dict[str, Any]:
     """Figure 1 for any two texts: the weights of a layer and head."""
-    phi = loaded_model(model, torch.float32, "cpu")
+    phi = loaded_model(model)
     layers = phi.attention_layers
     if not 1 <= layer <= layers:
         raise InputError(f"`layer` (={layer}) does not exist; choose 1 to {layers}")

@@ -5,13 +5,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.errors import (
+    Count,
     InputError,
+    Positive,
     require_choice,
     require_count,
     require_device,
@@ -24,6 +27,8 @@ from wordsens.maps.attention.scores import SCORES, ClosedForm, Score, Softmax, o
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, AutogradChange, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed, generator
+
+ScoreName = Annotated[str | Score, SCORES]
 
 # heads n² d, what a pair costs, up to which a text is searched as widely as with a closed form.
 _MOST_SMALL = 1 << 16
@@ -238,13 +243,13 @@ class RandomAttentionFeatures(AttentionLayer):
     def __init__(
         self,
         d: int,
-        score: str | Score = "softmax",
+        score: ScoreName = "softmax",
         seed: Seed = 0,
         dtype: torch.dtype = torch.float64,
         *,
-        temperature: float = 1.0,
-        heads: int = 1,
-        head_dimension: int | None = None,
+        temperature: Positive = 1.0,
+        heads: Count = 1,
+        head_dimension: Count | None = None,
         device: torch.device | str = "cpu",
     ):
         self.text_shape = (None, require_count("d", d))

@@ -4,7 +4,7 @@ model's outputs."""
 import copy
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -23,7 +23,7 @@ from wordsens.models.hooks import frozen_views
 from wordsens.models.model import Model
 from wordsens.models.model_files import model_digest
 from wordsens.models.pretrained import load_text_model
-from wordsens.models.text_model import OWN, SIDES, TextModel
+from wordsens.models.text_model import OWN, POOL_NAMES, SIDES, TextModel
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.search.plan import Stages
 from wordsens.seeds import Seed, derive_seed
@@ -426,14 +426,24 @@ def map_of(model: HasTextModel, output: str = "states") -> TransformerFeatures:
 
 
 def loaded_model(
-    model: str, dtype: torch.dtype, device: str, *, own: bool = False
+    model: str = "minilm",
+    model_layer: int = -1,
+    pool: Annotated[str, POOL_NAMES] | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
 ) -> TransformerFeatures:
-    """The map of a model from its present files; the last one is kept in memory.
+    """The map of a model from its present files; the last model is kept in memory.
 
     Args:
-        own: use the pooling of its sentence-transformers modules.
+        model: minilm, a folder with a model, or a name on the Hugging Face hub.
+        model_layer: 0 is what enters the first layer, -1 the last layer.
+        pool: one vector per text: own, mean, cls, last or max; None: all rows.
+        dtype, device: where phi computes.
     """
-    return _loaded(model, dtype, device, OWN if own else None, model_digest(model))
+    own = OWN if pool == OWN else None
+    phi = _loaded(model, dtype, str(device), own, model_digest(model))
+    return phi.at(layer=model_layer, pool=pool)
 
 
 @lru_cache(maxsize=1)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from wordsens.errors import InputError
 from wordsens.maps.transformer.features import loaded_model
 from wordsens.models.embedding import load_encoder
@@ -115,7 +113,7 @@ def preset(
 def _trained(
     scale: str, source: Embedded, seed: int, common: Mapping[str, Any], model: str, by: str | None
 ) -> Grids:
-    phi = loaded_model(model, torch.float32, "cpu")
+    phi = loaded_model(model)
     kinds: list[Any] = [source]
     if by is not None:
         if not isinstance(source, DatasetText):
