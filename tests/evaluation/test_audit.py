@@ -44,12 +44,12 @@ def test_what_is_measured_of_a_text_is_what_the_library_measures(phi, removal):
     again = ws.whole_word_sensitivity(
         phi, X, chosen, search=ws.SearchPlan("quick", starts=2, steps=2)
     )
-    for word, whole, delta, value in zip(
-        found.measured, again.whole, again.perturbations, again.per_word, strict=True
+    for word, group, token, delta, value in zip(
+        found.measured, again.groups, again.tokens, again.witnesses, again.per_word, strict=True
     ):
-        assert (word.word, word.tokens) == (whole.text, len(whole.rows))
+        assert (word.word, word.tokens) == (token, len(group))
         assert word.sensitivity == pytest.approx(float(value), rel=1e-6)
-        moved = relative_change(phi, X.rows, torch.tensor([whole.rows]), delta.unsqueeze(0))
+        moved = relative_change(phi, X.rows, torch.tensor([group]), delta.unsqueeze(0))
         # A single row's value has its rounding error in float32 taken off.
         assert word.sensitivity <= float(moved) * (1 + 1e-6)
         assert float(moved) == pytest.approx(word.sensitivity, rel=1e-4)

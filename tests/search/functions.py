@@ -11,9 +11,9 @@ from wordsens.seeds import gaussian_on
 class Function(Objective):
     """f(Delta) by torch operations, the same for every word; gradients by autograd."""
 
-    def __init__(self, f, shape, *, dtype=torch.float64, stages=None, kinked=False, inward=False):
+    def __init__(self, f, shape, *, dtype=torch.float64, stages=None, kinked=False):
         super().__init__(shape, dtype=dtype, device=torch.device("cpu"), memory_budget=1 << 28)
-        self._f, self.kinked, self.inward = f, kinked, inward
+        self._f, self.kinked = f, kinked
         self.stages = Stages(starts=16, steps=20, generations=2) if stages is None else stages
         self.evaluated = 0
 

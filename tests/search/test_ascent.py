@@ -8,7 +8,7 @@ import torch
 import wordsens as ws
 from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
-from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton, verified
+from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton, verified
 from wordsens.search.objective import SearchResult
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
@@ -48,9 +48,7 @@ def test_on_the_sphere(dtype, tolerance):
 @pytest.mark.parametrize("kinked", [False, True])
 def test_inside_the_ball(kinked):
     peak = torch.tensor([0.3, -0.2, 0.1, 0.0], dtype=torch.float64)
-    objective = Function(
-        lambda x: 1 / (1 + (x - peak).square().sum(dim=-1)), (4,), kinked=kinked, inward=True
-    )
+    objective = Function(lambda x: 1 / (1 + (x - peak).square().sum(dim=-1)), (4,), kinked=kinked)
     best = maximum(objective, 2.0)
     torch.testing.assert_close(best.perturbations[0], peak, rtol=0, atol=1e-3 if kinked else 1e-6)
 
@@ -79,9 +77,7 @@ def test_several_blocks_have_a_ball_each():
 def test_a_kink_at_the_top():
     """-‖Delta - peak‖_1 has no gradient at its maximum, which lies inside the ball."""
     peak = torch.tensor([0.5, -0.3, 0.2, 0.4, -0.1], dtype=torch.float64)
-    objective = Function(
-        lambda x: 10 - (x - peak).abs().sum(dim=-1), (5,), kinked=True, inward=True
-    )
+    objective = Function(lambda x: 10 - (x - peak).abs().sum(dim=-1), (5,), kinked=True)
     assert float(maximum(objective, 1.0).squared[0]) >= 10 - 0.02
 
 
@@ -94,9 +90,7 @@ def test_a_piecewise_constant_function_is_sampled_and_not_called_converged():
 
 def test_where_the_function_is_not_a_number():
     """NaN on half of the ball: the maximum of the other half is returned."""
-    objective = Function(
-        lambda x: torch.where(x[:, 0] > 0.5, torch.nan, 2 + x[:, 1]), (4,), inward=True
-    )
+    objective = Function(lambda x: torch.where(x[:, 0] > 0.5, torch.nan, 2 + x[:, 1]), (4,))
     best = maximum(objective, 1.0)
     assert float(best.squared[0]) == pytest.approx(3, rel=1e-6)
     everywhere = Function(lambda x: torch.nan * x[:, 0], (4,))
@@ -130,23 +124,20 @@ def test_a_change_of_units_changes_nothing(radius, kinked):
     stages = Stages(starts=4, steps=5, generations=1, finish=12)
     found = []
     for unit in (1.0, radius):
-        objective = Function(
-            lambda x, unit=unit: f(x / unit), (6,), stages=stages, kinked=kinked, inward=True
-        )
+        objective = Function(lambda x, unit=unit: f(x / unit), (6,), stages=stages, kinked=kinked)
         found.append((maximum(objective, unit), unit))
     (plain, _), (scaled, unit) = found
     torch.testing.assert_close(scaled.perturbations / unit, plain.perturbations, rtol=0, atol=1e-12)
     assert torch.equal(scaled.spent, plain.spent)
 
 
-@pytest.mark.parametrize("rule", [QuasiNewton, Momentum])
-def test_no_step_is_longer_than_the_longest(rule):
+def test_no_step_is_longer_than_the_longest():
     """A slope that grows along the way: every step wants to be longer, in radii of 1,000."""
     radius, longest = torch.tensor([1e3], dtype=torch.float64), 0.01
     objective = Function(lambda x: torch.exp(x[:, 0] / 100), (3,))
     climb = Climb(problem_of(objective, radius), -torch.eye(3, dtype=torch.float64)[:1])
 
-    class Short(rule):
+    class Short(QuasiNewton):
         LONGEST = longest
 
     steps, short = [], Short(climb, first=longest)
@@ -166,7 +157,7 @@ def test_quasi_newton_steps_learn_the_curvature():
     def loss(x):
         return (curvature * (x - peak).square()).sum(dim=-1)
 
-    objective = Function(lambda x: 1e3 - loss(x), (4,), inward=True)
+    objective = Function(lambda x: 1e3 - loss(x), (4,))
     start = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     start = 0.9 * start / start.norm(dim=1, keepdim=True)
     climb = Climb(problem_of(objective, torch.ones(4)), start.clone())
@@ -183,7 +174,7 @@ def test_quasi_newton_steps_learn_the_curvature():
 def test_converged_is_a_rise_of_less_than_two_per_cent_per_radius(share, stationary, radius):
     """f = 1 + share * Delta_1 / radius at Delta = 0 rises by that share of f per radius."""
     slope = share / radius
-    objective = Function(lambda x: 1 + slope * x[:, 0] + 0 * x.sum(dim=1), (3,), inward=True)
+    objective = Function(lambda x: 1 + slope * x[:, 0] + 0 * x.sum(dim=1), (3,))
     reach = torch.tensor([radius], dtype=torch.float64)
     x = torch.full((1, 3), 1e-3, dtype=torch.float64)
     climb = Climb(problem_of(objective, reach), x)

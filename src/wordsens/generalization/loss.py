@@ -15,7 +15,7 @@ from wordsens.generalization.min_norm import TRAININGS
 from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton
+from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton
 from wordsens.search.objective import Deltas, Evaluated, Objective, Places, unit
 from wordsens.search.plan import Stages
 
@@ -240,8 +240,6 @@ class LossObjective(Objective):
     `observe` is called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
     """
 
-    inward = True
-
     def __init__(
         self,
         losses: Losses,
@@ -353,7 +351,7 @@ def climb_within_limits(
     for _ in range(rounds):
         losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])
         climb = Climb(Problem(objective, items, radius.unsqueeze(1), ()), points)
-        rule = (Momentum if objective.kinked else QuasiNewton)(climb, first=0.05)
+        rule = QuasiNewton(climb, first=0.05)
         for _ in range(steps):
             rule.step(climb, objective.stages.tolerance)
         points, idle = climb.x, climb.idle >= PATIENCE

@@ -186,9 +186,10 @@ class DenseFunctionals(WordFunctionals):
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b d"] | None]:
         change, steps = self._change.change(perturbations, words)
         values = change @ self._thetas.T
-        return values, None if pull is None else self._change.pull_back(
-            pull(values) @ self._thetas, steps, words
-        )
+        if pull is None:
+            return values, None
+        gradient = self._change.pull_back(pull(values) @ self._thetas, steps, words)
+        return values, gradient.squeeze(1)
 
 
 class _HeadFunctionals:

@@ -5,6 +5,7 @@ are refused.
 """
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -180,19 +181,11 @@ def _modules(thing: Any, depth: int = 3) -> Iterator[nn.Module]:
     partials."""
     if isinstance(thing, nn.Module):
         yield thing
-        return
-    if depth == 0 or isinstance(thing, Tensor):
-        return
-    parts: list[Any] = [getattr(thing, "__self__", None), getattr(thing, "func", None)]
-    for cell in getattr(thing, "__closure__", None) or ():
-        with suppress(ValueError):  # of a variable that is not set yet
-            parts.append(cell.cell_contents)
-    code = getattr(thing, "__code__", None)
-    if code is not None:
-        known = thing.__globals__
-        parts += [known[name] for name in code.co_names if isinstance(known.get(name), nn.Module)]
-    elif hasattr(thing, "__dict__"):
-        parts += vars(thing).values()
-    for part in parts:
-        if isinstance(part, nn.Module) or callable(part):
+    elif depth and callable(thing) and not isinstance(thing, Tensor):
+        parts = [getattr(thing, "__self__", None), getattr(thing, "func", None)]
+        parts += getattr(thing, "__dict__", {}).values()
+        with suppress(TypeError, ValueError):  # of no function, or with a variable not set yet
+            known = inspect.getclosurevars(thing)
+            parts += [*known.nonlocals.values(), *known.globals.values()]
+        for part in parts:
             yield from _modules(part, depth - 1)

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton, verified
+from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton, verified
 from wordsens.search.objective import Objective, Progress, SearchResult, unit
 from wordsens.search.plan import Stages
 
@@ -261,8 +261,7 @@ class _Ascent:
         of_each = torch.arange(len(x), device=x.device).repeat_interleave(x.shape[1])
         climb = part = Climb(problem.select(of_each), x.flatten(end_dim=1))
         texts, running = problem.objective.texts, torch.arange(len(climb), device=x.device)
-        rule_of = Momentum if problem.objective.kinked else QuasiNewton
-        rule = rule_of(part, first=_FINISH_STEP)
+        rule = QuasiNewton(part, first=_FINISH_STEP)
         for step in range(1, finish + 1):
             rule.step(part, tolerance)
             self.tick()

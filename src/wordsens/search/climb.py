@@ -1,5 +1,5 @@
-"""Many independent ascents at once, the two rules that tell each where to step, and the check of
-where they end."""
+"""Many independent ascents at once, the rule that tells each where to step, and the check of where
+they end."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -124,32 +124,12 @@ class Climb:
         return len(self.x)
 
     def feasible(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        """The direction without the outward part of each block that lies on its sphere."""
+        """The direction without the outward part of each block that lies on its sphere, where
+        `into_ball` leaves it a few units of the last place inside."""
         direction, x = self.problem.blocks(direction), self.problem.blocks(self.x)
-        outward = torch.linalg.vecdot(direction, x).clamp(min=0)
-        return self._without(direction, x, outward)
-
-    def along(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
-        """The direction made tangent to each sphere against which the slope presses; `feasible`
-        elsewhere.
-
-        There a step's inward part would lose in the first order what its tangent part gains in the
-        second. An objective with kinks is left its inward steps: its gradient says less about what
-        lies ahead.
-        """
-        if self.problem.objective.inward:
-            return self.feasible(direction)
-        blocks, x = self.problem.blocks(direction), self.problem.blocks(self.x)
-        pressing = torch.linalg.vecdot(self.problem.blocks(self.slope), x) > 0
-        inward = torch.linalg.vecdot(blocks, x).clamp(max=0)
-        return self.feasible(self._without(blocks, x, inward * pressing))
-
-    def _without(self, blocks: Tensor, x: Tensor, part: Tensor) -> Float[Tensor, "b size"]:
-        """The direction without so much of each point, where that is on its sphere: `into_ball`
-        leaves it a few units of the last place inside."""
         on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
-        away = (part * on_sphere).unsqueeze(-1)
-        return torch.addcmul(blocks, x, away, value=-1).flatten(start_dim=1)
+        outward = torch.linalg.vecdot(direction, x).clamp(min=0) * on_sphere
+        return torch.addcmul(direction, x, outward.unsqueeze(-1), value=-1).flatten(start_dim=1)
 
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
         """Try the points; go to those that gain, but for ascents that stand still. Returns which
@@ -183,34 +163,8 @@ class Climb:
 _STATE = "x", "squared", "slope", "projected_gradient", "idle", "steps"
 
 
-class Momentum:
-    """Steps of adapted length along an average of the past gradients' directions. Takes kinks of
-    phi in its stride.
-
-    m <- 0.7 m + g/‖g‖, x <- x + eta m/‖m‖, m without its outward part on the sphere. A step that
-    gains lengthens eta by 30 %; one that loses is taken back, halves eta and clears m.
-    """
-
-    KEEP, GROW, SHRINK, LONGEST = 0.7, 1.3, 0.5, 4.0
-
-    def __init__(self, climb: Climb, *, first: float = 0.4):
-        self._eta = torch.full_like(climb.squared, first)
-        self._memory = torch.zeros_like(climb.x)
-
-    def step(self, climb: Climb, tolerance: float) -> None:
-        memory = unit(climb.slope).add_(self._memory, alpha=self.KEEP)
-        direction = unit(climb.feasible(memory))
-        better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
-        self._memory.copy_(memory.masked_fill_(~better.unsqueeze(1), 0.0))
-        self._eta.mul_(torch.where(better, self.GROW, self.SHRINK)).clamp_(max=self.LONGEST)
-
-    def select(self, chosen: Int[Tensor, " c"]) -> None:
-        self._eta, self._memory = self._eta[chosen], self._memory[chosen]
-
-
 class QuasiNewton:
-    """Limited-memory BFGS on the sphere (or inside the ball, where the maximum lies there): for
-    smooth phi.
+    """Limited-memory BFGS on the sphere, or inside the ball where the maximum lies there.
 
     The two-loop recursion over the last pairs of a step and the change of the feasible gradient. A
     trial that loses is taken back, its ascent forgets its pairs, and the next step, along the
@@ -234,7 +188,7 @@ class QuasiNewton:
 
     def step(self, climb: Climb, tolerance: float) -> None:
         projected_gradient = climb.projected_gradient.clone()
-        direction = climb.along(self._direction(projected_gradient))
+        direction = climb.feasible(self._direction(projected_gradient))
         downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
         direction = torch.where(
             downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction

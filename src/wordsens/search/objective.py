@@ -41,9 +41,7 @@ class Objective(ABC):
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
         stages: of a normal search of this objective.
         kinked: whether the gradient jumps: a search is then finished by steps of falling length,
-            not by quasi-Newton steps.
-        inward: whether a step off the sphere into the ball may pay where the gradient points
-            outward.
+            and by few quasi-Newton steps.
         texts: T, for an objective of T texts of one shape (`joined`): its pairs come text by text,
             as many of each, and places are those of the pair's own text.
         joins: objectives for which this is equal, and not None, can be `joined`.
@@ -51,7 +49,6 @@ class Objective(ABC):
 
     stages: Stages = Stages()
     kinked: bool = False
-    inward: bool = False
     texts: int = 1
     joins: Hashable = None
 

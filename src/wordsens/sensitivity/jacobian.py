@@ -4,7 +4,6 @@ word."""
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -21,13 +20,7 @@ from wordsens.maps.attention.given_weights import AttentionFeatures
 from wordsens.maps.attention.jacobian import attention_normal_product
 from wordsens.maps.attention.scores import ClosedForm, offered
 from wordsens.maps.base import FeatureMap
-from wordsens.maps.mapping import (
-    feature_norm,
-    features_by_text,
-    perturbed_texts,
-    require_repeatable,
-    restores_state,
-)
+from wordsens.maps.mapping import feature_norm, require_repeatable, restores_state
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import TextMatrix
@@ -160,9 +153,12 @@ def jacobian_sensitivity(
     if product is not None:
         squares, vectors = _largest(product, start)
     else:
-        of_words = []
+        perturbed, of_words = phi.perturbed(rows), []
         for word, first in zip(chosen.view(-1, 1, 1), start.split(1), strict=True):
-            moved = partial(_moved_features, phi, rows, word)
+
+            def moved(delta: Tensor, word: Tensor = word) -> Tensor:
+                return perturbed(word, delta.unsqueeze(1))
+
             of_words.append(_largest(normal_product(moved, phi.name), first))
         squares, vectors = (torch.cat(parts) for parts in zip(*of_words, strict=True))
     per_word = squares.clamp(min=0).sqrt().double() / norm
@@ -221,9 +217,3 @@ def _largest(
         "converged after "
         f"{_ROUNDS} rounds of {_KRYLOV_STEPS} steps; use float64"
     )
-
-
-def _moved_features(
-    phi: FeatureMap, rows: Float[Tensor, "n d"], word: Int[Tensor, "1 1"], delta: Tensor
-) -> Tensor:
-    return features_by_text(phi, perturbed_texts(rows, word, delta.unsqueeze(1)))

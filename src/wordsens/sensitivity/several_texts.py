@@ -2,20 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from wordsens.errors import InputError, require_positive
+from wordsens.errors import InputError
 from wordsens.maps.arguments import as_feature_map, as_text
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm, restores_state
-from wordsens.search.objective import Progress
+from wordsens.search.objective import Progress, part_of
 from wordsens.search.plan import Search
-from wordsens.seeds import Seed, derive_seed, generator
+from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
 from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
@@ -33,9 +32,6 @@ def sampled_words(
         return None
     return sorted(torch.randperm(n, generator=generator(seed, "sample"))[:count].tolist())
 
-
-# Of one text in progress, whatever its steps.
-_SHARE = 1000
 
 # Texts, and about the most rows of them, that are prepared together: attention holds some arrays of
 # n x n a text.
@@ -64,7 +60,7 @@ def word_sensitivities(
     to rounding.
 
     Arguments as for `word_sensitivity`; each text is (n, d), and n may differ from text to text;
-    `progress` is called with (done, in all) in thousandths of a text. Returns a Sensitivity a text,
+    `progress` is called with (done, in all). Returns one Sensitivity per text,
     in their order.
 
     Raises:
@@ -77,35 +73,23 @@ def word_sensitivities(
     [0.5, 0.333333]
     """
     phi = as_feature_map(phi)
-    derive_seed(seed, "starts")  # checked, like the radius, before any text is mapped
-    if radius is not None:
-        require_positive("radius", radius, remedy="pass None for the map's default")
-    checked, results = _checked(phi, texts), []
-    options: dict[str, Any] = {
-        "certificate": certificate,
-        "text_depends_on_weights": text_depends_on_weights,
-        "memory_budget": memory_budget,
-    }
+    problems = [TextUnderMap(phi, text, None, radius, seed) for text in _checked(phi, texts)]
     # Only attention searches texts as one problem; other maps' blocks would hold all their matrices
     # at once.
-    longest = max(len(text) for text in checked)
-    size = (
-        max(1, min(_TOGETHER, _ROWS_TOGETHER // longest)) if isinstance(phi, AttentionLayer) else 1
-    )
-    for first in range(0, len(checked), size):
-        block = checked[first : first + size]
-
-        def report(done: int, most: int, first: int = first, count: int = len(block)) -> None:
-            if progress is not None:
-                progress(_SHARE * first + _SHARE * count * done // most, _SHARE * len(checked))
-
-        problems = [TextUnderMap(phi, text, None, radius, seed) for text in block]
-        try:
-            results += sensitivities(problems, search, progress=report, **options)
-        except InputError:
-            for index, problem in enumerate(problems, first):
-                with _naming(index):
-                    results += sensitivities([problem], search, **options)
+    longest, size = max(len(problem.X) for problem in problems), 1
+    if isinstance(phi, AttentionLayer):
+        size = max(1, min(_TOGETHER, _ROWS_TOGETHER // longest))
+    blocks = [problems[first : first + size] for first in range(0, len(problems), size)]
+    results = []
+    for number, block in enumerate(blocks):
+        results += sensitivities(
+            block,
+            search,
+            certificate=certificate,
+            text_depends_on_weights=text_depends_on_weights,
+            memory_budget=memory_budget,
+            progress=part_of(progress, number, len(blocks)),
+        )
     return results
 
 
