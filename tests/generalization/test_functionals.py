@@ -4,21 +4,20 @@ differentiated."""
 import pytest
 import torch
 
+from wordsens.maps.attention.change import AttentionChange
 from wordsens.maps.attention.features import RandomAttentionFeatures
+from wordsens.maps.base import AutogradChange
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
-from wordsens.maps.functionals import (
-    AttentionFunctionals,
-    DenseFunctionals,
-    PlainFunctionals,
-    word_functionals,
-)
+from wordsens.maps.dense_change import WholeBlocksChange
+from wordsens.maps.function import FunctionFeatures
+from wordsens.maps.functionals import WordFunctionals, word_functionals
 from wordsens.seeds import generator
 
 N, D = 6, 10
 MAPS = {
     **{
         f"{score}, {heads} heads, temperature {temperature}": (
-            AttentionFunctionals,
+            AttentionChange,
             lambda score=score, heads=heads, temperature=temperature: RandomAttentionFeatures(
                 D, score, seed=1, heads=heads, temperature=temperature
             ),
@@ -26,14 +25,15 @@ MAPS = {
         for score in ("softmax", "relu", "relu-unnormalized", "sigmoid", "linear")
         for heads, temperature in ((1, 0.1), (2, 1.0))
     },
-    "rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="dense")),
-    "lazy rf": (DenseFunctionals, lambda: RandomFeatures(N, D, 33, gaussian="lazy")),
+    "function": (AutogradChange, lambda: FunctionFeatures(lambda X: torch.tanh(X @ X.mT) @ X)),
+    "rf": (WholeBlocksChange, lambda: RandomFeatures(N, D, 33, gaussian="dense")),
+    "lazy rf": (WholeBlocksChange, lambda: RandomFeatures(N, D, 33, gaussian="lazy")),
     "drf": (
-        DenseFunctionals,
+        WholeBlocksChange,
         lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="dense"),
     ),
     "lazy drf": (
-        DenseFunctionals,
+        WholeBlocksChange,
         lambda: DeepRandomFeatures(N, D, 3, activation="tanh", gaussian="lazy"),
     ),
 }
@@ -48,11 +48,11 @@ def test_values_and_gradients_agree_with_the_definition(name):
     kind, build = MAPS[name]
     phi, X = build(), drawn(N, D, purpose="text")
     thetas = drawn(3, phi(X).numel(), purpose="thetas")
-    structured, plain = (
-        word_functionals(phi, X, thetas),
-        PlainFunctionals(phi, X, thetas, memory_budget=1 << 28),
-    )
-    assert type(structured) is kind
+    structured = word_functionals(phi, X, thetas)
+    assert type(structured._change) is kind
+    groups, by_definition = torch.arange(N).unsqueeze(1), FunctionFeatures(phi.features)
+    change = AutogradChange(by_definition, X, groups, memory_budget=1 << 28)
+    plain = WordFunctionals(change, thetas)
     words = torch.arange(18) % N
     delta = drawn(18, D, purpose="delta") * torch.logspace(
         -3, 0.5, 18, dtype=torch.float64
@@ -76,7 +76,7 @@ def test_chunks_of_a_small_budget_change_nothing(name):
         word_functionals(phi, X, thetas),
         word_functionals(phi, X, thetas, memory_budget=1),
     )
-    assert pieces.chunk() == 1 < whole.chunk()
+    assert pieces.bytes_per_pair() > pieces.memory_budget
     delta, words = drawn(7, D, purpose="delta"), torch.arange(7) % N
     for one, other in zip(
         whole.values_and_gradient(delta, words, lambda v: v),

@@ -156,6 +156,10 @@ class FeatureMap(ABC):
         return AutogradChange(self, rows, groups, memory_budget=memory_budget)
 
 
+# From the values (b, m) of functionals to the weights (b, m) with which their gradients are summed.
+Pull = Callable[[Tensor], Tensor]
+
+
 class Change(Objective):
     """‖phi(X^G(Delta)) - phi(X)‖², or another function of Deltas that move the rows of a group.
 
@@ -178,6 +182,18 @@ class Change(Objective):
 
     def coarse(self) -> "Change":
         return self
+
+    @property
+    def directions(self) -> Float[Tensor, "count d"]:
+        """Directions in which one word moves the features far; none by default."""
+        return self.rows[:0]
+
+    @abstractmethod
+    def functionals(
+        self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Deltas | None]:
+        """(phi(X^G(Delta)) - phi(X)) . theta for each theta, and with `pull` the gradient of their
+        sum with the weights that it makes of them. As many pairs as `bytes_per_pair` allows."""
 
     def starts(
         self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
@@ -255,24 +271,38 @@ class AutogradChange(Change):
             return points
         return torch.cat([points, self._more_starts(places, radius).to(points)])
 
-    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+    def functionals(
+        self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Deltas | None]:
+        delta, change = self._differentiable(perturbations, places, pull is not None)
+        values = change @ thetas.T
+        if pull is None:
+            return values, None
+        return values.detach(), torch.autograd.grad(values, delta, pull(values.detach()))[0]
+
+    def _differentiable(
+        self, perturbations: Deltas, places: Places, gradient: bool
+    ) -> tuple[Deltas, Float[Tensor, "b features"]]:
+        """Delta, and phi(X^G(Delta)) - phi(X) as a function of it for autograd."""
         with torch.set_grad_enabled(gradient):
             delta = perturbations.detach().requires_grad_(gradient)
-            features = self._perturbed(self.groups[places], delta)
-            squared = (features - self._base).square().sum(dim=1)
+            return delta, self._perturbed(self.groups[places], delta) - self._base
+
+    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+        delta, change = self._differentiable(perturbations, places, gradient)
+        with torch.set_grad_enabled(gradient):
+            squared = change.square().sum(dim=1)
         if not gradient:
             return squared, None
         slope = None
         if squared.requires_grad:
             (slope,) = torch.autograd.grad(squared.sum(), delta, allow_unused=True)
-        if slope is None:
-            if bool((squared != 0).any()):
-                raise InputError(
-                    f"{self._phi.name} changes with the text, but its features carry no gradient; "
-                    "write it with torch operations, without detach or no_grad"
-                )
-            slope = torch.zeros_like(perturbations)
-        return squared.detach(), slope
+        if slope is None and bool((squared != 0).any()):
+            raise InputError(
+                f"{self._phi.name} changes with the text, but its features carry no gradient; "
+                "write it with torch operations, without detach or no_grad"
+            )
+        return squared.detach(), torch.zeros_like(perturbations) if slope is None else slope
 
 
 def features_of(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:

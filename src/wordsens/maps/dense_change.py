@@ -13,7 +13,7 @@ from torch import Tensor
 from wordsens.activations import Activation
 from wordsens.gaussian import DenseGaussian, GaussianMatrix, OnDemandGaussian
 from wordsens.gaussian.vectors import lanczos
-from wordsens.maps.base import Change
+from wordsens.maps.base import Change, Pull
 from wordsens.maps.mapping import feature_norm
 from wordsens.search.objective import (
     Deltas,
@@ -259,10 +259,33 @@ class DenseChange(Change):
             change = layer.multiply_transposed(change * slope)
         return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
 
+    def functionals(
+        self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b m"], Deltas | None]:
+        change, steps = self.change(perturbations, places)
+        values = change @ thetas.T
+        if pull is None:
+            return values, None
+        return values, self.pull_back(pull(values) @ thetas, steps, places)
+
     def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
         change, steps = self.change(perturbations, places)
         squared = change.square().sum(dim=1)
         return squared, self.pull_back(2 * change, steps, places) if gradient else None
+
+
+class WholeBlocksChange(DenseChange):
+    """Of a matrix sampled on demand the whole block of a word, d queries: for a search that asks
+    for more than d products."""
+
+    def _block(self, word: int) -> Float[Tensor, "width d"] | None:
+        first, d = self._layers[0], self.rows.shape[1]
+        if isinstance(first, DenseGaussian):
+            return super()._block(word)
+        if word not in self._blocks:
+            identity = torch.eye(d, dtype=self.rows.dtype, device=self.rows.device)
+            self._blocks = {word: first.multiply_block(identity, word * d).T}
+        return self._blocks[word]
 
 
 _CACHED = 1 << 15

@@ -17,7 +17,7 @@ evaluation. Arrays indexed [word, row] are stored word first: a batch gathers wh
 """  # noqa: E501
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
 
 import torch
@@ -25,9 +25,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
-from wordsens.maps.attention.scores import ClosedForm, Response
+from wordsens.maps.attention.scores import ClosedForm, Moved, Response
 from wordsens.maps.attention.scores.base import row_blocks
-from wordsens.maps.base import Change, replacements
+from wordsens.maps.base import Change, Pull, replacements
 from wordsens.search.objective import Deltas, Evaluated, Places
 from wordsens.search.plan import Stages
 
@@ -139,39 +139,53 @@ class HeadChange:
         products = self._times(delta, self.stacked.mT)
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
-        to_self = moved.gather(1, column)
         value_delta = delta if self.lift is None else self._times(delta, self.lift)
+        change, pull_back = self._own_row(delta, value_delta, words, column, moved, keyed)
         squared, half_gradient = self._others(value_delta, words, column, moved, along, gradient)
-
-        # Row i, whose query, key and value all move.
-        pushed = self._times(delta, self.symmetric)
-        new_scores = self.scores.index_select(0, words).add_(keyed)
-        new_scores.scatter_add_(
-            1, column, to_self + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1)
-        )
-        attention = self.score.attention(new_scores)
-        to_itself = attention.gather(1, column)
-        values = self.values.unflatten(0, (self.texts, -1))
-        change = self._times(attention, values).sub_(self.outputs.index_select(0, words))
-        change.addcmul_(to_itself, value_delta)
         squared += torch.linalg.vecdot(change, change)
         if half_gradient is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
-        on_weights = self._times(change, values.mT)
-        on_weights.scatter_add_(1, column, torch.linalg.vecdot(change, value_delta).unsqueeze(1))
-        row_slope = self.score.pull_back(new_scores, attention, on_weights)
-        row_slope_self = row_slope.gather(1, column)
-        moved.scatter_(1, column, row_slope_self)
+        on_value, on_delta, row_slope = pull_back(change)
+        moved.scatter_(1, column, row_slope.gather(1, column))
         keyed.copy_(row_slope)
-        half_gradient.addcmul_(to_itself, change)
+        half_gradient += on_value
         if self.lift is not None:
             half_gradient = self._times(half_gradient, self.lift.mT)
-        half_gradient.addcmul_(row_slope_self, pushed)
+        half_gradient += on_delta
         by_text = [part.unflatten(0, (self.texts, -1)) for part in (half_gradient, products)]
         by_text[0].baddbmm_(by_text[1], self.stacked, beta=2, alpha=2)
         return squared, half_gradient
+
+    def _own_row(
+        self,
+        delta: Float[Tensor, "b d"],
+        value_delta: Float[Tensor, "b m"],
+        words: Int[Tensor, " b"],
+        column: Int[Tensor, "b 1"],
+        moved: Float[Tensor, "b n"],
+        keyed: Float[Tensor, "b n"],
+    ) -> tuple[Float[Tensor, "b m"], Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]]:
+        """The change of row i, whose query, key and value all move; and from a gradient in it those
+        in V^T Delta, in Delta where it meets W + W^T, and in the row's scores."""
+        pushed = self._times(delta, self.symmetric)
+        scores = self.scores.index_select(0, words).add_(keyed)
+        to_self = moved.gather(1, column) + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1)
+        scores.scatter_add_(1, column, to_self)
+        attention = self.score.attention(scores)
+        to_itself = attention.gather(1, column)
+        values = self.values.unflatten(0, (self.texts, -1))
+        change = self._times(attention, values).sub_(self.outputs.index_select(0, words))
+        change.addcmul_(to_itself, value_delta)
+
+        def pull_back(slope: Float[Tensor, "b m"]) -> tuple[Tensor, Tensor, Tensor]:
+            on_weights = self._times(slope, values.mT)
+            on_weights.scatter_add_(1, column, torch.linalg.vecdot(slope, value_delta).unsqueeze(1))
+            row_slope = self.score.pull_back(scores, attention, on_weights)
+            return to_itself * slope, row_slope.gather(1, column) * pushed, row_slope
+
+        return change, pull_back
 
     def _others(
         self,
@@ -193,24 +207,19 @@ class HeadChange:
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise
                 overwritten. None for others.
         """
-        answer = self.response.move(moved, words)
-        p, gain = answer.p, answer.gain
         value = self.values.index_select(0, words)
         with_value = torch.linalg.vecdot(value, value_delta).unsqueeze(1)
         on_rest_of_word = with_value if along is None else along.add_(with_value)
-        length = self.lengths.index_select(0, words)
+        answer = self._answer(moved, words, column)
+        p, gain = answer.p, answer.gain
         owned = rows = None
         if along is not None and self.owned:
             owned, rows = self._owned(column)
-            owned_gain = self.response.owned_gain(moved.gather(1, rows), words.unsqueeze(1), rows)
-            for array, there in (
-                (gain, owned_gain),
-                (answer.gain_slope, answer.p_slope.gather(1, rows)),
-                (along, self._times(value_delta, self.rest.mT)),
-            ):
-                array.scatter_(1, rows, torch.where(owned, there, array.gather(1, rows)))
-        p.scatter_(1, column, 0.0)
-        gain.scatter_(1, column, 0.0)
+            there = torch.where(
+                owned, self._times(value_delta, self.rest.mT), along.gather(1, rows)
+            )
+            along.scatter_(1, rows, there)
+        length = self.lengths.index_select(0, words)
         on_delta = torch.addcmul(
             p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word
         )
@@ -220,7 +229,6 @@ class HeadChange:
             return squared, None
 
         torch.mul(answer.p_slope, on_delta, out=moved).addcmul_(answer.gain_slope, on_rest)
-        moved.scatter_(1, column, 0.0)
         half_gradient = torch.linalg.vecdot(p, p).unsqueeze(1) * value_delta
         if along is None:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
@@ -231,6 +239,71 @@ class HeadChange:
             along.scatter_(1, rows, taken.masked_fill(owned, 0.0))
             half_gradient += self._times(taken.masked_fill_(~owned, 0.0), self.rest)
         return squared, half_gradient.addcmul_(along.sum(dim=1, keepdim=True), value)
+
+    def _answer(
+        self, moved: Float[Tensor, "b n"], words: Int[Tensor, " b"], column: Int[Tensor, "b 1"]
+    ) -> Moved:
+        """The answer of all rows but the word's own, whose p and gain are zero, to these moves."""
+        answer = self.response.move(moved, words)
+        if self.owned:
+            owned, rows = self._owned(column)
+            gain = self.response.owned_gain(moved.gather(1, rows), words.unsqueeze(1), rows)
+            slope = answer.p_slope.gather(1, rows)
+            for array, there in ((answer.gain, gain), (answer.gain_slope, slope)):
+                array.scatter_(1, rows, torch.where(owned, there, array.gather(1, rows)))
+        answer.p.scatter_(1, column, 0.0)
+        answer.gain.scatter_(1, column, 0.0)
+        return answer
+
+    def functionals(
+        self, delta: Float[Tensor, "b d"], column: Int[Tensor, " b"], thetas: Float[Tensor, "f n m"]
+    ) -> tuple[Float[Tensor, "b f"], Callable[[Float[Tensor, "b f"]], Float[Tensor, "b d"]]]:
+        """c . theta for the change c of one text and several theta, and from weights of each the
+        gradient of their weighted sum.
+
+        c . theta = sum over j != i of [p_ji V^T Delta . theta_j + (p_ji - a_ji) r_ji . theta_j] +
+        (change of row i) . theta_i, theta_j being row j of theta; r_ji . theta_j does not depend on
+        Delta (docs/theory/generalization.md).
+        """
+        n, words, flat = self.n, column, thetas.flatten(end_dim=1)
+        column = column.unsqueeze(1)
+        products = self._times(delta, self.stacked.mT)
+        moved, keyed = products[:, :n], products[:, -n:]
+        value_delta = delta if self.lift is None else self._times(delta, self.lift)
+        change, pull_back = self._own_row(delta, value_delta, words, column, moved, keyed)
+        answer = self._answer(moved, words, column)
+        on_delta = (value_delta @ flat.T).unflatten(1, (-1, n))
+        different, index = words.unique(return_inverse=True)
+        on_rest = self._rest_products(different, thetas)[index]
+        values = torch.einsum("bn,bfn->bf", answer.p, on_delta)
+        values += torch.einsum("bn,bfn->bf", answer.gain, on_rest)
+        values += torch.einsum("bm,fbm->bf", change, thetas[:, words])
+
+        def gradient(weights: Float[Tensor, "b f"]) -> Float[Tensor, "b d"]:
+            on_value, slope, row_slope = pull_back(
+                torch.einsum("bf,fbm->bm", weights, thetas[:, words])
+            )
+            coefficients = answer.p_slope * torch.einsum("bf,bfn->bn", weights, on_delta)
+            coefficients += answer.gain_slope * torch.einsum("bf,bfn->bn", weights, on_rest)
+            coefficients.scatter_(1, column, row_slope.gather(1, column))
+            of_p = weights.unsqueeze(2) * answer.p.unsqueeze(1)
+            on_value += of_p.flatten(start_dim=1) @ flat
+            slope += on_value if self.lift is None else self._times(on_value, self.lift.mT)
+            return slope + coefficients @ self.stacked[0, :n] + row_slope @ self.stacked[0, -n:]
+
+        return values, gradient
+
+    def _rest_products(
+        self, words: Int[Tensor, " w"], thetas: Float[Tensor, "f n m"]
+    ) -> Float[Tensor, "w f n"]:
+        """r_ji . theta_j for each word i, theta and row j."""
+        products = torch.einsum("wm,fnm->wfn", self.values[words], thetas)
+        if self.score.normalized:
+            products -= torch.linalg.vecdot(self.outputs, thetas)
+        which, place = (words.unsqueeze(1) == self.owner).nonzero(as_tuple=True)
+        rows = self.order[0, place]
+        products[which, :, rows] = torch.einsum("km,fkm->kf", self.rest[0, place], thetas[:, rows])
+        return products
 
     def _times(
         self, vectors: Float[Tensor, "b k"], matrices: Float[Tensor, "T k m"]
@@ -349,6 +422,28 @@ class AttentionChange(Change):
         values, slopes = zip(*parts, strict=True)
         slope = reduce(torch.add, slopes).unsqueeze(1) if gradient else None
         return reduce(torch.add, values), slope
+
+    @property
+    def directions(self) -> Float[Tensor, "count d"]:
+        """Along these, words draw other rows' attention (`ScoredHead.directions`)."""
+        return torch.cat([head.directions for head in self.heads[0]])
+
+    def functionals(
+        self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "f p"], pull: Pull | None
+    ) -> tuple[Float[Tensor, "b f"], Deltas | None]:
+        """Of one text; thetas (f, heads n m)."""
+        words, delta = self._words[0, places], perturbations.squeeze(1)
+        of_heads = thetas.unflatten(1, (len(self._changes), len(self.rows), -1)).unbind(1)
+        parts = [
+            head.functionals(delta, words, theta)
+            for head, theta in zip(self._changes, of_heads, strict=True)
+        ]
+        values = reduce(torch.add, [value for value, _ in parts])
+        if pull is None:
+            return values, None
+        weights = pull(values)
+        slopes = [gradient(weights) for _, gradient in parts]
+        return values, reduce(torch.add, slopes).unsqueeze(1)
 
     @property
     def joins(self) -> Hashable:
