@@ -123,13 +123,26 @@ class Climb:
     def __len__(self) -> int:
         return len(self.x)
 
-    def feasible(self, direction: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+    def feasible(
+        self, direction: Float[Tensor, "b size"], *, tangent: bool = False
+    ) -> Float[Tensor, "b size"]:
         """The direction without the outward part of each block that lies on its sphere, where
-        `into_ball` leaves it a few units of the last place inside."""
+        `into_ball` leaves it a few units of the last place inside.
+
+        `tangent`: where the slope presses against the sphere also without the inward part: a step's
+        inward part would lose in the first order what its tangent part gains in the second.
+        """
         direction, x = self.problem.blocks(direction), self.problem.blocks(self.x)
         on_sphere = torch.linalg.vector_norm(x, dim=-1) > 1 - 64 * torch.finfo(x.dtype).eps
-        outward = torch.linalg.vecdot(direction, x).clamp(min=0) * on_sphere
-        return torch.addcmul(direction, x, outward.unsqueeze(-1), value=-1).flatten(start_dim=1)
+        across = torch.linalg.vecdot(direction, x)
+        if tangent:
+            on_sphere &= (across > 0) | (
+                torch.linalg.vecdot(self.problem.blocks(self.slope), x) > 0
+            )
+        else:
+            on_sphere &= across > 0
+        away = (across * on_sphere).unsqueeze(-1)
+        return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
     def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
         """Try the points; go to those that gain, but for ascents that stand still. Returns which
@@ -188,7 +201,7 @@ class QuasiNewton:
 
     def step(self, climb: Climb, tolerance: float) -> None:
         projected_gradient = climb.projected_gradient.clone()
-        direction = climb.feasible(self._direction(projected_gradient))
+        direction = climb.feasible(self._direction(projected_gradient), tangent=True)
         downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
         direction = torch.where(
             downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction
