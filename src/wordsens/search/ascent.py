@@ -132,7 +132,6 @@ class _Ascent:
         stages, texts = self.stages, self.problem.objective.texts
         points = self._climb(self._starts(), stages.steps, stages.first_step, stages.halvings)
         points = self._crossed(points, stages.generations, stages.children)
-        points = points.fittest(max(stages.population, stages.finalists))
         leaders = min(stages.leaders, len(points.x) // texts // 2)
         if leaders:
             chosen = _largest(points.squared.amax(dim=1), leaders, texts)

@@ -179,7 +179,7 @@ class HeadChange:
         change = self._times(attention, values).sub_(self.outputs.index_select(0, words))
         change.addcmul_(to_itself, value_delta)
 
-        def pull_back(slope: Float[Tensor, "b m"]) -> tuple[Tensor, Tensor, Tensor]:
+        def pull_back(slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             on_weights = self._times(slope, values.mT)
             on_weights.scatter_add_(1, column, torch.linalg.vecdot(slope, value_delta).unsqueeze(1))
             row_slope = self.score.pull_back(scores, attention, on_weights)
@@ -279,7 +279,7 @@ class HeadChange:
         values += torch.einsum("bn,bfn->bf", answer.gain, on_rest)
         values += torch.einsum("bm,fbm->bf", change, thetas[:, words])
 
-        def gradient(weights: Float[Tensor, "b f"]) -> Float[Tensor, "b d"]:
+        def gradient(weights: Tensor) -> Tensor:
             on_value, slope, row_slope = pull_back(
                 torch.einsum("bf,fbm->bm", weights, thetas[:, words])
             )
