@@ -468,7 +468,7 @@ def _swaps(
     import torch
 
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
-    from wordsens.sensitivity.swaps import best_swaps
+    from wordsens.sensitivity.replacements import best_swaps
 
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()

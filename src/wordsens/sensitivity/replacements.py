@@ -23,13 +23,13 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count, require_kind
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap, WordChange
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, generator
-from wordsens.sensitivity.one_word import attained
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix
@@ -150,7 +150,7 @@ def best_swaps(
         search = "shortlist" if hasattr(phi, "bytes_per_text") else "scan"
     rows = phi.accept(text.rows)
     chosen = word_indices(words, len(text)).to(rows.device)
-    change = phi.group_change(rows, chosen.unsqueeze(1), memory_budget=memory_budget)
+    change = phi.change(rows, chosen.unsqueeze(1), memory_budget=memory_budget)
     if search == "scan":
         squared = _scan(change.coarse(), chosen, vocabulary, progress)
         evaluations = squared.numel()
@@ -169,7 +169,9 @@ def best_swaps(
         entries.append(int(finalists[winner]))
         deltas.append(delta[winner])
     perturbations = torch.stack(deltas)
-    per_word = attained(phi, rows, chosen.unsqueeze(1), perturbations, memory_budget=memory_budget)
+    per_word = relative_change(
+        phi, rows, chosen.unsqueeze(1), perturbations, memory_budget=memory_budget
+    )
     return Replacements(
         value=float(per_word.max()),
         way="swap",
@@ -189,7 +191,7 @@ def best_swaps(
 
 
 def _scan(
-    change: WordChange,
+    change: Change,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     progress: Progress | None,
@@ -208,7 +210,7 @@ def _scan(
 
 
 def _shortlist(
-    change: WordChange,
+    change: Change,
     words: Int[Tensor, " w"],
     vocabulary: Vocabulary,
     anchors: int,
@@ -245,7 +247,7 @@ def _shortlist(
 
 
 def _deltas(
-    change: WordChange, word: Tensor, vocabulary: Vocabulary, entries: Int[Tensor, " e"]
+    change: Change, word: Tensor, vocabulary: Vocabulary, entries: Int[Tensor, " e"]
 ) -> Float[Tensor, "e 1 d"]:
     """From the word's row to that of each entry."""
     chunks = entries.split(_ENTRIES_AT_ONCE)
@@ -315,9 +317,13 @@ def removal_effects(
         )
     changed = []
     for word in chosen:
-        rows, stand_in = whole[word].rows, [] if way == "delete" else [mask]
-        ids = [stand_in if row in rows else [number] for row, number in enumerate(tokens.ids)]
-        changed.append(sum(ids, []))
+        gone = whole[word].rows
+        left = [
+            (row, number)
+            for row, number in enumerate(tokens.ids)
+            if way == "mask" or row not in gone
+        ]
+        changed.append([mask if row in gone else number for row, number in left])
 
     def features(batch: Int[Tensor, "b n"]) -> Float[Tensor, "b features"]:
         size = max(1, memory_budget // phi.bytes_per_text(batch.shape[1]))
