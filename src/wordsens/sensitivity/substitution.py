@@ -190,9 +190,11 @@ def substitution_sensitivity(
     flips = [text.flips for text in measured if text.flips is not None]
     in_fifths = defaultdict(list)
     for text in measured:
-        count = len(text.words)
-        for fifth, places in itertools.groupby(range(count), lambda at: at * FIFTHS // count):
-            in_fifths[fifth].append(fmean(text.per_word[place] for place in places))
+        of_fifth = defaultdict(list)
+        for place, value in enumerate(text.per_word):
+            of_fifth[place * FIFTHS // len(text.words)].append(value)
+        for fifth, values in of_fifth.items():
+            in_fifths[fifth].append(fmean(values))
     return SubstitutionSensitivity(
         average=over_texts([text.average for text in measured]),
         block=over_texts([text.block for text in measured]),
