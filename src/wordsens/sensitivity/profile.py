@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.certificates.base import CERTIFIED
@@ -120,9 +120,9 @@ class SensitivityProfile(Result):
     @property
     def lowest(self) -> tuple[Measure, ...]:
         """The lowest upper bound at each radius of `bounds`, by radius."""
-        by_value = sorted(self.bounds, key=lambda bound: -bound.value)
-        at_radius = {bound.radius: bound for bound in by_value}
-        return tuple(at_radius[radius] for radius in sorted(at_radius))
+        radii = dict.fromkeys(bound.radius for bound in self.bounds)
+        at_radius = [[bound for bound in self.bounds if bound.radius == each] for each in radii]
+        return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius)
 
 
 def sensitivity_profile(
@@ -182,54 +182,33 @@ def profile_of(
     """`sensitivity_profile` of a text whose word sensitivity is known."""
     words, reach, seed = sensitivity.words, sensitivity.radius, sensitivity.seed
     radius = float(reach.max())
-    sup = Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")
-    certified = []
-    if sensitivity.upper is not None:
-        certified.append(_certificate(sensitivity.upper, str(sensitivity.rigor), radius))
+    measures = [Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")]
+    upper, rigor = sensitivity.upper, str(sensitivity.rigor)
+    certified = [] if upper is None else [_certificate(upper, rigor, radius)]
     if phi.affordable_words is not None:
-        return SensitivityProfile(phi.name, (sup, *certified), ())
+        return SensitivityProfile(phi.name, (*measures, *certified), ())
     rows = phi.accept(text.rows)
-    with torch.no_grad():
-        features = phi(rows)
-    norm = feature_norm(features, phi.name)
-
-    def lipschitz(share: float, *, at_X: bool = False) -> list[Measure]:
-        """Lipschitz bounds times radius / ‖phi(X)‖: on a ball, or of the Jacobian at X."""
-        bounds = lipschitz_bounds(phi, rows, words.tolist(), 0 if at_X else share * reach)
-        within, suffix = (0.0, ", at X") if at_X else (share * radius, "")
-        return [
-            Measure(
-                bound.name + suffix,
-                bound.value * share * radius / norm,
-                "proved upper bound",
-                within,
-                bound.source,
-            )
-            for bound in bounds
-        ]
-
+    ball = _lipschitz(phi, rows, words, reach)
     slopes = jacobian_sensitivity(phi, text, words, seed).per_word.to(reach)
     average, error = average_change(
         phi, text, words, reach, seed=derive_seed(seed, "average"), memory_budget=memory_budget
     )
     over = "evenly spaced words, random Deltas"
-    ball = lipschitz(1.0)
-    measures = [
-        sup,
+    measures += [
         *certified,
         *ball,
         Measure("average case", average, ESTIMATE, radius, over, error),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
-        *lipschitz(1.0, at_X=True),
+        *_lipschitz(phi, rows, words, reach, at_text=True),
         *_substitution(phi, rows, alternatives, seed, memory_budget),
-        *_shape(phi, rows, features.double()),
+        *_shape(phi, rows),
     ]
     bounds = []
     for share in SHARES if ball else ():
         bound = certificate_for(phi, rows, words, share * reach)
         if bound is not None:
             bounds.append(_certificate(bound.value, bound.rigor, share * radius))
-            bounds += lipschitz(share)
+            bounds += _lipschitz(phi, rows, words, share * reach)
     bounds += [*certified, *ball] if bounds else []
     return SensitivityProfile(phi.name, tuple(measures), tuple(bounds))
 
@@ -237,6 +216,29 @@ def profile_of(
 def _certificate(value: float, rigor: str, radius: float) -> Measure:
     kind = f"{CERTIFIED} upper bound" if rigor == CERTIFIED else f"upper bound {rigor}"
     return Measure("certificate", value, kind, radius, "this package")
+
+
+def _lipschitz(
+    phi: FeatureMap,
+    rows: Float[Tensor, "n d"],
+    words: Int[Tensor, " w"],
+    reach: Float[Tensor, " w"],
+    *,
+    at_text: bool = False,
+) -> list[Measure]:
+    """Lipschitz bounds times radius / ‖phi(X)‖: on the ball, or of the Jacobian at X."""
+    radius = float(reach.max())
+    unit, within = radius / feature_norm(phi(rows), phi.name), 0.0 if at_text else radius
+    return [
+        Measure(
+            f"{bound.name}, at X" if at_text else bound.name,
+            bound.value * unit,
+            "proved upper bound",
+            within,
+            bound.source,
+        )
+        for bound in lipschitz_bounds(phi, rows, words.tolist(), 0 if at_text else reach)
+    ]
 
 
 def average_change(
@@ -328,12 +330,10 @@ def _substitution(
 
 
 @torch.no_grad()
-def _shape(
-    phi: FeatureMap, rows: Float[Tensor, "n d"], features: Float[Tensor, "..."]
-) -> list[Measure]:
+def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
     """The entropy of the attention weights and the stable rank of the features, where there are
     such."""
-    shape = []
+    shape, features = [], phi(rows).double()
     if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
         entropies = torch.special.entr(phi.attention(rows).double()).sum(dim=-1)
         shape += [

@@ -52,8 +52,10 @@ _MOST_ENUMERATED = 10
 
 Label = Callable[[Float[Tensor, "m d"]], Sequence[Any]]
 
-# The places of a block's words, in order.
+# The places of a block's words, in order; and what is put there: several times a word for each, and
+# whether these are all combinations of the words offered.
 Block = tuple[int, ...]
+Drawn = tuple[list[tuple[str, ...]], bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,9 +184,22 @@ def substitution_sensitivity(
         spans = word_spans(text)[:most_words]
         if not spans:
             raise InputError(f"`texts` has {text[:40]!r}, which holds no word; leave it out")
+        words = tuple(text[start:stop] for start, stop in spans)
+        offered = [tuple(offer(word)) for word in words]
+        if () in offered:
+            word = words[offered.index(())]
+            raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
+        pairs = zip(words, offered, strict=True)
+        combinations = math.prod(len({word, *others}) for word, others in pairs)
+        every_block = len(words) <= _MOST_ENUMERATED and combinations <= enumerated
+        most, longest = (combinations, None) if every_block else (draws, longest_block)
         chance = random.Random(derive_seed(seed, "substitution", text))
-        drawn = _Drawn.of(text, spans, offer, draws, enumerated, longest_block, chance)
-        measured.append(_text_substitution(drawn, black_box, label))
+        drawn = {
+            block: _drawn([offered[place] for place in block], most, chance)
+            for block in _blocks(len(words), longest)
+        }
+        text = text[: spans[-1][1]]
+        measured.append(_text_substitution(text, spans, drawn, every_block, black_box, label))
         progress(done, len(listed))
     over_texts = partial(mean_estimate, over="texts")
     flips = [text.flips for text in measured if text.flips is not None]
@@ -209,61 +224,6 @@ def substitution_sensitivity(
     )
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """The texts that are made of one text with random words in the places of each block.
-
-    Attributes:
-        words: the text's words.
-        texts: all texts that are made, each once; the first is the unchanged one.
-        numbers: of each block, which of these its draws are.
-        exact: the blocks whose draws are all combinations of alternatives.
-        every_block: whether all sets of words are blocks.
-    """
-
-    words: tuple[str, ...]
-    texts: list[str]
-    numbers: dict[Block, list[int]]
-    exact: set[Block]
-    every_block: bool
-
-    @classmethod
-    def of(
-        cls,
-        text: str,
-        spans: Sequence[Span],
-        alternatives: Alternatives,
-        draws: int,
-        enumerated: int,
-        longest_block: int,
-        chance: random.Random,
-    ) -> "_Drawn":
-        words, count = tuple(text[start:stop] for start, stop in spans), len(spans)
-        offered = [tuple(alternatives(word)) for word in words]
-        if () in offered:
-            word = words[offered.index(())]
-            raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
-        pairs = zip(words, offered, strict=True)
-        combinations = math.prod(len({word, *others}) for word, others in pairs)
-        every_block = count <= _MOST_ENUMERATED and combinations <= enumerated
-        unchanged = text[: spans[-1][1]]
-        number, numbers, exact = {unchanged: 0}, {}, set()
-        for block in _blocks(count, None if every_block else longest_block):
-            choices = [offered[place] for place in block]
-            if every_block or math.prod(map(len, choices)) <= draws:
-                exact.add(block)
-                replacements = itertools.product(*choices)
-            else:
-                replacements = [map(chance.choice, choices) for _ in range(draws)]
-            numbers[block] = []
-            for new in replacements:
-                variant = unchanged
-                for place, word in reversed([*zip(block, new, strict=True)]):
-                    variant = with_word(variant, spans[place], word)
-                numbers[block].append(number.setdefault(variant, len(number)))
-        return cls(words, list(number), numbers, exact, every_block)
-
-
 def _blocks(count: int, longest: int | None) -> Iterator[Block]:
     """All sets of the words, or with `longest` those of so many neighbours at most."""
     for size in range(1, min(longest or count, count) + 1):
@@ -271,41 +231,65 @@ def _blocks(count: int, longest: int | None) -> Iterator[Block]:
         yield from neighbours if longest else itertools.combinations(range(count), size)
 
 
-def _text_substitution(drawn: _Drawn, model: Model, label: Label | None) -> TextSubstitution:
-    rows = model.encode(drawn.texts)
+def _drawn(offered: Sequence[tuple[str, ...]], most: int, chance: random.Random) -> Drawn:
+    """All combinations of the words offered, or where there are more than `most`, this many."""
+    if math.prod(map(len, offered)) <= most:
+        return list(itertools.product(*offered)), True
+    return [tuple(map(chance.choice, offered)) for _ in range(most)], False
+
+
+def _text_substitution(
+    text: str,
+    spans: Sequence[Span],
+    drawn: dict[Block, Drawn],
+    every_block: bool,
+    model: Model,
+    label: Label | None,
+) -> TextSubstitution:
+    # The texts that the model reads, each once, by number: the unchanged one has number 0.
+    number, numbers = {text: 0}, {}
+    for block, (replacements, _) in drawn.items():
+        numbers[block] = []
+        for new in replacements:
+            variant = text
+            for place, word in reversed([*zip(block, new, strict=True)]):
+                variant = with_word(variant, spans[place], word)
+            numbers[block].append(number.setdefault(variant, len(number)))
+    rows = model.encode(list(number))
     scaled = rows / rows[0].norm()
-    words = range(len(drawn.words))
+    words = range(len(spans))
 
     def variance(block: Block, draws: slice = slice(None)) -> float:
         """s_P of the block, from these of its draws where they are not all combinations."""
-        exact = block in drawn.exact
-        some = scaled[drawn.numbers[block][slice(None) if exact else draws]]
+        exact = drawn[block][1]
+        some = scaled[numbers[block][slice(None) if exact else draws]]
         return float((some - some.mean(dim=0)).square().sum()) / (len(some) - (not exact))
 
     def mean_over_words(changes: Sequence[float]) -> float:
         """The mean over words of the mean over the draws that are other words."""
-        others = [[number for number in drawn.numbers[word,] if number] for word in words]
+        others = [[number for number in numbers[word,] if number] for word in words]
         means = [fmean(changes[number] for number in other) for other in others if other]
         return fmean(means or [0.0])
 
     # Each half of the draws chooses the blocks for the other.
     first, second = (
-        {block: variance(block, slice(half, None, 2)) for block in drawn.numbers} for half in (0, 1)
+        {block: variance(block, slice(half, None, 2)) for block in drawn} for half in (0, 1)
     )
-    chosen = [_best_blocks(len(words), half, drawn.every_block) for half in (first, second)]
+    chosen = [_best_blocks(len(words), half, every_block) for half in (first, second)]
     sums = [second[block] for block in chosen[0]] + [first[block] for block in chosen[1]]
     per_word = tuple(variance((word,)) for word in words)
     labels = None if label is None else list(label(rows))
+    changed = labels and [float(other != labels[0]) for other in labels]
     return TextSubstitution(
-        words=drawn.words,
+        words=tuple(text[start:stop] for start, stop in spans),
         per_word=per_word,
         average=math.fsum(per_word),
         block=math.fsum(sums) / 2,
         random=mean_over_words((scaled - scaled[0]).norm(dim=1).tolist()),
         blocks=chosen[1],
-        every_block=drawn.every_block,
-        flips=labels and mean_over_words([float(other != labels[0]) for other in labels]),
-        exact=len(drawn.exact) == len(drawn.numbers),
+        every_block=every_block,
+        flips=None if changed is None else mean_over_words(changed),
+        exact=all(exact for _, exact in drawn.values()),
         encoded=len(rows),
     )
 
