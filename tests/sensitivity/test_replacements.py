@@ -166,7 +166,16 @@ def test_a_shortlist_of_more_anchors_than_entries_is_a_scan():
     phi = ws.FunctionFeatures(torch.sin, batched=True)
     full = ws.best_swaps(phi, rows, vocabulary=vocabulary, search="scan")
     short = ws.best_swaps(phi, rows, vocabulary=vocabulary, search="shortlist")
-    assert short.swapped_for == full.swapped_for
+    assert short.exact and short.swapped_for == full.swapped_for
+
+
+@pytest.mark.parametrize("search", ["scan", 30])
+def test_a_map_that_is_not_finite_at_an_entry_is_refused(search):
+    rows, vocabulary = ws.gaussian_text(3, 5, seed=1).rows.abs(), entries(40, 5, 2)
+    lowest = vocabulary.rows(torch.arange(40), torch.tensor([0])).min() + 1e-3
+    phi = ws.FunctionFeatures(lambda X: (X - lowest).sqrt(), batched=True)
+    with pytest.raises(ws.InputError, match="NaN or infinity when word"):
+        ws.best_swaps(phi, rows, vocabulary=vocabulary, search=search)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])

@@ -157,7 +157,7 @@ def best_swaps(
     else:
         stream = generator(seed, "anchors")
         squared = _shortlist(change.coarse(), chosen, vocabulary, anchors, stream, progress)
-        evaluations = 3 * int((squared > -torch.inf).sum())
+        evaluations = 3 * int((squared != -torch.inf).sum())
     entries, deltas = [], []
     for place, word in enumerate(chosen):
         best = squared[place].max()
@@ -182,7 +182,7 @@ def best_swaps(
         per_word=per_word,
         perturbations=perturbations.squeeze(1),
         search="scan" if search == "scan" else "shortlist",
-        exact=search == "scan",
+        exact=bool((squared != -torch.inf).all()),
         converged=None,
         evaluations=evaluations + len(chosen),
         seconds=time.perf_counter() - started,
@@ -237,7 +237,7 @@ def _shortlist(
             weight = torch.exp(_SHARPNESS * directions @ directions[new].T)
             predicted += (weight * (deltas @ slope[:, 0].T + offset)).sum(dim=1)
             total += weight.sum(dim=1)
-            seen = squared[place] > -torch.inf
+            seen = squared[place] != -torch.inf
             left = max(0, min(anchors, count) - int(seen.sum()))
             ranked = (predicted / total).masked_fill(seen, -torch.inf)
             new = ranked.topk(min(_BATCH, left)).indices
