@@ -18,7 +18,7 @@ from wordsens.display.view import Table, View
 from wordsens.evaluation.guard import lost_meaning
 from wordsens.results import Estimate, Result, split_estimates
 from wordsens.sensitivity.measured import MeasuredMap, MeasuredText
-from wordsens.sensitivity.removals import Removals
+from wordsens.sensitivity.replacements import Replacements
 from wordsens.sensitivity.result import SensitivityResult
 from wordsens.text.matrix import Word
 from wordsens.training.held_out import HeldOutScores, Tuned
@@ -124,11 +124,12 @@ UNSAFE = ("<script>", "</b>", '"onmouseover=', "שלום", "😀")
 
 
 def removals():
-    return Removals(
+    return Replacements(
         value=1.0,
         way="delete",
-        words=(0, 1),
-        whole=(Word(UNSAFE[0], (0,)), Word("b", (1,))),
+        word=1,
+        words=torch.arange(2),
+        tokens=(UNSAFE[0], "b"),
         per_word=torch.tensor([0.5, 1.0]),
         distance=torch.ones(2),
         perturbations=(),

@@ -489,7 +489,7 @@ def _swaps(
     """The relative change by the best real word in the place of each searched word, and that
     word."""
     from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
-    from wordsens.sensitivity.swaps import best_swaps
+    from wordsens.sensitivity.replacements import best_swaps
 
     if isinstance(phi, TransformerFeatures):
         vocabulary = phi.vocabulary()

@@ -17,7 +17,7 @@ from wordsens.models.embedding import Texts, as_documents
 from wordsens.models.load import as_model
 from wordsens.models.model import Model, require_cosines
 from wordsens.results import Result
-from wordsens.sensitivity.removals import cosine_distance
+from wordsens.sensitivity.replacements import cosine_distance
 from wordsens.text.pairs import Pair, Pairs, minimal_pairs, read_pairs
 
 NEGATION = "negation"

@@ -12,12 +12,13 @@ from wordsens.display.numbers import number
 from wordsens.display.view import Table, View
 from wordsens.maps.registry import MAPS, base_name, map_title
 from wordsens.results import Result
-from wordsens.sensitivity.result import Sensitivity, SensitivityProfile
+from wordsens.sensitivity.profile import SensitivityProfile
+from wordsens.sensitivity.result import Sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory import Condition, Prediction
 
+# Longer texts show this many words, the most sensitive ones, unless all are wanted.
 SHOWN_WORDS = 40
-"""Longer texts show this many words, the most sensitive ones, unless all are wanted."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class MeasuredText(Result):
     ) -> View:
         """The headline, one row per map, one row per word, and notes; all measures where they were
         requested, and the theorems' conditions."""
-        parts: list[Any] = [self._map_table(verbose), self._word_table(all_words, verbose)]
+        parts: list[Any] = [_map_table(self.maps, verbose), self._word_table(all_words, verbose)]
         parts += [each.profile.view() for each in self.maps if each.profile is not None]
         for each in self.maps if conditions else ():
             title = f"Conditions of the theorem about {each.title}"
@@ -139,21 +140,6 @@ class MeasuredText(Result):
                 columns[f"{each.title} real word"] = _at(words, result, swaps)
         return columns
 
-    def _map_table(self, verbose: bool) -> Table:
-        """One row per map: S with its bound, prediction and cost."""
-        columns: dict[str, list[Any]] = {
-            "map": [each.title for each in self.maps],
-            "S": [each.result.value for each in self.maps],
-            "at most": [each.result.upper for each in self.maps],
-            "predicted": list(map(_predicted, self.maps)),
-            "word": [each.result.token for each in self.maps],
-            "S/radius at 0": [max(each.small_radius or (), default=None) for each in self.maps],
-        }
-        if verbose:
-            columns["evaluations"] = [each.result.evaluations for each in self.maps]
-            columns["seconds"] = [each.seconds for each in self.maps]
-        return Table("", _known(columns), note=_meaning(self.maps), most=len(self.maps))
-
     def _word_table(self, all_words: bool, verbose: bool) -> Table:
         """The searched words in reading order; of a long text the most sensitive ones."""
         searched = words = self._searched()
@@ -178,19 +164,30 @@ class MeasuredText(Result):
 
 def texts_view(texts: Sequence[MeasuredText], *, verbose: bool = False) -> View:
     """Several texts: one row per text and map."""
-    measured = [each for text in texts for each in text.maps]
-    columns = {
-        "text": [each.text.source for each in measured],
-        "n": [len(each.text) for each in measured],
-        "map": [each.title for each in measured],
-        "S": [each.result.value for each in measured],
-        "word": [f"{each.result.word} {each.result.token}" for each in measured],
-        "at most": [each.result.upper for each in measured],
-    }
     values = [[(each.result.map_name, each.result.value) for each in text.maps] for text in texts]
     headline = contrast(values) or f"The sensitivity of {len(texts)} texts to one word."
-    table = Table("", _known(columns), note=_meaning(measured), most=len(measured), coloured=("S",))
+    measured = [each for text in texts for each in text.maps]
+    table = _map_table(measured, verbose, by_text=True)
     return View(headline, (table,), notes=_notes(texts, verbose))
+
+
+def _map_table(measured: Sequence[MeasuredMap], verbose: bool, *, by_text: bool = False) -> Table:
+    """One row per map, or per text and map: S with its bound, prediction and cost."""
+    columns: dict[str, list[Any]] = {
+        "text": [each.text.source for each in measured if by_text],
+        "n": [len(each.text) for each in measured if by_text],
+        "map": [each.title for each in measured],
+        "S": [each.result.value for each in measured],
+        "at most": [each.result.upper for each in measured],
+        "predicted": list(map(_predicted, measured)),
+        "word": [f"{each.result.word} " * by_text + each.result.token for each in measured],
+        "S/radius at 0": [max(each.small_radius or (), default=None) for each in measured],
+        "evaluations": [each.result.evaluations for each in measured if verbose],
+        "seconds": [each.seconds for each in measured if verbose],
+    }
+    known = {name: cells for name, cells in columns.items() if set(cells) - {None}}
+    coloured = ("S",) if by_text else ()
+    return Table("", known, note=_meaning(measured), most=len(measured), coloured=coloured)
 
 
 def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> str | None:
@@ -236,15 +233,6 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _known(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The columns that hold something."""
-    return {
-        name: cells
-        for name, cells in columns.items()
-        if any(cell is not None and cell != "" for cell in cells)
-    }
-
-
 def _predicted(measured: MeasuredMap) -> str | None:
     """The prediction, with ~ at sizes at which none was compared with measurements."""
     if measured.predicted is None or measured.predicted.value is None:
@@ -262,15 +250,13 @@ def _meaning(measured: Sequence[MeasuredMap]) -> str:
     """What S is, and how the numbers are known."""
     results = [each.result for each in measured]
     radii = [float(radius) for result in results for radius in result.radius]
-    low, high = min(radii), max(radii)
-    size = f"{high:.3g}" if high - low <= 1e-9 * high else f"{low:.3g} to {high:.3g}"
-    bounded = any(result.upper is not None for result in results)
-    certified = bounded and all(result.rigor in (None, CERTIFIED) for result in results)
+    sizes = dict.fromkeys(f"{radius:.3g}" for radius in (min(radii), max(radii)))
+    rigors = {result.rigor for result in results if result.upper is not None}
     predicted = any(each.predicted is not None for each in measured)
     return (
         "S: how far the output moves, divided by its size, when one word's vector moves by at most "
-        f"{size}; the farthest movement found, a lower bound."
-        f"{' At most: a certified upper bound.' * certified}"
+        f"{' to '.join(sizes)}; the farthest movement found, a lower bound."
+        f"{' At most: a certified upper bound.' * (rigors == {CERTIFIED})}"
         f"{' Predicted: theory for large d, not a bound.' * predicted}"
     )
 
@@ -308,7 +294,10 @@ def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
         notes.append(f"Predictions marked ~ are untested at these sizes: {'; '.join(outside)}.")
     if running := sum(int((~result.converged).sum()) for result in results):
         total = sum(len(result.words) for result in results)
-        notes.append(f"{searches_running(running, total)}{_remedy(results[0].search)}.")
+        notes.append(
+            f"{running} of the {total} searches (one per word and map) had not converged"
+            f"{_remedy(results[0].search)}."
+        )
     if not verbose:
         more = f" (--verbose: {len(notes) - 2} more)" if len(notes) > 2 else ""
         return (*notes[:1], *(f"{note}{more}" for note in notes[1:2]))
@@ -316,17 +305,8 @@ def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
     if predicted and len(texts) == 1:
         listed = ", ".join(f"{of} for {name}" for name, of in predicted.items())
         notes.append(f"Predicted is {listed}.")
-    notes += [
-        line
-        for name, line in _DETAILS.items()
-        if any(getattr(each, name) is not None for each in measured)
-    ]
-    return tuple(notes)
-
-
-def searches_running(count: int, total: int) -> str:
-    """How many searches had not converged."""
-    return f"{count} of the {total} searches (one per word and map) had not converged"
+    wanted = [name for name in _DETAILS if any(getattr(each, name) for each in measured)]
+    return (*notes, *(_DETAILS[name] for name in wanted))
 
 
 def _remedy(search: str) -> str:

@@ -3,8 +3,8 @@ bounds of the sup."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean, stdev
-from typing import SupportsIndex
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -13,32 +13,116 @@ from torch import Tensor
 
 from wordsens.certificates.base import CERTIFIED
 from wordsens.certificates.certify import certificate_for
+from wordsens.display.numbers import number
+from wordsens.display.view import Table, View
 from wordsens.errors import InputError
 from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import feature_norm, features_by_text, restores_state
+from wordsens.maps.registry import map_title
 from wordsens.models.function import FunctionModel
+from wordsens.results import Result
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search
 from wordsens.seeds import Seed, derive_seed, generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import relative_change, word_sensitivity
-from wordsens.sensitivity.result import Measure, Sensitivity, SensitivityProfile
-from wordsens.sensitivity.substitution import TextSubstitution, substitution_sensitivity
+from wordsens.sensitivity.result import Sensitivity
+from wordsens.sensitivity.substitution import substitution_sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
 
+# Of the radius, at which the upper bounds are compared, beside the whole of it.
 SHARES = (0.01, 0.1)
-"""Of the radius, at which the upper bounds are compared, beside the whole of it."""
 
 LOWER, EXACT, ESTIMATE = "lower bound", "exact", "estimate"
-_LONGEST_BLOCK, _DRAWS, _REPEATS = 3, 4, 5
-"""Of substitution: neighbouring words of a block, random rows drawn for each, and how often all are
-drawn: the scatter of the repeats gives the standard error."""
 
+# Of substitution: neighbouring words of a block, random rows drawn for each, and how often all are
+# drawn: the scatter of the repeats gives the standard error.
+_LONGEST_BLOCK, _DRAWS, _REPEATS = 3, 4, 5
+
+_SUBSTITUTION = (
+    ("average sensitivity", "Hahn et al. 2021"),
+    ("block sensitivity", "Hahn et al. 2021"),
+    ("random sensitivity", "Vasudeva et al. 2024"),
+)
+
+# Searched words, and random Deltas of each, over which the average case is taken.
 _AVERAGE_WORDS, _AVERAGE_DELTAS = 8, 4
-"""Searched words, and random Deltas of each, over which the average case is taken."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measure(Result):
+    """One number of a profile.
+
+    Attributes:
+        name: what it measures.
+        value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
+        kind: "lower bound", "exact", "estimate" (from random draws), "certified upper bound",
+            "upper bound with probability 1 - x over the weights, for a text chosen without them",
+            or "proved upper bound", which is not rounded outward.
+        radius: of the ball that it is about; 0: the limit of small radii, times the profile's
+            radius; None: no ball.
+        source: where it is defined or proved, or what the mean is over.
+        error: of an estimate, its standard error over the draws; None of the other kinds.
+    """
+
+    name: str
+    value: float
+    kind: str
+    radius: float | None
+    source: str
+    error: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityProfile(Result):
+    """What measures sensitivity, for one text under one map.
+
+    Attributes:
+        map_name: the map's name.
+        measures: those that the map and the text have.
+        bounds: the upper bounds of S at .01, .1 and 1 times the radius, one per bound and radius;
+            () where the map has no bound but its certificate.
+    """
+
+    map_name: str
+    measures: tuple[Measure, ...]
+    bounds: tuple[Measure, ...]
+
+    @property
+    def headline(self) -> str:
+        """What the table holds."""
+        return f"{map_title(self.map_name)}: {len(self.measures)} measures of one text"
+
+    def columns(self) -> dict[str, Any]:
+        """One row per measure."""
+        titles = {"name": "measure", "error": "standard error"}
+        return {
+            titles.get(name, name): [getattr(row, name) for row in self.measures]
+            for name in ("name", "value", "kind", "error", "radius", "source")
+        }
+
+    def view(self) -> View:
+        """All measures, and which bound is the lowest."""
+        columns = self.columns()
+        columns["value"] = [number(value) for value in columns["value"]]
+        lowest = [f"{bound.name} (at radius {bound.radius:.2g})" for bound in self.lowest]
+        notes = [f"Lowest upper bound of S: {', '.join(lowest)}."] if lowest else []
+        units = (
+            "Radius 0: the limit of small radii, times the radius. Average and block sensitivity "
+            "are variances."
+        )
+        table = Table("", columns, most=len(self.measures))
+        return View(self.headline, (table,), notes=(*notes, units))
+
+    @property
+    def lowest(self) -> tuple[Measure, ...]:
+        """The lowest upper bound at each radius of `bounds`, by radius."""
+        radii = dict.fromkeys(bound.radius for bound in self.bounds)
+        at_radius = [[bound for bound in self.bounds if bound.radius == each] for each in radii]
+        return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius)
 
 
 def sensitivity_profile(
@@ -61,14 +145,14 @@ def sensitivity_profile(
     (`jacobian_sensitivity`) times the radius, and beside it the Lipschitz bounds at X; average,
     block and random sensitivity (`substitution_sensitivity`) with rows in the place of words; the
     mean entropy of the attention weights, in nats; the stable rank ‖F‖_F² / ‖F‖² of features F with
-    a row a word. What the map does not have is left out, and so is substitution where its features
-    would not fit the budget; of a map whose weights are sampled on demand there are S and the
+    one row per word. What the map does not have is left out, and so is substitution where its
+    features would not fit the budget; of a map that cannot afford all words there are S and the
     certificate only.
 
     Args:
         phi, X, words, radius, seed, search, progress: as for word_sensitivity. Substitution is of
             all words.
-        alternatives: rows that may stand in the place of any word; None: the text's other rows.
+        alternatives: rows that may replace any word; None: the text's other rows.
         memory_budget: bytes for intermediate results.
 
     Raises:
@@ -79,8 +163,8 @@ def sensitivity_profile(
     [('sup S', 1.0, 'lower bound'), ('average case', 1.0, 'estimate'), ('small-radius limit', 1.0, 'exact')]
     """  # noqa: E501
     phi, text = as_feature_map(phi), as_text(X)
-    chosen = {"search": search, "memory_budget": memory_budget, "progress": progress}
-    sensitivity = word_sensitivity(phi, text, words, radius, seed, **chosen)
+    effort = {"search": search, "memory_budget": memory_budget, "progress": progress}
+    sensitivity = word_sensitivity(phi, text, words, radius, seed, **effort)
     return profile_of(
         phi, text, sensitivity, alternatives=alternatives, memory_budget=memory_budget
     )
@@ -99,27 +183,23 @@ def profile_of(
     words, reach, seed = sensitivity.words, sensitivity.radius, sensitivity.seed
     radius = float(reach.max())
     measures = [Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")]
-    upper = sensitivity.upper
-    certified = [] if upper is None else [_certificate(upper, str(sensitivity.rigor), radius)]
+    upper, rigor = sensitivity.upper, str(sensitivity.rigor)
+    certified = [] if upper is None else [_certificate(upper, rigor, radius)]
     if phi.affordable_words is not None:
         return SensitivityProfile(phi.name, (*measures, *certified), ())
     rows = phi.accept(text.rows)
     ball = _lipschitz(phi, rows, words, reach)
     slopes = jacobian_sensitivity(phi, text, words, seed).per_word.to(reach)
-    average = average_change(phi, text, words, reach, seed=derive_seed(seed, "average"))
+    average, error = average_change(
+        phi, text, words, reach, seed=derive_seed(seed, "average"), memory_budget=memory_budget
+    )
+    over = "evenly spaced words, random Deltas"
     measures += [
         *certified,
         *ball,
-        Measure(
-            "average case",
-            average[0],
-            ESTIMATE,
-            radius,
-            "evenly spaced words, random Deltas",
-            average[1],
-        ),
+        Measure("average case", average, ESTIMATE, radius, over, error),
         Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
-        *_lipschitz(phi, rows, words, reach, local=True),
+        *_lipschitz(phi, rows, words, reach, at_text=True),
         *_substitution(phi, rows, alternatives, seed, memory_budget),
         *_shape(phi, rows),
     ]
@@ -144,19 +224,20 @@ def _lipschitz(
     words: Int[Tensor, " w"],
     reach: Float[Tensor, " w"],
     *,
-    local: bool = False,
+    at_text: bool = False,
 ) -> list[Measure]:
     """Lipschitz bounds times radius / ‖phi(X)‖: on the ball, or of the Jacobian at X."""
     radius = float(reach.max())
+    unit, within = radius / feature_norm(phi(rows), phi.name), 0.0 if at_text else radius
     return [
         Measure(
-            f"{bound.name}, at X" if local else bound.name,
-            bound.value * radius / feature_norm(phi(rows), phi.name),
+            f"{bound.name}, at X" if at_text else bound.name,
+            bound.value * unit,
             "proved upper bound",
-            0.0 if local else radius,
+            within,
             bound.source,
         )
-        for bound in lipschitz_bounds(phi, rows, words.tolist(), 0 if local else reach)
+        for bound in lipschitz_bounds(phi, rows, words.tolist(), 0 if at_text else reach)
     ]
 
 
@@ -167,6 +248,7 @@ def average_change(
     radius: float | Tensor | None,
     *,
     seed: int,
+    memory_budget: int = DEFAULT_MEMORY_BUDGET,
 ) -> tuple[float, float]:
     """The average case beside the sup, with its standard error: the mean of ‖phi(X^i(Delta)) -
     phi(X)‖ / ‖phi(X)‖ over a few searched words i, evenly spaced, and Deltas uniform on the sphere
@@ -178,15 +260,16 @@ def average_change(
     searched = word_indices(words, len(rows)).to(rows.device)
     places = torch.linspace(0, len(searched) - 1, min(len(searched), _AVERAGE_WORDS)).long()
     places = places.repeat_interleave(_AVERAGE_DELTAS)
-    directions = torch.randn(
-        len(places), rows.shape[1], generator=generator(seed, "directions"), dtype=torch.float64
-    )
-    lengths = radii(radius, phi, rows, searched).cpu().double()[places] / torch.linalg.vector_norm(
-        directions, dim=1
-    )
-    deltas = (directions * lengths.unsqueeze(1)).to(rows)
+    stream = generator(seed, "directions")
+    deltas = torch.randn(len(places), rows.shape[1], generator=stream, dtype=torch.float64)
+    lengths = radii(radius, phi, rows, searched).cpu().double()[places]
+    deltas *= (lengths / torch.linalg.vector_norm(deltas, dim=1)).unsqueeze(1)
     changes = relative_change(
-        phi, rows, searched[places.to(rows.device)].unsqueeze(1), deltas.unsqueeze(1)
+        phi,
+        rows,
+        searched[places.to(rows.device)].unsqueeze(1),
+        deltas.to(rows).unsqueeze(1),
+        memory_budget=memory_budget,
     )
     error = changes.view(-1, _AVERAGE_DELTAS).var(dim=1).mean() / len(places)
     return float(changes.mean()), float(error.sqrt())
@@ -214,60 +297,53 @@ def _substitution(
         return []
 
     def features(texts: list[str]) -> Tensor:
+        chosen = torch.tensor([[int(word) for word in text.split()] for text in texts])
         with torch.no_grad():
-            return features_by_text(
-                phi, torch.stack([table[[int(word) for word in text.split()]] for text in texts])
-            )
+            return features_by_text(phi, table[chosen.to(table.device)])
 
     def offered(word: str) -> list[str]:
-        return numbers[n:] if len(others) else [number for number in numbers[:n] if number != word]
+        return numbers[n:] or [other for other in numbers if other != word]
 
-    def measured(repeat: int) -> TextSubstitution:
-        return substitution_sensitivity(
+    repeats, exact = [], False
+    while not exact and len(repeats) < _REPEATS:
+        result = substitution_sensitivity(
             FunctionModel(features, name=phi.name, zero=True),
             [" ".join(numbers[:n])],
             offered,
-            derive_seed(seed, "substitution", repeat),
+            derive_seed(seed, "substitution", len(repeats)),
             draws=_DRAWS,
             enumerated=256,
             longest_block=_LONGEST_BLOCK,
             most_words=n,
-        ).texts[0]
-
-    repeats = [measured(0)]
-    drawn = not repeats[0].exact
-    if drawn:
-        repeats += [measured(repeat) for repeat in range(1, _REPEATS)]
-    kind = ESTIMATE if drawn else EXACT
-    of_blocks = LOWER if kind == EXACT and not repeats[0].every_block else kind
-
-    def measure(name: str, values: list[float], kind: str, source: str) -> Measure:
-        error = stdev(values) / math.sqrt(len(values)) if drawn else None
-        return Measure(name, fmean(values), kind, None, source, error)
-
+        )
+        repeats.append(result.texts[0])
+        exact = repeats[0].exact
+    values = np.array([(text.average, text.block, text.random) for text in repeats])
+    kind = EXACT if exact else ESTIMATE
+    of_blocks = kind if repeats[0].every_block or not exact else LOWER
+    errors = [None] * 3 if exact else (values.std(axis=0, ddof=1) / _REPEATS**0.5).tolist()
+    columns = zip(_SUBSTITUTION, values.mean(axis=0).tolist(), errors, strict=True)
     return [
-        measure("average sensitivity", [x.average for x in repeats], kind, "Hahn et al. 2021"),
-        measure("block sensitivity", [x.block for x in repeats], of_blocks, "Hahn et al. 2021"),
-        measure("random sensitivity", [x.random for x in repeats], kind, "Vasudeva et al. 2024"),
+        Measure(name, value, of_blocks if "block" in name else kind, None, source, error)
+        for (name, source), value, error in columns
     ]
 
 
+@torch.no_grad()
 def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
     """The entropy of the attention weights and the stable rank of the features, where there are
     such."""
-    shape = []
-    with torch.no_grad():
-        if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
-            entropy = float(torch.special.entr(phi.attention(rows).double()).sum(dim=-1).mean())
-            shape.append(Measure("attention entropy", entropy, EXACT, None, "nats, mean of rows"))
-            shape.append(
-                Measure("log n", float(np.log(len(rows))), EXACT, None, "the most it can be")
-            )
-        features = phi(rows).double()
+    shape, features = [], phi(rows).double()
+    if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
+        entropies = torch.special.entr(phi.attention(rows).double()).sum(dim=-1)
+        shape += [
+            Measure(
+                "attention entropy", float(entropies.mean()), EXACT, None, "nats, mean of rows"
+            ),
+            Measure("log n", math.log(len(rows)), EXACT, None, "the most it can be"),
+        ]
     if features.ndim > 1 and features.shape[-2] == len(rows):
         matrix = features.movedim(-2, 0).flatten(start_dim=1)
-        rank = float(
-            (torch.linalg.matrix_norm(matrix) / torch.linalg.matrix_norm(matrix, ord=2)).square()
-        )
-        shape.append(Measure("stable rank", rank, EXACT, None, "‖F‖_F² / ‖F‖²"))
+        ratio = torch.linalg.matrix_norm(matrix) / torch.linalg.matrix_norm(matrix, ord=2)
+        shape.append(Measure("stable rank", float(ratio.square()), EXACT, None, "‖F‖_F² / ‖F‖²"))
     return shape

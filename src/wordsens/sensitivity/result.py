@@ -9,8 +9,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.display.numbers import number
-from wordsens.display.view import Table, View
 from wordsens.maps.registry import map_title
 from wordsens.results import Result
 
@@ -202,80 +200,3 @@ class Sensitivity(SensitivityResult):
             f"Sensitivity({self.map_name}: value={self.value:.6g}{upper} at {rows} "
             f"{self.token!r}, {len(self.groups)} {'words' if self.of_words else 'groups'})"
         )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Measure(Result):
-    """One number of a profile.
-
-    Attributes:
-        name: what it measures.
-        value: in units of ‖phi(X)‖; variances in those of ‖phi(X)‖²; entropies in nats.
-        kind: "lower bound", "exact", "estimate" (from random draws), "certified upper bound",
-            "upper bound with probability 1 - x over the weights, for a text chosen without them",
-            or "proved upper bound", which is not rounded outward.
-        radius: of the ball that it is about; 0: the limit of small radii, times the profile's
-            radius; None: no ball.
-        source: where it is defined or proved, or what the mean is over.
-        error: of an estimate, its standard error over the draws; None of the other kinds.
-    """
-
-    name: str
-    value: float
-    kind: str
-    radius: float | None
-    source: str
-    error: float | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SensitivityProfile(Result):
-    """What measures sensitivity, for one text under one map.
-
-    Attributes:
-        map_name: the map's name.
-        measures: those that the map and the text have.
-        bounds: the upper bounds of S at .01, .1 and 1 times the radius, an entry a bound and
-            radius; () where the map has no bound but its certificate.
-    """
-
-    map_name: str
-    measures: tuple[Measure, ...]
-    bounds: tuple[Measure, ...]
-
-    @property
-    def headline(self) -> str:
-        """What the table holds."""
-        return f"{map_title(self.map_name)}: {len(self.measures)} measures of one text"
-
-    def columns(self) -> dict[str, Any]:
-        """One row per measure."""
-        titles = {"name": "measure", "error": "standard error"}
-        return {
-            titles.get(name, name): [getattr(row, name) for row in self.measures]
-            for name in ("name", "value", "kind", "error", "radius", "source")
-        }
-
-    def view(self) -> View:
-        """All measures, and which bound is the lowest."""
-        notes = [
-            "Radius 0: the limit of small radii, times the radius. Average and block sensitivity "
-            "are variances."
-        ]
-        if self.lowest:
-            listed = ", ".join(
-                f"{bound.name} (at radius {bound.radius:.2g})" for bound in self.lowest
-            )
-            notes.insert(0, f"Lowest upper bound of S: {listed}.")
-        columns = self.columns()
-        columns["value"] = [number(value) for value in columns["value"]]
-        table = Table("", columns, most=len(self.measures))
-        return View(self.headline, (table,), notes=tuple(notes))
-
-    @property
-    def lowest(self) -> tuple[Measure, ...]:
-        """The lowest upper bound at each radius of `bounds`, by radius."""
-        at_radius: dict[float | None, list[Measure]] = {}
-        for bound in self.bounds:
-            at_radius.setdefault(bound.radius, []).append(bound)
-        return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius.values())

@@ -22,12 +22,13 @@ over real words.
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Any
 
-import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -41,14 +42,20 @@ from wordsens.results import Result
 from wordsens.search.objective import Progress
 from wordsens.seeds import Seed, derive_seed
 from wordsens.text.english import Alternatives, SameKind
-from wordsens.text.whole_words import with_word, word_spans
+from wordsens.text.whole_words import Span, with_word, word_spans
 
-_over_texts = partial(mean_estimate, over="texts")
-
+# Parts of a text that a profile tells apart.
 FIFTHS = 5
-"""Parts of a text that a profile tells apart."""
+
+# Words of a text all of whose 2^n - 1 blocks are tried; they are combined in 4^n / 3 steps.
+_MOST_ENUMERATED = 10
 
 Label = Callable[[Float[Tensor, "m d"]], Sequence[Any]]
+
+# The places of a block's words, in order; and what is put there: several times a word for each, and
+# whether these are all combinations of the words offered.
+Block = tuple[int, ...]
+Drawn = tuple[list[tuple[str, ...]], bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,187 +184,132 @@ def substitution_sensitivity(
         spans = word_spans(text)[:most_words]
         if not spans:
             raise InputError(f"`texts` has {text[:40]!r}, which holds no word; leave it out")
+        words = tuple(text[start:stop] for start, stop in spans)
+        offered = [tuple(offer(word)) for word in words]
+        if () in offered:
+            word = words[offered.index(())]
+            raise InputError(f"`alternatives` gives none for {word!r}; give it one word at least")
+        pairs = zip(words, offered, strict=True)
+        combinations = math.prod(len({word, *others}) for word, others in pairs)
+        every_block = len(words) <= _MOST_ENUMERATED and combinations <= enumerated
+        most, longest = (combinations, None) if every_block else (draws, longest_block)
         chance = random.Random(derive_seed(seed, "substitution", text))
-        substituted = _SubstitutedText(text, spans, offer, draws, enumerated, longest_block, chance)
-        measured.append(substituted.measured(black_box, label))
+        drawn = {
+            block: _drawn([offered[place] for place in block], most, chance)
+            for block in _blocks(len(words), longest)
+        }
+        text = text[: spans[-1][1]]
+        measured.append(_text_substitution(text, spans, drawn, every_block, black_box, label))
         progress(done, len(listed))
+    over_texts = partial(mean_estimate, over="texts")
+    flips = [text.flips for text in measured if text.flips is not None]
+    in_fifths = defaultdict(list)
+    for text in measured:
+        of_fifth = defaultdict(list)
+        for place, value in enumerate(text.per_word):
+            of_fifth[place * FIFTHS // len(text.words)].append(value)
+        for fifth, values in of_fifth.items():
+            in_fifths[fifth].append(fmean(values))
     return SubstitutionSensitivity(
-        average=_over_texts([text.average for text in measured]),
-        block=_over_texts([text.block for text in measured]),
+        average=over_texts([text.average for text in measured]),
+        block=over_texts([text.block for text in measured]),
         every_block=all(text.every_block for text in measured),
-        random=_over_texts([text.random for text in measured]),
-        flips=None
-        if label is None
-        else _over_texts([text.flips or 0.0 for text in measured], (0.0, 1.0)),
-        profile=_profile(measured),
+        random=over_texts([text.random for text in measured]),
+        flips=over_texts(flips, (0.0, 1.0)) if flips else None,
+        profile=tuple(
+            over_texts(in_fifths[fifth]) if fifth in in_fifths else None for fifth in range(FIFTHS)
+        ),
         texts=tuple(measured),
         seed=int(seed),
     )
 
 
-def _profile(texts: Sequence[TextSubstitution]) -> tuple[Estimate | None, ...]:
-    parts: list[list[float]] = [[] for _ in range(FIFTHS)]
-    for text in texts:
-        fifths = np.arange(len(text.words)) * FIFTHS // len(text.words)
-        for part, values in enumerate(parts):
-            if (fifths == part).any():
-                values.append(float(np.array(text.per_word)[fifths == part].mean()))
-    return tuple(_over_texts(values) if values else None for values in parts)
+def _blocks(count: int, longest: int | None) -> Iterator[Block]:
+    """All sets of the words, or with `longest` those of so many neighbours at most."""
+    for size in range(1, min(longest or count, count) + 1):
+        neighbours = zip(*(range(first, count) for first in range(size)), strict=False)
+        yield from neighbours if longest else itertools.combinations(range(count), size)
 
 
-_MOST_ENUMERATED = 10
-"""Words of a text all of whose 2^n - 1 blocks are tried; they are combined in 4^n / 3 steps."""
+def _drawn(offered: Sequence[tuple[str, ...]], most: int, chance: random.Random) -> Drawn:
+    """All combinations of the words offered, or where there are more than `most`, this many."""
+    if math.prod(map(len, offered)) <= most:
+        return list(itertools.product(*offered)), True
+    return [tuple(map(chance.choice, offered)) for _ in range(most)], False
 
-Block = tuple[int, ...]
-"""The places of its words, in order."""
+
+def _text_substitution(
+    text: str,
+    spans: Sequence[Span],
+    drawn: dict[Block, Drawn],
+    every_block: bool,
+    model: Model,
+    label: Label | None,
+) -> TextSubstitution:
+    # The texts that the model reads, each once, by number: the unchanged one has number 0.
+    number, numbers = {text: 0}, {}
+    for block, (replacements, _) in drawn.items():
+        numbers[block] = []
+        for new in replacements:
+            variant = text
+            for place, word in reversed([*zip(block, new, strict=True)]):
+                variant = with_word(variant, spans[place], word)
+            numbers[block].append(number.setdefault(variant, len(number)))
+    rows = model.encode(list(number))
+    scaled = rows / rows[0].norm()
+    words = range(len(spans))
+
+    def variance(block: Block, draws: slice = slice(None)) -> float:
+        """s_P of the block, from these of its draws where they are not all combinations."""
+        exact = drawn[block][1]
+        some = scaled[numbers[block][slice(None) if exact else draws]]
+        return float((some - some.mean(dim=0)).square().sum()) / (len(some) - (not exact))
+
+    def mean_over_words(changes: Sequence[float]) -> float:
+        """The mean over words of the mean over the draws that are other words."""
+        others = [[number for number in numbers[word,] if number] for word in words]
+        means = [fmean(changes[number] for number in other) for other in others if other]
+        return fmean(means or [0.0])
+
+    # Each half of the draws chooses the blocks for the other.
+    first, second = (
+        {block: variance(block, slice(half, None, 2)) for block in drawn} for half in (0, 1)
+    )
+    chosen = [_best_blocks(len(words), half, every_block) for half in (first, second)]
+    sums = [second[block] for block in chosen[0]] + [first[block] for block in chosen[1]]
+    per_word = tuple(variance((word,)) for word in words)
+    labels = None if label is None else list(label(rows))
+    changed = labels and [float(other != labels[0]) for other in labels]
+    return TextSubstitution(
+        words=tuple(text[start:stop] for start, stop in spans),
+        per_word=per_word,
+        average=math.fsum(per_word),
+        block=math.fsum(sums) / 2,
+        random=mean_over_words((scaled - scaled[0]).norm(dim=1).tolist()),
+        blocks=chosen[1],
+        every_block=every_block,
+        flips=None if changed is None else mean_over_words(changed),
+        exact=all(exact for _, exact in drawn.values()),
+        encoded=len(rows),
+    )
 
 
-class _SubstitutedText:
-    """One text with random words in the places of its blocks."""
+def _best_blocks(count: int, variances: dict[Block, float], every_block: bool) -> tuple[Block, ...]:
+    """The disjoint blocks with the largest sum of variances.
 
-    def __init__(
-        self,
-        text: str,
-        spans: Sequence[tuple[int, int]],
-        alternatives: Alternatives,
-        draws: int,
-        enumerated: int,
-        longest_block: int,
-        chance: random.Random,
-    ):
-        self._text, self._spans, count = text[: spans[-1][1]], spans, len(spans)
-        self._words = tuple(text[start:stop] for start, stop in spans)
-        self._offered = [tuple(alternatives(word)) for word in self._words]
-        for word, offered in zip(self._words, self._offered, strict=True):
-            if not offered:
-                raise InputError(
-                    f"`alternatives` gives none for {word!r}; give it one word at least"
-                )
-        texts = math.prod(
-            len({word, *offered}) for word, offered in zip(self._words, self._offered, strict=True)
+    By dynamic programming over sets of words, as bits of a number: the best blocks of a set are one
+    that ends with its last word and the best of the others. Where blocks are of neighbours, the
+    sets are the text's beginnings.
+    """
+    ending = defaultdict(list)
+    for block in variances:
+        ending[block[-1]].append((sum(1 << place for place in block), block))
+    every, beginnings = range(1, 1 << count), [(2 << last) - 1 for last in range(count)]
+    best: dict[int, tuple[float, tuple[Block, ...]]] = {0: (0.0, ())}
+    for words in every if every_block else beginnings:
+        best[words] = max(
+            (best[words ^ bits][0] + variances[block], (*best[words ^ bits][1], block))
+            for bits, block in ending[words.bit_length() - 1]
+            if bits & words == bits
         )
-        self._every_block = count <= _MOST_ENUMERATED and texts <= enumerated
-        longest = count if self._every_block else min(longest_block, count)
-        self._blocks: list[Block] = [
-            block
-            for length in range(1, longest + 1)
-            for block in (
-                itertools.combinations(range(count), length)
-                if self._every_block
-                else (tuple(range(first, first + length)) for first in range(count - length + 1))
-            )
-        ]
-        self._drawn = {block: self._replacements(block, draws, chance) for block in self._blocks}
-
-    def measured(self, model: Model, label: Label | None) -> TextSubstitution:
-        texts = {
-            block: [self._with(block, words) for words in drawn]
-            for block, (drawn, _) in self._drawn.items()
-        }
-        ordered = sorted(
-            {self._text, *itertools.chain.from_iterable(texts.values())},
-            key=lambda text: (len(text), text),
-        )
-        rows = model.encode(ordered)
-        place = {text: index for index, text in enumerate(ordered)}
-        unchanged = rows[place[self._text]]
-        rows_of = {block: [place[text] for text in variants] for block, variants in texts.items()}
-        scaled = rows / unchanged.norm()
-        per_word = [
-            self._variance(scaled[rows_of[word,]], (word,)) for word in range(len(self._words))
-        ]
-        halves = [
-            {
-                block: self._variance(scaled[places], block, half)
-                for block, places in rows_of.items()
-            }
-            for half in (0, 1)
-        ]
-        block, blocks = self._best_blocks(halves)
-        labels = None if label is None else list(label(rows))
-        moved, flipped = [], []
-        for word in range(len(self._words)):
-            drawn, changed = (
-                self._drawn[word,][0],
-                scaled[rows_of[word,]] - unchanged / unchanged.norm(),
-            )
-            others = [index for index, (new,) in enumerate(drawn) if new != self._words[word]]
-            if others:
-                moved.append(float(changed[others].norm(dim=1).mean()))
-            if others and labels is not None:
-                variants = texts[word,]
-                flips = [
-                    labels[place[variants[index]]] != labels[place[self._text]] for index in others
-                ]
-                flipped.append(sum(flips) / len(flips))
-        return TextSubstitution(
-            words=self._words,
-            per_word=tuple(per_word),
-            average=math.fsum(per_word),
-            block=block,
-            random=math.fsum(moved) / max(len(moved), 1),
-            blocks=blocks,
-            every_block=self._every_block,
-            flips=None if labels is None else math.fsum(flipped) / max(len(flipped), 1),
-            exact=all(whole for _, whole in self._drawn.values()),
-            encoded=len(ordered),
-        )
-
-    def _replacements(
-        self, block: Block, draws: int, chance: random.Random
-    ) -> tuple[list[tuple[str, ...]], bool]:
-        """Words for the block's places: all combinations, or as many as there are draws; and
-        whether they are all."""
-        offered = [self._offered[place] for place in block]
-        if self._every_block or math.prod(map(len, offered)) <= draws:
-            return list(itertools.product(*offered)), True
-        return [tuple(chance.choice(words) for words in offered) for _ in range(draws)], False
-
-    def _with(self, block: Block, words: Sequence[str]) -> str:
-        text = self._text
-        for place, word in reversed(list(zip(block, words, strict=True))):
-            text = with_word(text, self._spans[place], word)
-        return text
-
-    def _variance(
-        self, rows: Float[Tensor, "draws d"], block: Block, half: int | None = None
-    ) -> float:
-        """s_P of a block; from half of the draws where not every combination is there."""
-        whole = self._drawn[block][1]
-        if half is not None and not whole:
-            rows = rows[half::2]
-        return float((rows - rows.mean(dim=0)).square().sum()) / (len(rows) - (not whole))
-
-    def _best_blocks(self, halves: Sequence[dict[Block, float]]) -> tuple[float, tuple[Block, ...]]:
-        """The largest sum over disjoint blocks, each half of the draws choosing for the other; one
-        half's blocks.
-
-        By dynamic programming over sets of words, as bits of a number: the best blocks of a set are
-        one that ends with its last word and the best of the others. Where blocks are of neighbours,
-        the sets are the text's beginnings.
-        """
-        count = len(self._words)
-        ending: list[list[tuple[int, Block]]] = [[] for _ in range(count)]
-        for block in self._blocks:
-            ending[block[-1]].append((sum(1 << place for place in block), block))
-        sets = (
-            range(1, 1 << count)
-            if self._every_block
-            else [(1 << size) - 1 for size in range(1, count + 1)]
-        )
-        totals, chosen = [], ()
-        for choosing, measuring in (halves, halves[::-1]):
-            most, last = {0: 0.0}, dict[int, tuple[int, Block]]()
-            for words in sets:
-                most[words], bits, block = max(
-                    (most[words ^ bits] + choosing[block], bits, block)
-                    for bits, block in ending[words.bit_length() - 1]
-                    if bits & words == bits
-                )
-                last[words] = bits, block
-            chosen, left = (), (1 << count) - 1
-            while left:
-                bits, block = last[left]
-                chosen, left = (block, *chosen), left ^ bits
-            totals.append(math.fsum(measuring[block] for block in chosen))
-        return math.fsum(totals) / 2, chosen
+    return best[(1 << count) - 1][1]

@@ -15,12 +15,13 @@ from wordsens.maps.attention.scores import Softmax
 from wordsens.maps.mapping import feature_norm
 from wordsens.results import Result
 from wordsens.seeds import Seed, gaussian_on, generator
+from wordsens.sensitivity.one_word import relative_change
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TheoremWitness(Result):
-    """The perturbation that Theorem 3 builds, and what it attains.
+    """The perturbation that Theorem 3 builds, and what it does.
 
     Attributes:
         word: i.
@@ -99,12 +100,11 @@ def theorem_witness(
     require_kind(
         "phi", phi, RandomAttentionFeatures, remedy="build one with RandomAttentionFeatures(d)"
     )
-    text = as_text_matrix(X)
     if type(phi.score) is not Softmax or phi.heads != 1:
         raise InputError(
             f"`phi` ({phi.name}, {phi.heads} heads) must be one head of softmax attention"
         )
-    rows = phi.accept(text.rows)
+    rows = phi.accept(as_text_matrix(X).rows)
     n, d = rows.shape
     if not -n <= word < n:
         raise InputError(
@@ -120,47 +120,37 @@ def theorem_witness(
     radius = math.sqrt(d) if radius is None else require_positive("radius", radius)
     queries = rows @ phi.weight / (phi.temperature * math.sqrt(d))
     along = torch.nn.functional.normalize(queries.sum(dim=0), dim=0)
-    # A unit vector drawn uniformly from the orthogonal complement of all queries.
-    basis, stream = torch.linalg.qr(queries.T).Q, generator(seed, "orthogonal")
-    across = gaussian_on(d, generator=stream, dtype=queries.dtype, device=queries.device)
-    for _ in range(2):
-        across = across - basis @ (basis.T @ across)
-    across = torch.nn.functional.normalize(across, dim=0)
+    stream = generator(seed, "orthogonal")
+    drawn = gaussian_on(d, generator=stream, dtype=rows.dtype, device=rows.device)
+    # The last column is the drawn vector's part that is orthogonal to all queries.
+    across = torch.linalg.qr(torch.cat([queries, drawn.unsqueeze(0)]).T).Q[:, -1]
 
-    scores = phi.scores(rows)
-    others = scores.scatter(1, torch.full((n, 1), word, device=rows.device), -torch.inf)
-    logit = scores[:, word] - torch.logsumexp(others, dim=1)
     elsewhere = torch.arange(n, device=rows.device) != word
+    scores = phi.scores(rows)
+    logit = scores[:, word] - torch.logsumexp(scores[:, elsewhere], dim=1)
     angles = torch.linspace(0, math.pi / 2, 181, dtype=torch.float64, device=rows.device)[1:]
-    reached = torch.sigmoid(
-        logit + radius * angles.cos().to(rows.dtype).unsqueeze(1) * (queries @ along)
-    )
-    lengths = angles.sin() * reached[:, elsewhere].double().square().sum(dim=1).sqrt() * radius
+    pulls = radius * angles.cos().to(rows.dtype).unsqueeze(1) * (queries @ along)
+    reached = torch.sigmoid(logit + pulls)[:, elsewhere].double()
+    lengths = radius * angles.sin() * torch.linalg.vector_norm(reached, dim=1)
     theta = float(angles[lengths.argmax()])
 
+    ahead, aside = math.cos(theta) * along, math.sin(theta) * across
     inside = radius * (1 - 4 * torch.finfo(rows.dtype).eps)
-    pair = [
-        inside * (math.cos(theta) * along + sign * math.sin(theta) * across) for sign in (1.0, -1.0)
-    ]
-    base = phi(rows)
-    norm = feature_norm(base, phi.name)
-    values, attentions = [], []
-    for delta in pair:
-        moved = rows.clone()
-        moved[word] += delta
-        values.append(
-            float(torch.linalg.vector_norm(phi(moved) - base, dtype=torch.float64)) / norm
-        )
-        attentions.append(phi.attention(moved)[:, word])
-    best = 0 if values[0] >= values[1] else 1
+    pair = inside * torch.stack([ahead + aside, ahead - aside])
+    words = torch.full((2, 1), word, device=rows.device)
+    values = relative_change(phi, rows, words, pair.unsqueeze(1))
+    best = int(values.argmax())
+    moved = rows.clone()
+    moved[word] += pair[best]
+    after = phi.attention(moved)[:, word]
     return TheoremWitness(
         word=word,
         perturbation=pair[best],
         opposite=pair[1 - best],
-        value=values[best],
-        opposite_value=values[1 - best],
-        guarantee=float(lengths.max()) / norm,
+        value=float(values[best]),
+        opposite_value=float(values[1 - best]),
+        guarantee=float(lengths.max()) / feature_norm(phi(rows), phi.name),
         attention_before=phi.attention(rows)[:, word],
-        attention_after=attentions[best],
-        mass=float(attentions[best][elsewhere].mean()),
+        attention_after=after,
+        mass=float(after[elsewhere].mean()),
     )

@@ -1,7 +1,7 @@
 """The effect of a witness row by row: the rows of the features that it moves, and their attention
 to the word."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -15,8 +15,7 @@ from wordsens.maps.mapping import feature_norm
 from wordsens.text.matrix import TextMatrix
 
 
-@dataclass(frozen=True)
-class MovedRow:
+class MovedRow(NamedTuple):
     """One row j of the features under a witness at word i.
 
     Attributes:
@@ -33,6 +32,7 @@ class MovedRow:
     after: float | None
 
 
+@torch.no_grad()
 def witness_effect(
     phi: FeatureMap,
     X: TextMatrix | Tensor,
@@ -43,11 +43,11 @@ def witness_effect(
 ) -> tuple[tuple[MovedRow, ...], ...] | None:
     """The rows that each word's perturbation moves most, the most moved first; ours, beside eq. 1.
 
-    None for features without a row for each word: of dense layers, and of pooled models. One
-    evaluation of phi a word.
+    None for features without one row per word: of dense layers, and of pooled models. One
+    evaluation of phi per word.
 
-    `perturbations` are Delta of each word, such as the witnesses of `word_sensitivity`; at most so
-    many `rows` a word.
+    `perturbations` are Delta of each word, such as the witnesses of `word_sensitivity`; at most
+    this many `rows` for each word.
 
     >>> from wordsens import RandomAttentionFeatures, gaussian_text, word_sensitivity
     >>> phi, X = RandomAttentionFeatures(8, seed=0), gaussian_text(4, 8, seed=0)
@@ -58,35 +58,31 @@ def witness_effect(
     """
     require_count("rows", rows)
     text = phi.accept(as_text(X).rows)
-    with torch.no_grad():
-        base = phi(text)
-        if base.ndim < 2 or base.shape[-2] != len(text):
-            return None
-        norm, attention = feature_norm(base, phi.name), _attention(phi, text)
-        effects = []
-        for word, delta in zip(words.tolist(), perturbations, strict=True):
-            moved = text.clone()
-            moved[word] += delta.to(text.dtype)
-            change = torch.linalg.vector_norm(phi(moved) - base, dim=-1, dtype=torch.float64)
-            change = torch.linalg.vector_norm(change.reshape(-1, len(text)), dim=0) / norm
-            most = change.argsort(descending=True)[:rows].tolist()
-            before, after = [None] * len(most), [None] * len(most)
-            if attention is not None and (attention_after := _attention(phi, moved)) is not None:
-                before, after = (
-                    weights[most, word].tolist() for weights in (attention, attention_after)
-                )
-            effects.append(tuple(map(MovedRow, most, change[most].tolist(), before, after)))
+    base = phi(text)
+    if base.ndim < 2 or base.shape[-2] != len(text):
+        return None
+    norm, attention, effects = feature_norm(base, phi.name), _attention(phi, text), []
+    for word, delta in zip(words.tolist(), perturbations, strict=True):
+        moved = text.clone()
+        moved[word] += delta.to(text.dtype)
+        change = (phi(moved) - base).double().movedim(-2, 0).flatten(start_dim=1).norm(dim=1) / norm
+        most = change.argsort(descending=True)[:rows].tolist()
+        columns = [
+            [None] * len(most) if weights is None else weights[most, word].tolist()
+            for weights in (attention, _attention(phi, moved))
+        ]
+        effects.append(tuple(map(MovedRow, most, change[most].tolist(), *columns)))
     return tuple(effects)
 
 
 def _attention(phi: FeatureMap, rows: Tensor) -> Tensor | None:
     """The attention of the map's own layer and head, or the mean over its heads; None where it
     gives none."""
-    if not isinstance(phi, AttentionMap):
-        return None
     layer, head = getattr(phi, "layer", 1), getattr(phi, "head", None)
+    if not isinstance(phi, AttentionMap) or layer == 0:
+        return None
     try:
-        weights = phi.attention_of(rows, layer) if layer else None
+        weights = phi.attention_of(rows, layer)
     except InputError:  # a transformer that was not loaded to give them
         return None
-    return None if weights is None else weights.mean(dim=0) if head is None else weights[head]
+    return weights.mean(dim=0) if head is None else weights[head]

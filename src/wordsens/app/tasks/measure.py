@@ -20,9 +20,8 @@ from wordsens.maps.transformer.features import TransformerFeatures, loaded_model
 from wordsens.models.embedding import embed
 from wordsens.search.objective import Progress
 from wordsens.sensitivity.one_word import relative_change, word_sensitivity
-from wordsens.sensitivity.removals import row_removal
+from wordsens.sensitivity.replacements import best_swaps, row_removal
 from wordsens.sensitivity.several_texts import sampled_words
-from wordsens.sensitivity.swaps import best_swaps
 from wordsens.text.document import Document
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.prediction import predict

@@ -26,7 +26,7 @@ from wordsens.models.load import as_model
 from wordsens.models.model import Model
 from wordsens.models.model_files import model_digest
 from wordsens.models.text_model import POOL_NAMES
-from wordsens.sensitivity.removals import WAYS
+from wordsens.sensitivity.replacements import WAYS
 from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell, ModelName, Strict
 from wordsens.sweeps.store import Record, json_text

@@ -17,7 +17,7 @@ from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.model import Model
 from wordsens.models.tokens import wide_offsets
 from wordsens.search.plan import Search, SearchPlan
-from wordsens.sensitivity.removals import removal_effects
+from wordsens.sensitivity.replacements import removal_effects
 from wordsens.sensitivity.several_words import whole_word_sensitivity
 from wordsens.text.document import Document
 from wordsens.text.english import kind_of

@@ -15,7 +15,7 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import word_sensitivity
 from wordsens.sensitivity.profile import average_change
-from wordsens.sensitivity.removals import row_removal
+from wordsens.sensitivity.replacements import row_removal
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.measurement import mean_cosine
 from wordsens.sweeps.texts import load_text
