@@ -23,15 +23,11 @@ from wordsens.search.objective import (
     Places,
     unit,
 )
-from wordsens.search.plan import SearchPlan, Stages
+from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on, generator
 
 _LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
 """Of the starting directions; the second where matrices are sampled on demand and steps are few."""
-
-_NAMED_STARTS, _CHECKS = 4, 8
-"""Starts that are named for a word, and products, at most, by which what its search found is
-checked."""
 
 _QUANTILES = 16
 """Of a Gaussian change, over which the slope of a unit is averaged."""
@@ -87,15 +83,6 @@ class DenseChange(Change):
         self.small = width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL
         if self.small:
             self._search_widely(activation)
-
-    @classmethod
-    def queries(cls, plan: SearchPlan) -> int:
-        """The products with each matrix sampled on demand, and as many with its transpose, of one
-        word, at most."""
-        before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
-        return _CHECKS + sum(
-            before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES)
-        )
 
     def _search_widely(self, activation: Activation) -> None:
         self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
@@ -378,16 +365,6 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
                 change.mul_(slope), here
             )
         return value, first, second
-
-    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Seal the blocks of these words, where what an on-demand matrix remembers has passed half
-        of its budget."""
-        matrix, d = self._layers[0], self.rows.shape[1]
-        words, perturbations = self.groups[words, 0], perturbations.squeeze(1)
-        if not isinstance(matrix, OnDemandGaussian) or 2 * matrix.bytes <= matrix.gaussian_bytes:
-            return
-        for word, perturbation in zip(words.tolist(), perturbations, strict=True):
-            matrix.seal_block(torch.stack([self.rows[word], perturbation]), word * d)
 
     def _pieces(self, entered: Float[Tensor, "*b width"]) -> list[slice]:
         size = (

@@ -275,9 +275,7 @@ def krylov_search(
             if progress is not None:
                 progress(done * rounds + step, rounds * len(groups))
 
-        result = search.run(tick)
-        objective.release(group, result.perturbations)
-        results.append(result)
+        results.append(search.run(tick))
     if progress is not None:
         progress(rounds * len(groups), rounds * len(groups))
     return SearchResult.joined(results)

@@ -205,11 +205,6 @@ class LinearEntryObjective(Objective):
         """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without
         its term in psi''."""
 
-    @abstractmethod
-    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Told when the search on these words is over: all that is not needed for the witnesses may
-        be forgotten."""
-
 
 # Called with (steps done, steps at most).
 Progress = Callable[[int, int], None]
