@@ -187,8 +187,6 @@ def split_columns(
     known = whole.forward
     coordinates = padded @ known.queries.T
     complement = torch.linalg.svd(coordinates).Vh[len(inside) :]
-    outside = complement @ known.queries
-    outside[:, start:stop] = 0
 
     left, fixed = whole.backward.queries, whole.backward.answers
     part = ConditionedGaussian(
@@ -197,7 +195,9 @@ def split_columns(
         whole.source,
     )
     rest = ConditionedGaussian(
-        AnsweredQueries(outside, complement @ known.answers), whole.backward, whole.source
+        AnsweredQueries(complement @ known.queries, complement @ known.answers),
+        whole.backward,
+        whole.source,
     )
     whole.source.take(part.bytes + rest.bytes - whole.bytes)
     return part, rest
