@@ -104,28 +104,28 @@ class DenseGaussian(GaussianMatrix):
                 f"the limit of {DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never "
                 "builds it"
             )
-        self.matrix: Float[Tensor, "rows columns"] = torch.empty(
-            rows, columns, dtype=dtype, device=device
-        )
+        self._columns = torch.empty(columns, rows, dtype=dtype, device=device)
         stream = generator(seed, purpose)
         # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
         step = max(1, (64 << 20) // (columns * dtype.itemsize))
         for block in self.matrix.split(step):
             block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
-        self.matrix.mul_(standard_deviation)
+        self._columns.mul_(standard_deviation)
 
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        return vectors @ self.matrix.T
+    @property
+    def matrix(self) -> Float[Tensor, "rows columns"]:
+        """V, column by column in memory, so that the columns of a word lie beside each other."""
+        return self._columns.T
 
     def multiply_block(
         self, vectors: Float[Tensor, "*batch block"], start: int
     ) -> Float[Tensor, "*batch rows"]:
-        return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
+        return vectors @ self._columns[start : start + vectors.shape[-1]]
 
     def multiply_block_transposed(
         self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
     ) -> Float[Tensor, "*batch block"]:
-        return vectors @ self.matrix[:, start:stop]
+        return vectors @ self._columns[start:stop].T
 
     def fork(self, *, seed: Seed | None = None) -> "DenseGaussian":
         """The matrix itself: all of it is determined, whatever the seed."""
