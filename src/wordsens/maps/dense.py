@@ -24,6 +24,9 @@ Depth = Annotated[int, partial(require_count, most=10_000)]
 ActivationName = Annotated[str | Activation | Elementwise, ACTIVATIONS]
 GaussianKind = Annotated[str, GAUSSIAN_KINDS]
 
+# Features of one layer up to which an ascent reaches hills that the search on great circles misses.
+NARROW = 64
+
 # Words of a text that are searched by default where one layer is sampled on demand, which remembers
 # every query; of several layers, so many over their number.
 _ON_DEMAND_WORDS = 16
@@ -163,7 +166,9 @@ class DeepRandomFeatures(FeatureMap):
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> DenseChange:
         """On great circles for one word and one layer, through which it enters linearly."""
-        kind = OneLayerChange if self.depth == 1 and groups.shape[1] == 1 else DenseChange
+        one_word = self.depth == 1 and groups.shape[1] == 1
+        circles = one_word and (self.width > NARROW or self.gaussian == "lazy")
+        kind = OneLayerChange if circles else DenseChange
         rows = self.accept(rows)
         return kind(
             self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget

@@ -35,18 +35,9 @@ _QUANTILES = 16
 # than the calls that make them.
 _MOST_SMALL = 1 << 20
 
-# Features of one layer up to which crossing reaches hills that the Krylov search misses.
-NARROW = 64
-
 # Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries
 # stay in its cache.
 _CACHED = 1 << 15
-
-_FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
-
-_SMALL_STAGES = Stages(
-    starts=32, steps=20, generations=4, population=8, child_steps=12, tolerance=1e-9
-)
 
 
 class DenseChange(Change):
@@ -60,6 +51,9 @@ class DenseChange(Change):
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=2, steps=3, finalists=1, finish=14, tolerance=1e-5)
+    _SMALL_STAGES = Stages(
+        starts=32, steps=20, generations=4, population=8, child_steps=12, tolerance=1e-9
+    )
 
     def __init__(
         self,
@@ -82,10 +76,7 @@ class DenseChange(Change):
         if on_demand:
             self.stages = self._FRUGAL_STAGES
         elif self.small:
-            self._search_widely()
-
-    def _search_widely(self) -> None:
-        self.stages, self.kinked = _SMALL_STAGES, self._activation.kinked
+            self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -242,17 +233,8 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
     """The change of RF, through which the Delta of one word enters linearly: psi(e) = act(V flat(X)
     + e) - act(V flat(X))."""
 
-    stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
+    stages = _SMALL_STAGES = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=5e-5)
-
-    def _search_widely(self) -> None:
-        """A narrow layer's words are also searched by ascent: crossing then reaches hills that
-        restarts do not."""
-        if self._activation.saturates:
-            self.far_angles = _FAR_ANGLES
-        if self.width <= NARROW:
-            self.also_ascend, self.ascent_stages = True, _SMALL_STAGES
-            self.kinked = self._activation.kinked
 
     @property
     def width(self) -> int:

@@ -163,18 +163,7 @@ class LinearEntry:
 
 
 class LinearEntryObjective(Objective):
-    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
-
-    Attributes:
-        also_ascend: whether the general ascent is run besides, by `ascent_stages`.
-        far_angles: angles that every line search tries besides its own, where psi saturates: the
-            squared change is then nearly constant between many steep places, and the next hill is
-            beyond the reach of a Newton step.
-    """
-
-    far_angles: tuple[float, ...] = ()
-    also_ascend: bool = False
-    ascent_stages: Stages = Stages()
+    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0."""
 
     @property
     @abstractmethod
