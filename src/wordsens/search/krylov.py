@@ -266,10 +266,8 @@ def _step(
     entering = entry.forward(gradient)
     size = _dot(previous, previous)
     transported = previous - _dot(previous, point) * point
-    beta = _dot(gradient, gradient - transported) / torch.where(
-        size > 0, size, torch.ones_like(size)
-    )
-    beta = beta.clamp(min=0)
+    tiny = torch.finfo(size.dtype).tiny
+    beta = _dot(gradient, gradient - transported).clamp(min=0) / size.clamp(min=tiny)
     downhill = _dot(gradient, gradient + beta * direction) <= 0
     # A gradient whose square underflows has no direction to go on in: its quotients are infinite or
     # NaN.
@@ -281,10 +279,8 @@ def _step(
     length = _length(direction)
     # Where the direction is what rounding left of its terms, its image is not A times it.
     lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
-    length = torch.where(lost, torch.zeros_like(length), length)
-    direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
-    safe = torch.where(length > 0, length, torch.ones_like(length))
-    direction, image = direction / safe, image.div_(safe)
+    scale = (1 / length.clamp(min=tiny)).masked_fill(lost, 0.0)
+    direction, image, length = direction * scale, image.mul_(scale), length.masked_fill(lost, 0.0)
     angle, best = _best_angle(
         objective, entered, image, squared, circles.ended | lost.squeeze(-1), limits
     )

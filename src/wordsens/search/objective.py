@@ -171,7 +171,7 @@ class LinearEntryObjective(Objective):
         """k, the length of A_i Delta."""
 
     @abstractmethod
-    def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
+    def entry(self, places: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
         """Of Delta / radius: products with radius A_i. It may hold a copy of these, `coordinates`
         by `width` a word."""
 
