@@ -128,24 +128,20 @@ def test_past_its_budget_it_says_what_to_do():
         V.multiply(torch.eye(1000, dtype=torch.float64)[30:90])
 
 
-def test_a_sealed_block_answers_its_witness_and_nothing_else():
-    V = matrix()
-    X = torch.randn(COLUMNS, dtype=torch.float64)
-    base = V.multiply(X)
-    q = torch.randn(2, D, dtype=torch.float64)
-    V.multiply_block_transposed(base, 0, D)
-    answer = V.multiply_block(q, 0)
-    changed = X.clone()
-    changed[:D] += q[1]
-    expected, before = V.multiply(changed), V.bytes
-    V.seal_block(torch.stack([X[:D], q[1]]), 0)
-    assert V.bytes <= before
-    assert torch.allclose(V.multiply(changed), expected)
-    assert torch.allclose(V.multiply_block(q[1], 0), answer[1])
-    with pytest.raises(BudgetError, match="block of columns 0 to 3 was sealed"):
-        V.multiply_block(q[0], 0)
-    with pytest.raises(BudgetError, match="sealed"):
-        V.multiply_block_transposed(base, 0, D)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("share", [1.0, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
+def test_a_word_that_makes_up_nearly_all_of_a_text_is_set_apart_without_loss(share, dtype):
+    """Little of the queries is then outside the word's columns."""
+    V, stream = matrix(dtype=dtype), generator(0, "texts")
+    texts = torch.randn(5, COLUMNS, generator=stream, dtype=torch.float64)
+    texts[:, D:] *= share
+    texts = torch.nn.functional.normalize(texts).to(dtype)
+    before = V.multiply(texts)
+    inside = V.multiply_block(torch.eye(D, dtype=dtype), 0)
+    whole = V.multiply(torch.eye(COLUMNS, dtype=dtype))
+    tolerance = 1000 * torch.finfo(dtype).eps
+    torch.testing.assert_close(before, texts @ whole, rtol=0, atol=tolerance)
+    torch.testing.assert_close(inside, whole[:D], rtol=0, atol=tolerance)
 
 
 def test_autograd_goes_through_twice():

@@ -8,9 +8,7 @@ import wordsens as ws
 from tests.search.functions import plain_change
 from wordsens.activations import ACTIVATIONS
 from wordsens.errors import BudgetError
-from wordsens.gaussian import DenseGaussian, OnDemandGaussian
-from wordsens.maps import dense as dense_module
-from wordsens.maps.mapping import perturbed_texts
+from wordsens.gaussian import DenseGaussian, OnDemandGaussian, matrix
 from wordsens.seeds import generator
 from wordsens.text.synthetic import gaussian_text
 
@@ -66,10 +64,10 @@ def test_many_texts_at_once_have_the_covariance_of_their_gram_matrix():
 
 def test_auto_is_dense_up_to_its_budget_and_lazy_past_it(monkeypatch):
     size = 2 * (N * D) ** 2 * 8
-    monkeypatch.setattr(dense_module, "AUTO_DENSE_BYTES", size)
+    monkeypatch.setattr(matrix, "AUTO_DENSE_BYTES", size)
     assert ws.DeepRandomFeatures(N, D, 2).gaussian == "dense"
     assert isinstance(ws.DeepRandomFeatures(N, D, 2).layers[1], DenseGaussian)
-    monkeypatch.setattr(dense_module, "AUTO_DENSE_BYTES", size - 1)
+    monkeypatch.setattr(matrix, "AUTO_DENSE_BYTES", size - 1)
     assert ws.DeepRandomFeatures(N, D, 2).gaussian == "lazy"
     assert isinstance(ws.DeepRandomFeatures(N, D, 2).layers[1], OnDemandGaussian)
     assert ws.DeepRandomFeatures(N, D, 2, dtype=torch.float32).gaussian == "dense"
@@ -113,28 +111,9 @@ def test_searches_fork_from_one_state(depth):
     assert torch.equal(phi.fork()(Y), phi(Y))
 
 
-def test_all_words_fit_a_budget_that_one_search_each_would_pass():
-    """The block of a word that is done is sealed once half of the budget is used; witnesses stay
-    answerable."""
-    n, d, limit = 20, 24, 4 << 20
-    X = gaussian_text(n, d)
-    free = ws.RandomFeatures(n, d, gaussian="lazy")
-    tight = ws.RandomFeatures(n, d, gaussian="lazy", gaussian_bytes=limit)
-    expected = ws.word_sensitivity(free, X, memory_budget=1)
-    assert free.layers[0].bytes > limit
-    r = ws.word_sensitivity(tight, X, memory_budget=1)
-    torch.testing.assert_close(r.per_word, expected.per_word, rtol=1e-6, atol=0)
-    assert tight.layers[0].bytes <= limit
-    again = (phi_of(tight, X, r) - tight(X.rows)).norm(dim=1) / tight(X.rows).norm()
-    torch.testing.assert_close(again, r.per_word)
-    with pytest.raises(BudgetError, match="was sealed when its search was over"):
-        tight(
-            perturbed_texts(
-                X.rows, torch.tensor([[n - 1]]), r.perturbations[-1:].flip(1).unsqueeze(1)
-            )
-        )
-
-
-def phi_of(phi, X, r):
-    """The features at the witnesses."""
-    return phi(perturbed_texts(X.rows, r.words.unsqueeze(1), r.perturbations.unsqueeze(1)))
+def test_past_its_budget_a_search_says_what_to_do():
+    n, d = 20, 24
+    phi = ws.RandomFeatures(n, d, gaussian="lazy", gaussian_bytes=1 << 20)
+    with pytest.raises(BudgetError, match="search fewer words, steps or starts, raise"):
+        ws.word_sensitivity(phi, gaussian_text(n, d))
+    assert phi.layers[0].bytes <= 1 << 20

@@ -23,7 +23,7 @@ from wordsens.text.synthetic import gaussian_text
 
 FALSE_ALARMS = 1e-3
 DRAWS = 100
-N, D, WIDTH, WORD = 3, 16, 24, 1
+N, D, WIDTH, WORD = 3, 16, 72, 1
 DEPTHS = [1, 2]
 X, Y = gaussian_text(N, D, seed=0).rows, gaussian_text(N, D, seed=1).rows
 

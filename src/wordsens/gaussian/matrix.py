@@ -1,32 +1,39 @@
-"""Gaussian matrices as linear operators: the contract, a dense one, and one that is sampled on
-demand.
+"""Gaussian matrices as linear operators: the contract, a dense one, one that is sampled on demand,
+and the choice between the two.
 
 An on-demand matrix is never built: exactly the law of a dense one, for the price of the products
 that are queried (docs/theory/on-demand-gaussians.md).
 """
 
 import copy
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Required, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import BudgetError, InputError, require_count
-from wordsens.gaussian.conditioned import ConditionedGaussian, QueryBudget, Source, split_columns
+from wordsens.errors import BudgetError, InputError, require_choice, require_count
+from wordsens.gaussian.conditioned import (
+    AnsweredQueries,
+    ConditionedGaussian,
+    Source,
+    split_columns,
+)
 from wordsens.seeds import Seed, generator
 
+GAUSSIAN_KINDS = ("auto", "dense", "lazy")
+
+# With gaussian="auto", matrices up to this size in all are kept dense.
+AUTO_DENSE_BYTES = 128 << 20
+
+# The largest dense matrix that is built.
 DENSE_BYTES = 4 << 30
-"""The largest dense matrix that is built: 4 GiB."""
 
+# The most memory that remembered queries and answers may take, unless a caller says otherwise.
 ON_DEMAND_BYTES = 4 << 30
-"""The most memory that one matrix's remembered queries and answers may take, unless a caller says
-otherwise: 4 GiB."""
-
-Columns = tuple[int, int]
 
 
 class GaussianMatrix(ABC):
@@ -36,20 +43,9 @@ class GaussianMatrix(ABC):
     text. Products are linear in the vectors and differentiable by autograd, any number of times.
     """
 
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        *,
-        standard_deviation: float,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
-    ):
-        self.rows = rows
-        self.columns = columns
-        self.standard_deviation = standard_deviation
-        self.dtype = dtype
-        self.device = torch.device(device)
+    rows: int
+    columns: int
+    standard_deviation: float
 
     def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
         """V q for every vector q of the batch."""
@@ -74,22 +70,13 @@ class GaussianMatrix(ABC):
         """V[:, start:stop]^T u for every vector u of the batch."""
 
     @abstractmethod
-    def fork(self, *, seed: int | None = None) -> "GaussianMatrix":
+    def fork(self, *, seed: Seed | None = None) -> "GaussianMatrix":
         """A matrix that agrees on every answer given so far; later queries may differ.
 
         Without a seed its future is the same too: equal calls get equal answers. With one, what is
         not yet determined is drawn from the conditional law given the past, independently of this
         matrix's future.
         """
-
-
-class Entries(TypedDict, total=False):
-    """The options that every Gaussian matrix has: its entries' standard deviation, their dtype and
-    their device."""
-
-    standard_deviation: Required[float]
-    dtype: torch.dtype
-    device: torch.device | str
 
 
 class DenseGaussian(GaussianMatrix):
@@ -103,51 +90,46 @@ class DenseGaussian(GaussianMatrix):
         rows: int,
         columns: int,
         *,
+        standard_deviation: float,
         seed: Seed,
         purpose: str = "gaussian",
-        **entries: Unpack[Entries],
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
     ):
-        super().__init__(rows, columns, **entries)
-        dtype = self.dtype
-        size = dense_bytes(rows, columns, dtype)
+        self.rows, self.columns, self.standard_deviation = rows, columns, standard_deviation
+        size = rows * columns * dtype.itemsize
         if size > DENSE_BYTES:
             raise BudgetError(
                 f"a dense {rows} x {columns} matrix in {dtype} takes {size / 2**30:.1f} GiB, over "
-                "the limit of "
-                f"{DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never builds it"
+                f"the limit of {DENSE_BYTES / 2**30:.0f} GiB; use gaussian='lazy', which never "
+                "builds it"
             )
-        self.matrix: Float[Tensor, "rows columns"] = torch.empty(
-            rows, columns, dtype=dtype, device=self.device
-        )
+        self._columns = torch.empty(columns, rows, dtype=dtype, device=device)
         stream = generator(seed, purpose)
         # Row by row blocks: at most 64 MiB of extra memory when the matrix lives on another device.
-        step = max(1, (64 << 20) // (columns * self.matrix.element_size()))
-        for start in range(0, rows, step):
-            block = self.matrix[start : start + step]
+        step = max(1, (64 << 20) // (columns * dtype.itemsize))
+        for block in self.matrix.split(step):
             block.copy_(torch.randn(block.shape, generator=stream, dtype=dtype))
-        self.matrix.mul_(self.standard_deviation)
+        self._columns.mul_(standard_deviation)
 
-    def multiply(self, vectors: Float[Tensor, "*batch columns"]) -> Float[Tensor, "*batch rows"]:
-        return vectors @ self.matrix.T
+    @property
+    def matrix(self) -> Float[Tensor, "rows columns"]:
+        """V, column by column in memory, so that the columns of a word lie beside each other."""
+        return self._columns.T
 
     def multiply_block(
         self, vectors: Float[Tensor, "*batch block"], start: int
     ) -> Float[Tensor, "*batch rows"]:
-        return vectors @ self.matrix[:, start : start + vectors.shape[-1]].T
+        return vectors @ self._columns[start : start + vectors.shape[-1]]
 
     def multiply_block_transposed(
         self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
     ) -> Float[Tensor, "*batch block"]:
-        return vectors @ self.matrix[:, start:stop]
+        return vectors @ self._columns[start:stop].T
 
-    def fork(self, *, seed: int | None = None) -> "DenseGaussian":
+    def fork(self, *, seed: Seed | None = None) -> "DenseGaussian":
         """The matrix itself: all of it is determined, whatever the seed."""
         return self
-
-
-def dense_bytes(rows: int, columns: int, dtype: torch.dtype) -> int:
-    """Bytes of a dense (rows, columns) matrix."""
-    return rows * columns * math.ceil(torch.finfo(dtype).bits / 8)
 
 
 class OnDemandGaussian(GaussianMatrix):
@@ -182,45 +164,46 @@ class OnDemandGaussian(GaussianMatrix):
         rows: int,
         columns: int,
         *,
+        standard_deviation: float,
         seed: Seed,
         purpose: str = "gaussian",
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
         gaussian_bytes: int = ON_DEMAND_BYTES,
-        **entries: Unpack[Entries],
     ):
-        super().__init__(rows, columns, **entries)
-        limit = require_count("gaussian_bytes", gaussian_bytes)
-        self.purpose = purpose
-        budget = QueryBudget(limit, f"a {rows} x {columns} matrix")
-        self._source = Source(generator(seed, purpose), self.standard_deviation, budget)
-        self._rest = ConditionedGaussian.unknown(
-            rows, columns, self._source, dtype=self.dtype, device=self.device
+        self.rows, self.columns, self.standard_deviation = rows, columns, standard_deviation
+        self._purpose = purpose
+        self._source = Source(
+            generator(seed, purpose),
+            standard_deviation,
+            require_count("gaussian_bytes", gaussian_bytes),
+            f"a {rows} x {columns} matrix",
         )
-        self._apart: dict[Columns, ConditionedGaussian] = {}
-
-    @property
-    def gaussian_bytes(self) -> int:
-        """The most bytes that the queries and answers may take."""
-        return self._source.budget.limit
+        right, left = (
+            torch.empty(0, dimension, dtype=dtype, device=device) for dimension in (columns, rows)
+        )
+        self._rest = ConditionedGaussian(
+            AnsweredQueries(right, left), AnsweredQueries(left, right), self._source
+        )
+        self._apart: dict[tuple[int, int], ConditionedGaussian] = {}
 
     @property
     def bytes(self) -> int:
-        """The bytes that the queries and answers take now."""
-        return self._source.budget.used
+        """The bytes that the queries and answers take."""
+        return self._source.used
 
     @property
     def queries(self) -> tuple[int, int]:
         """The number of independent products that are remembered, from the right and from the
         left."""
         parts = [self._rest, *self._apart.values()]
-        return sum(len(part.forward.queries) for part in parts), sum(
-            len(part.backward.queries) for part in parts
-        )
+        right = sum(len(part.forward.queries) for part in parts)
+        return right, sum(len(part.backward.queries) for part in parts)
 
     def multiply_block(
         self, vectors: Float[Tensor, "*batch block"], start: int
     ) -> Float[Tensor, "*batch rows"]:
         stop = start + vectors.shape[-1]
-        self._check(start, stop)
         return _linear(
             vectors,
             lambda flat: self._answer(flat, start, stop),
@@ -230,7 +213,6 @@ class OnDemandGaussian(GaussianMatrix):
     def multiply_block_transposed(
         self, vectors: Float[Tensor, "*batch rows"], start: int, stop: int
     ) -> Float[Tensor, "*batch block"]:
-        self._check(start, stop)
         return _linear(
             vectors,
             lambda flat: self._answer_transposed(flat, start, stop),
@@ -238,90 +220,106 @@ class OnDemandGaussian(GaussianMatrix):
         )
 
     def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
-        """As of any Gaussian matrix; past answers share their memory."""
-        stream = generator(0 if seed is None else seed, "fork", self.purpose)
+        """As of any Gaussian matrix; past answers are shared until one of the two is queried."""
+        stream = generator(0 if seed is None else seed, "fork", self._purpose)
         if seed is None:
             stream.set_state(self._source.stream.get_state())
         twin = copy.copy(self)
-        twin._source = Source(stream, self.standard_deviation, self._source.budget.fork())
+        twin._source = replace(self._source, stream=stream)
         twin._rest = self._rest.fork(twin._source)
         twin._apart = {columns: part.fork(twin._source) for columns, part in self._apart.items()}
         return twin
 
-    def seal_block(self, vectors: Float[Tensor, "count block"], start: int) -> None:
-        """Keep only the answers to these vectors of all that were given for the block, to free
-        memory.
+    def _answer(
+        self, vectors: Float[Tensor, "count block"], start: int, stop: int
+    ) -> Float[Tensor, "count rows"]:
+        parts = self._parts(start, stop)
+        if parts[0][0] == slice(start, stop):
+            return parts[0][1].multiply(vectors)
+        total = vectors.new_zeros(len(vectors), self.rows)
+        open_columns = torch.nn.functional.pad(vectors, (start, self.columns - stop))
+        for columns, part in parts:
+            total += _distinct(open_columns[:, columns], part.multiply)
+            open_columns[:, columns] = 0
+        return total
 
-        A query outside their span raises BudgetError later: a new answer could contradict one that
-        was dropped.
+    def _answer_transposed(
+        self, vectors: Float[Tensor, "count rows"], start: int, stop: int
+    ) -> Float[Tensor, "count block"]:
+        parts = self._parts(start, stop)
+        if parts[0][0] == slice(start, stop):
+            return parts[0][1].multiply_transposed(vectors)
+        whole = vectors.new_zeros(len(vectors), self.columns)
+        for columns, part in reversed(parts):
+            whole[:, columns] = part.multiply_transposed(vectors)
+        return whole[:, start:stop]
+
+    def _parts(self, start: int, stop: int) -> list[tuple[slice, ConditionedGaussian]]:
+        """The parts that have columns in [start, stop), the rest of the matrix last.
+
+        Makes a part of these columns first, unless they are all columns or overlap one.
         """
-        stop = start + vectors.shape[-1]
-        self._set_apart(start, stop)
-        self._apart[start, stop].seal(vectors, f"the block of columns {start} to {stop}")
-
-    def _check(self, start: int, stop: int) -> None:
         if not 0 <= start < stop <= self.columns:
             raise InputError(
                 f"`start` and `stop` (={start}, {stop}) must name columns of a matrix that has "
                 f"{self.columns}"
             )
-
-    def _set_apart(self, start: int, stop: int) -> None:
-        """Make a part of these columns, unless they are all columns or overlap a part that
-        exists."""
-        overlaps = any(begin < stop and start < end for begin, end in self._apart)
-        if not overlaps and (start, stop) != (0, self.columns):
+        apart = [(a, b) for a, b in sorted(self._apart) if a < stop and start < b]
+        if not apart and stop - start < self.columns:
             self._apart[start, stop], self._rest = split_columns(self._rest, start, stop)
+            apart = [(start, stop)]
+        parts = [(slice(a, b), self._apart[a, b]) for a, b in apart]
+        covered = sum(min(b, stop) - max(a, start) for a, b in apart)
+        return parts if covered == stop - start else [*parts, (slice(0, self.columns), self._rest)]
 
-    def _answer(self, vectors: Float[Tensor, "count block"], start: int, stop: int) -> Tensor:
-        self._set_apart(start, stop)
-        total = vectors.new_zeros(len(vectors), self.rows)
-        for (begin, end), part in self._overlapping(start, stop):
-            low, high = max(begin, start), min(end, stop)
-            padded = vectors[:, low - start : high - start]
-            if (low, high) != (begin, end):
-                padded = torch.nn.functional.pad(padded, (low - begin, end - high))
-            if part.support is not None:
-                padded = padded * part.support
-            total += _distinct(padded, part.multiply)
-        return total
 
-    def _answer_transposed(
-        self, vectors: Float[Tensor, "count rows"], start: int, stop: int
-    ) -> Tensor:
-        self._set_apart(start, stop)
-        total = vectors.new_zeros(len(vectors), stop - start)
-        for (begin, end), part in self._overlapping(start, stop):
-            low, high = max(begin, start), min(end, stop)
-            total[:, low - start : high - start] += part.multiply_transposed(vectors)[
-                :, low - begin : high - begin
-            ]
-        return total
+def gaussian_matrices(
+    sizes: Sequence[tuple[int, int, float]],
+    *,
+    gaussian: str,
+    gaussian_bytes: int,
+    seed: Seed,
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> list[GaussianMatrix]:
+    """Independent matrices of these rows, columns and standard deviations.
 
-    def _overlapping(self, start: int, stop: int) -> list[tuple[Columns, ConditionedGaussian]]:
-        """The parts that have columns in [start, stop), in a fixed order."""
-        apart = sorted(self._apart.items())
-        parts = [
-            (columns, part) for columns, part in apart if columns[0] < stop and start < columns[1]
-        ]
-        covered = sum(min(end, stop) - max(begin, start) for (begin, end), _ in parts)
-        return parts if covered == stop - start else [((0, self.columns), self._rest), *parts]
+    "dense" builds them; "lazy" samples their products on demand, and what these remember may take
+    `gaussian_bytes` in all; "auto" is dense up to `AUTO_DENSE_BYTES` in all, and lazy past it.
+    """
+    require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
+    require_count("gaussian_bytes", gaussian_bytes)
+    entries = sum(rows * columns for rows, columns, _ in sizes)
+    small = entries * dtype.itemsize <= AUTO_DENSE_BYTES
+    kind: Callable[..., GaussianMatrix] = DenseGaussian
+    limit = {}
+    if gaussian == "lazy" or (gaussian == "auto" and not small):
+        kind = OnDemandGaussian
+        limit = {"gaussian_bytes": max(1, gaussian_bytes // len(sizes))}
+    return [
+        kind(
+            rows,
+            columns,
+            standard_deviation=deviation,
+            seed=seed,
+            purpose=f"layer {index}",
+            dtype=dtype,
+            device=device,
+            **limit,
+        )
+        for index, (rows, columns, deviation) in enumerate(sizes)
+    ]
 
 
 def _distinct(
     vectors: Float[Tensor, "count d_query"], answer: Callable[[Tensor], Tensor]
-) -> Tensor:
+) -> Float[Tensor, "count d_answer"]:
     """The answers, with vectors that equal the first one queried only once: perturbed texts share
     all words but one."""
-    if len(vectors) == 1:
-        return answer(vectors)
     other = (vectors != vectors[:1]).any(dim=1)
-    other[:1] = True
-    if bool(other.all()):
-        return answer(vectors)
-    distinct = answer(vectors[other])
+    distinct = answer(torch.cat([vectors[:1], vectors[other]]))
     total = distinct[:1].repeat(len(vectors), 1)
-    total[other] = distinct
+    total[other] = distinct[1:]
     return total
 
 

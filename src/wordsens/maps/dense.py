@@ -11,48 +11,25 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.activations import ACTIVATIONS, Activation, Elementwise, as_activation
-from wordsens.errors import (
-    Count,
-    InputError,
-    require_choice,
-    require_count,
-    require_device,
-    require_dtype,
-)
-from wordsens.gaussian import (
-    ON_DEMAND_BYTES,
-    DenseGaussian,
-    GaussianMatrix,
-    OnDemandGaussian,
-    dense_bytes,
-)
+from wordsens.errors import Count, InputError, require_count, require_device, require_dtype
+from wordsens.gaussian import DenseGaussian, gaussian_matrices
+from wordsens.gaussian.matrix import GAUSSIAN_KINDS, ON_DEMAND_BYTES
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense_change import DenseChange, OneLayerChange
 from wordsens.maps.mapping import feature_norm
 from wordsens.seeds import Seed
-
-GAUSSIAN_KINDS = ("auto", "dense", "lazy")
 
 # Through more layers than this no activation passes anything on.
 Depth = Annotated[int, partial(require_count, most=10_000)]
 ActivationName = Annotated[str | Activation | Elementwise, ACTIVATIONS]
 GaussianKind = Annotated[str, GAUSSIAN_KINDS]
 
-AUTO_DENSE_BYTES = 128 << 20
-"""With gaussian="auto", weights up to this size in all are kept dense: 128 MiB. Past it they are
-sampled on demand."""
+# Features of one layer up to which an ascent reaches hills that the search on great circles misses.
+NARROW = 64
 
 # Words of a text that are searched by default where one layer is sampled on demand, which remembers
 # every query; of several layers, so many over their number.
 _ON_DEMAND_WORDS = 16
-
-
-def _kept(gaussian: str, width: int, fan_ins: list[int], dtype: torch.dtype) -> str:
-    """How the matrices are kept: "dense" or "lazy"."""
-    if gaussian != "auto":
-        return gaussian
-    size = sum(dense_bytes(width, fan_in, dtype) for fan_in in fan_ins)
-    return "dense" if size <= AUTO_DENSE_BYTES else "lazy"
 
 
 class DeepRandomFeatures(FeatureMap):
@@ -108,31 +85,23 @@ class DeepRandomFeatures(FeatureMap):
         self.depth = require_count("depth", depth)
         self.width = n * d if width is None else require_count("width", width)
         self.activation = as_activation(activation)
-        require_choice("gaussian", gaussian, GAUSSIAN_KINDS)
-        require_count("gaussian_bytes", gaussian_bytes)
         self.seed = seed
         self.dtype = require_dtype(dtype)
         self.device = torch.device(require_device(device))
         self.name = f"drf{depth}"
-        fan_ins = [n * d] + [self.width] * (depth - 1)
-        variances = [1.0] + [self.activation.he_variance] * (depth - 1)
-        self.gaussian = gaussian = _kept(gaussian, self.width, fan_ins, dtype)
-        self.affordable_words = max(2, _ON_DEMAND_WORDS // depth) if gaussian == "lazy" else None
-        kind = DenseGaussian if gaussian == "dense" else OnDemandGaussian
-        limit = {} if gaussian == "dense" else {"gaussian_bytes": max(1, gaussian_bytes // depth)}
-        self.layers: list[GaussianMatrix] = [
-            kind(
-                self.width,
-                fan_in,
-                standard_deviation=math.sqrt(variance / fan_in),
-                seed=seed,
-                purpose=f"layer {index}",
-                dtype=dtype,
-                device=device,
-                **limit,
-            )
-            for index, (fan_in, variance) in enumerate(zip(fan_ins, variances, strict=True))
-        ]
+        first = (self.width, n * d, math.sqrt(1 / (n * d)))
+        later = (self.width, self.width, math.sqrt(self.activation.he_variance / self.width))
+        self.layers = gaussian_matrices(
+            [first] + [later] * (depth - 1),
+            gaussian=gaussian,
+            gaussian_bytes=gaussian_bytes,
+            seed=seed,
+            dtype=dtype,
+            device=device,
+        )
+        self.gaussian = "dense" if isinstance(self.layers[0], DenseGaussian) else "lazy"
+        if self.gaussian == "lazy":
+            self.affordable_words = max(2, _ON_DEMAND_WORDS // depth)
 
     def __repr__(self) -> str:
         n, d = self.text_shape
@@ -197,7 +166,9 @@ class DeepRandomFeatures(FeatureMap):
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> DenseChange:
         """On great circles for one word and one layer, through which it enters linearly."""
-        kind = OneLayerChange if self.depth == 1 and groups.shape[1] == 1 else DenseChange
+        one_word = self.depth == 1 and groups.shape[1] == 1
+        circles = one_word and (self.width > NARROW or self.gaussian == "lazy")
+        kind = OneLayerChange if circles else DenseChange
         rows = self.accept(rows)
         return kind(
             self.layers, self.activation, rows, groups, self.name, memory_budget=memory_budget

@@ -1,10 +1,9 @@
-"""The change that one moved word, or a group of words, makes to dense random features, forward and
-backward by hand.
+"""The change that moved words make to dense random features, forward and backward by hand.
 
-Of one layer a search follows it along great circles (`search.krylov`).
+Of one layer and single words a search follows it along great circles (`search.krylov`).
 """
 
-from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -23,37 +22,31 @@ from wordsens.search.objective import (
     Places,
     unit,
 )
-from wordsens.search.plan import SearchPlan, Stages
+from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on, generator
 
-_LANCZOS_STEPS, _FRUGAL_LANCZOS_STEPS = 16, 18
-"""Of the starting directions; the second where matrices are sampled on demand and steps are few."""
+# Lanczos steps that give the starting directions.
+_LANCZOS_STEPS = 16
 
-_NAMED_STARTS, _CHECKS = 4, 8
-"""Starts that are named for a word, and products, at most, by which what its search found is
-checked."""
-
+# Quantiles of a Gaussian change, over which the slope of a unit is averaged.
 _QUANTILES = 16
-"""Of a Gaussian change, over which the slope of a unit is averaged."""
 
+# Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: evaluations cost less
+# than the calls that make them.
 _MOST_SMALL = 1 << 20
-"""Entries of V_1^(i), V_2, ..., V_L up to which a text is searched widely: evaluations cost less
-than the calls that make them."""
 
-NARROW = 64
-"""Features of one layer up to which crossing reaches hills that the Krylov search misses."""
-
-_BLOCKS_SHARE = 4
-"""One of so many bytes of the memory budget, at most, holds blocks V_1^(i) apart from their
-matrix."""
+# Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries
+# stay in its cache.
+_CACHED = 1 << 15
 
 
 class DenseChange(Change):
-    """The change of RF and DRF: only the blocks V_1^(i) of the changed words are multiplied, V_1
+    """The change of RF and DRF: only the blocks V_1^(i) of the moved words are multiplied, V_1
     flat(X) is kept.
 
     One Delta costs one product with each matrix forward and one with each transpose backward.
-    `small` says whether the text is searched widely.
+    `small` says whether the text is searched widely. Every product with a matrix on demand costs as
+    much as all that is remembered of it: `_FRUGAL_STAGES` ask few.
     """
 
     stages = Stages(starts=8, steps=8, finish=60, tolerance=1e-7)
@@ -72,33 +65,18 @@ class DenseChange(Change):
         *,
         memory_budget: int,
     ):
-        self._layers, self._activation = layers, activation
-        self._blocks: dict[int, Tensor] = {}
-        self._steps = self._forward(layers[0].multiply(rows.flatten()))
-        self._base = self._steps.pop()
-        feature_norm(self._base, name)
         super().__init__(rows, groups, memory_budget)
-        self._lanczos_steps, self.small = _LANCZOS_STEPS, False
-        if any(isinstance(layer, OnDemandGaussian) for layer in layers):
-            # Every product with an on-demand matrix costs as much as all that is remembered of it.
-            self.stages, self._lanczos_steps = self._FRUGAL_STAGES, _FRUGAL_LANCZOS_STEPS
-            return
-        width, entered = layers[0].rows, groups.shape[1] * rows.shape[1]
-        self.small = width * (entered + (len(layers) - 1) * width) <= _MOST_SMALL
-        if self.small:
-            self._search_widely(activation)
-
-    @classmethod
-    def queries(cls, plan: SearchPlan) -> int:
-        """The products with each matrix sampled on demand, and as many with its transpose, of one
-        word, at most."""
-        before = _FRUGAL_LANCZOS_STEPS + 1 + _NAMED_STARTS
-        return _CHECKS + sum(
-            before + stages.evaluations() for stages in plan.runs(cls._FRUGAL_STAGES)
-        )
-
-    def _search_widely(self, activation: Activation) -> None:
-        self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
+        self._layers, self._activation = layers, activation
+        *self._steps, self._base = self._forward(layers[0].multiply(rows.flatten()))
+        feature_norm(self._base, name)
+        width = layers[0].rows
+        on_demand = any(isinstance(layer, OnDemandGaussian) for layer in layers)
+        entries = width * (self.coordinates + (len(layers) - 1) * width)
+        self.small = entries <= _MOST_SMALL and not on_demand
+        if on_demand:
+            self.stages = self._FRUGAL_STAGES
+        elif self.small:
+            self.stages, self.kinked = self._SMALL_STAGES, activation.kinked
 
     def bytes_per_pair(self) -> int:
         return (3 * len(self._layers) + 3) * len(self._base) * self.rows.element_size()
@@ -113,88 +91,74 @@ class DenseChange(Change):
         1), where s is how far a random Delta of the ball's radius moves the units of that layer: by
         Stein's lemma the best slope for a Gaussian change of variance s².
         """
+        size = max(1, self.pairs_at_once())
+        parts = zip(places.split(size), radius.split(size), strict=True)
+        return torch.cat([self._singular(some, reach) for some, reach in parts], dim=1)
+
+    def _singular(
+        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
+    ) -> Float[Tensor, "4 w g d"]:
         streams = [generator(0, "lanczos", *group) for group in self.groups[places].tolist()]
         kind = {"dtype": self.dtype, "device": self.device}
-        start = torch.cat(
-            [gaussian_on(1, self.coordinates, generator=stream, **kind) for stream in streams]
-        )
-        directions = []
-        size = max(1, self.memory_budget // self.bytes_per_pair())
-        for some, reach, first in zip(
-            places.split(size), radius.split(size), start.split(size), strict=True
-        ):
-            length = reach.to(first).expand(-1, self.groups.shape[1]).square().sum(dim=1).sqrt()
-            slopes = self._mean_slopes(unit(first) * length.unsqueeze(1), some)
-            basis, rotation, _ = lanczos(
-                partial(self._gram, words=some, slopes=slopes), first, self._lanczos_steps
-            )
-            leading = rotation[:, :2] @ basis
-            directions.append(torch.stack([leading, -leading], dim=2).flatten(1, 2))
-        return torch.cat(directions).transpose(0, 1).unflatten(2, self.shape)
+        first = torch.stack([gaussian_on(*self.shape, generator=s, **kind) for s in streams])
+        points = unit(first.flatten(start_dim=1)).view_as(first) * radius.to(first).unsqueeze(-1)
+        slopes = self._mean_slopes(points, places)
+
+        def gram(point: Float[Tensor, "w m"]) -> Float[Tensor, "w m"]:
+            change = self.enter(point.view_as(first), places) * slopes[0]
+            for layer, slope in zip(self._layers[1:], slopes[1:], strict=True):
+                change = layer.multiply(change) * slope
+            return self._back(change, slopes, places).flatten(start_dim=1)
+
+        basis, rotation, _ = lanczos(gram, first.flatten(start_dim=1), _LANCZOS_STEPS)
+        leading = (rotation[:, :2] @ basis).transpose(0, 1).unflatten(2, self.shape)
+        return torch.cat([leading, -leading])
+
+    def _mean_slopes(
+        self, points: Float[Tensor, "w g d"], places: Int[Tensor, " w"]
+    ) -> list[Float[Tensor, "w width"]]:
+        """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point
+        changes of them; act'(z) itself where it is not a number."""
+        slope = self._activation.derivative
+        levels = torch.arange(_QUANTILES, dtype=self.dtype, device=self.device) + 0.5
+        quantiles = torch.special.ndtri(levels / _QUANTILES)
+        *moved, _ = self._forward(self.enter(points, places) + self._steps[0])
+        slopes = []
+        for step, there in zip(self._steps, moved, strict=True):
+            spread = (there - step).square().mean(dim=1, keepdim=True).sqrt()
+            mean = torch.stack([slope(step + spread * g) for g in quantiles]).mean(dim=0)
+            slopes.append(torch.where(mean.isfinite(), mean, slope(step)))
+        return slopes
 
     def enter(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+        self, perturbations: Float[Tensor, "b *shape"], places: Int[Tensor, " b"]
     ) -> Float[Tensor, "b width"]:
         """The change of V_1 flat(X): the sum over the group's words i of V_1^(i) Delta_i."""
-        d = self.rows.shape[1]
-        parts = perturbations.reshape(len(words), -1, d)
-        order, groups, sizes = self._by_group(words)
-        entered = perturbations.new_zeros(len(words), self._layers[0].rows)
-        for group, members, images in zip(
-            groups, parts[order].split(sizes), entered.split(sizes), strict=True
-        ):
-            for place, word in enumerate(group):
-                block, some = self._block(word), members[:, place]
-                images += (
-                    self._layers[0].multiply_block(some, word * d)
-                    if block is None
-                    else some @ block.T
-                )
-        return entered[order.argsort()]
+        first, d = self._layers[0], self.shape[1]
+        deltas = perturbations.reshape(len(places), *self.shape)
+        entered = deltas.new_zeros(len(places), first.rows)
+        for pairs, words in self._by_place(places):
+            for delta, word in zip(deltas[pairs].unbind(1), words, strict=True):
+                entered[pairs] += first.multiply_block(delta, word * d)
+        return entered
 
     def enter_transposed(
-        self, slopes: Float[Tensor, "b width"], words: Int[Tensor, " b"]
-    ) -> Float[Tensor, "b *shape"]:
+        self, slopes: Float[Tensor, "b width"], places: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b g d"]:
         """V_1^(i)^T u for the group's words i."""
-        d = self.rows.shape[1]
-        order, groups, sizes = self._by_group(words)
-        parts = slopes.new_empty(len(words), self.groups.shape[1], d)
-        for group, some, images in zip(
-            groups, slopes[order].split(sizes), parts.split(sizes), strict=True
-        ):
-            for place, word in enumerate(group):
-                block = self._block(word)
-                if block is None:
-                    images[:, place] = self._layers[0].multiply_block_transposed(
-                        some, word * d, (word + 1) * d
-                    )
-                else:
-                    images[:, place] = some @ block
-        return parts[order.argsort()].reshape(len(words), *self.shape)
+        first, d = self._layers[0], self.shape[1]
+        entered = slopes.new_empty(len(places), *self.shape)
+        for pairs, words in self._by_place(places):
+            for row, word in enumerate(words):
+                start, stop = word * d, (word + 1) * d
+                entered[pairs, row] = first.multiply_block_transposed(slopes[pairs], start, stop)
+        return entered
 
-    def _by_group(
-        self, words: Int[Tensor, " b"]
-    ) -> tuple[Int[Tensor, " b"], list[list[int]], list[int]]:
-        """The order that puts pairs of one group beside each other; the words of every group, and
-        how many pairs."""
-        groups, sizes = words.unique(return_counts=True)
-        return words.argsort(stable=True), self.groups[groups].tolist(), sizes.tolist()
-
-    def _block(self, word: int) -> Float[Tensor, "width d"] | None:
-        """V_1^(i) apart, where V_1 is a matrix in memory and the budget has room; None elsewhere.
-
-        Within V_1 the block's rows lie n d numbers apart, and a product takes several times as
-        long.
-        """
-        matrix, d = self._layers[0], self.rows.shape[1]
-        if word not in self._blocks and isinstance(matrix, DenseGaussian):
-            block = matrix.matrix[:, word * d : (word + 1) * d]
-            if (
-                _BLOCKS_SHARE * (len(self._blocks) + 1) * block.numel() * block.element_size()
-                <= self.memory_budget
-            ):
-                self._blocks[word] = block.contiguous()
-        return self._blocks.get(word)
+    def _by_place(self, places: Int[Tensor, " b"]) -> list[tuple[Int[Tensor, " c"], list[int]]]:
+        """The pairs of every place, and the words of its group."""
+        different, sizes = places.unique(return_counts=True)
+        pairs = places.argsort(stable=True).split(sizes.tolist())
+        return list(zip(pairs, self.groups[different].tolist(), strict=True))
 
     def _forward(
         self, preactivation: Float[Tensor, "*batch width"]
@@ -206,58 +170,31 @@ class DenseChange(Change):
         return [*steps, self._activation(steps[-1])]
 
     def change(
-        self, perturbations: Float[Tensor, "b *shape"], words: Int[Tensor, " b"]
+        self, perturbations: Float[Tensor, "b *shape"], places: Int[Tensor, " b"]
     ) -> tuple[Float[Tensor, "b width"], list[Float[Tensor, "b width"]]]:
         """phi(X^G(Delta)) - phi(X), and the pre-activations of every layer."""
-        *steps, features = self._forward(self.enter(perturbations, words) + self._steps[0])
+        *steps, features = self._forward(self.enter(perturbations, places) + self._steps[0])
         return features - self._base, steps
 
     def pull_back(
         self,
         slope: Float[Tensor, "b width"],
         steps: list[Float[Tensor, "b width"]],
-        words: Int[Tensor, " b"],
-    ) -> Float[Tensor, "b *shape"]:
+        places: Int[Tensor, " b"],
+    ) -> Float[Tensor, "b g d"]:
         """The gradient in Delta from that in the features, at these pre-activations."""
-        for layer, step in zip(reversed(self._layers[1:]), reversed(steps[1:]), strict=True):
-            slope = layer.multiply_transposed(slope * self._activation.derivative(step))
-        return self.enter_transposed(slope * self._activation.derivative(steps[0]), words)
+        return self._back(slope, [self._activation.derivative(step) for step in steps], places)
 
-    def _mean_slopes(
-        self, point: Float[Tensor, "b m"], words: Int[Tensor, " b"]
-    ) -> list[Float[Tensor, "b width"]]:
-        """E[act'(z + s g)] of the units of every layer, s² the mean square of what each point
-        changes of them.
-
-        The mean is over _QUANTILES quantiles of g, and act'(z) itself where it is not a number.
-        """
-        entered = self.enter(point.unflatten(1, self.shape), words) + self._steps[0]
-        kind = {"dtype": self.dtype, "device": self.device}
-        nodes = torch.special.ndtri((torch.arange(_QUANTILES, **kind) + 0.5) / _QUANTILES)
-        slopes, act = [], self._activation
-        for step, moved in zip(self._steps, self._forward(entered)[:-1], strict=True):
-            spread = (moved - step).square().mean(dim=1, keepdim=True).sqrt()
-            mean = torch.zeros_like(moved)
-            for node in nodes:
-                mean += act.derivative(step + spread * node)
-            mean /= _QUANTILES
-            slopes.append(torch.where(mean.isfinite(), mean, act.derivative(step)))
-        return slopes
-
-    def _gram(
+    def _back(
         self,
-        point: Float[Tensor, "b m"],
-        words: Int[Tensor, " b"],
+        vectors: Float[Tensor, "b width"],
         slopes: list[Float[Tensor, "b width"]],
-    ) -> Float[Tensor, "b m"]:
-        """J^T J times a point, J the change linearised in Delta with these slopes of the units of
-        every layer."""
-        change = self.enter(point.unflatten(1, self.shape), words) * slopes[0]
-        for layer, slope in zip(self._layers[1:], slopes[1:], strict=True):
-            change = layer.multiply(change) * slope
+        places: Int[Tensor, " b"],
+    ) -> Float[Tensor, "b g d"]:
+        """The transpose of the change linearised with these slopes of the units of every layer."""
         for layer, slope in zip(reversed(self._layers[1:]), reversed(slopes[1:]), strict=True):
-            change = layer.multiply_transposed(change * slope)
-        return self.enter_transposed(change * slopes[0], words).flatten(start_dim=1)
+            vectors = layer.multiply_transposed(vectors * slope)
+        return self.enter_transposed(vectors * slopes[0], places)
 
     def functionals(
         self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
@@ -275,74 +212,54 @@ class DenseChange(Change):
 
 
 class WholeBlocksChange(DenseChange):
-    """Of a matrix sampled on demand the whole block of a word, d queries: for a search that asks
-    for more than d products."""
+    """Of a matrix sampled on demand the whole block of a word is asked first, d queries: for a
+    search that asks for more than d products."""
 
-    def _block(self, word: int) -> Float[Tensor, "width d"] | None:
-        first, d = self._layers[0], self.rows.shape[1]
-        if isinstance(first, DenseGaussian):
-            return super()._block(word)
-        if word not in self._blocks:
-            identity = torch.eye(d, dtype=self.rows.dtype, device=self.rows.device)
-            self._blocks = {word: first.multiply_block(identity, word * d).T}
-        return self._blocks[word]
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._asked = set[int]()
 
-
-_CACHED = 1 << 15
-"""Numbers that a CPU handles at once in entrywise passes: 256 KiB in float64, so that temporaries
-stay in its cache."""
-
-
-_FAR_ANGLES = (0.1, 0.25, 0.5, 0.9, 1.5, -0.1, -0.25, -0.5)
+    def enter(
+        self, perturbations: Float[Tensor, "b *shape"], places: Int[Tensor, " b"]
+    ) -> Float[Tensor, "b width"]:
+        d = self.shape[1]
+        for word in set(self.groups[places].flatten().tolist()) - self._asked:
+            self._layers[0].multiply_block(torch.eye(d).to(self.rows), word * d)
+            self._asked.add(word)
+        return super().enter(perturbations, places)
 
 
 class OneLayerChange(DenseChange, LinearEntryObjective):
-    """The change of RF, through which Delta enters linearly: psi(e) = act(V flat(X) + e) - act(V
-    flat(X))."""
+    """The change of RF, through which the Delta of one word enters linearly: psi(e) = act(V flat(X)
+    + e) - act(V flat(X))."""
 
-    stages = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
+    stages = _SMALL_STAGES = Stages(starts=24, steps=12, finalists=3, finish=40, tolerance=1e-7)
     _FRUGAL_STAGES = Stages(starts=8, steps=5, finalists=1, finish=40, tolerance=5e-5)
-
-    def _search_widely(self, activation: Activation) -> None:
-        """A narrow layer's words are also searched by ascent: crossing then reaches hills that
-        restarts do not."""
-        if activation.saturates:
-            self.far_angles = _FAR_ANGLES
-        if self.width <= NARROW:
-            self.also_ascend, self.ascent_stages, self.kinked = (
-                True,
-                self._SMALL_STAGES,
-                activation.kinked,
-            )
 
     @property
     def width(self) -> int:
         return len(self._base)
 
-    def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
-        matrix, (n, d) = self._layers[0], self.rows.shape
-        members = self.groups[words, 0]
-        scale = radius.to(self.dtype).view(-1, 1, 1)
-        if isinstance(matrix, DenseGaussian):
-            # A copy: within V_1 the rows of a block lie n d numbers apart, and a product takes
-            # several times as long.
-            blocks = matrix.matrix.view(self.width, n, d).permute(1, 2, 0)
-            return LinearEntry.of(blocks.index_select(0, members).mul_(scale))
+    def entry(self, places: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
+        first, (n, d) = self._layers[0], self.rows.shape
+        words, scale = self.groups[places, 0], radius.to(self.dtype).view(-1, 1, 1)
+        if isinstance(first, DenseGaussian):
+            blocks = first.matrix.view(self.width, n, d).permute(1, 2, 0)
+            return LinearEntry.of(blocks.index_select(0, words).mul_(scale))
+        starts = (words * d).tolist()
 
         def forward(points: Float[Tensor, "w r d"]) -> Float[Tensor, "w r width"]:
-            of_each = words.repeat_interleave(points.shape[1])
-            return self.enter((scale * points).view(-1, *self.shape), of_each).unflatten(
-                0, points.shape[:2]
-            )
+            each = zip(scale * points, starts, strict=True)
+            return torch.stack([first.multiply_block(some, start) for some, start in each])
 
         def transposed(slopes: Float[Tensor, "w r width"]) -> Float[Tensor, "w r d"]:
-            of_each = words.repeat_interleave(slopes.shape[1])
-            return scale * self.enter_transposed(slopes.flatten(end_dim=1), of_each).view(
-                *slopes.shape[:2], -1
+            each = zip(slopes, starts, strict=True)
+            return scale * torch.stack(
+                [first.multiply_block_transposed(some, start, start + d) for some, start in each]
             )
 
         return LinearEntry(
-            forward, transposed, lambda chosen: self.entry(words[chosen], radius[chosen])
+            forward, transposed, lambda chosen: self.entry(places[chosen], radius[chosen])
         )
 
     def linearized(self, entered: Float[Tensor, "*b width"]) -> Float[Tensor, "*b width"]:
@@ -352,9 +269,8 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         slopes = torch.empty_like(entered)
         for units in self._pieces(entered):
             moved = self._steps[0][units] + entered[..., units]
-            slopes[..., units] = (
-                self._activation(moved) - self._base[units]
-            ) * self._activation.derivative(moved)
+            slope = self._activation.derivative(moved)
+            slopes[..., units] = (self._activation(moved) - self._base[units]) * slope
         return slopes
 
     def along(
@@ -364,7 +280,7 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
         angle: Float[Tensor, "*b"],
     ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
         cosine, sine = angle.cos().unsqueeze(-1), angle.sin().unsqueeze(-1)
-        value, first, second = (torch.zeros_like(angle) for _ in range(3))
+        value, first, second = torch.zeros(3, *angle.shape, dtype=self.dtype, device=self.device)
         for units in self._pieces(entered):
             here = (entered[..., units] * cosine).addcmul_(across[..., units], sine)
             turn = (across[..., units] * cosine).addcmul_(entered[..., units], sine, value=-1)
@@ -374,25 +290,13 @@ class OneLayerChange(DenseChange, LinearEntryObjective):
             turn *= slope
             value += torch.linalg.vecdot(change, change)
             first += torch.linalg.vecdot(change, turn)
-            second += torch.linalg.vecdot(turn, turn) - torch.linalg.vecdot(
-                change.mul_(slope), here
-            )
+            bend = torch.linalg.vecdot(change.mul_(slope), here)
+            second += torch.linalg.vecdot(turn, turn) - bend
         return value, first, second
 
-    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Seal the blocks of these words, where what an on-demand matrix remembers has passed half
-        of its budget."""
-        matrix, d = self._layers[0], self.rows.shape[1]
-        words, perturbations = self.groups[words, 0], perturbations.squeeze(1)
-        if not isinstance(matrix, OnDemandGaussian) or 2 * matrix.bytes <= matrix.gaussian_bytes:
-            return
-        for word, perturbation in zip(words.tolist(), perturbations, strict=True):
-            matrix.seal_block(torch.stack([self.rows[word], perturbation]), word * d)
-
     def _pieces(self, entered: Float[Tensor, "*b width"]) -> list[slice]:
-        size = (
-            max(1, _CACHED * self.width // max(1, entered.numel()))
-            if self.device.type == "cpu"
-            else self.width
-        )
+        """The units, so many at once that their numbers fit the cache."""
+        size = self.width
+        if self.device.type == "cpu":
+            size = max(1, _CACHED * self.width // max(1, entered.numel()))
         return [slice(start, start + size) for start in range(0, self.width, size)]

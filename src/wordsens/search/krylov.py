@@ -11,8 +11,7 @@ climb for free; (3) the best climb on with true products.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -20,34 +19,147 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
-from wordsens.search.climb import STEEPNESS, TRIALS, Problem
+from wordsens.search.climb import PATIENCE, Climb, Problem, verified
 from wordsens.search.objective import (
-    Ball,
     LinearEntry,
     LinearEntryObjective,
     Progress,
     SearchResult,
+    part_of,
     unit,
 )
 from wordsens.search.plan import Stages
 from wordsens.seeds import gaussian_on
 
-TURNS = 8
-"""Angles that a line search tries: beside a kink the steps that gain are short."""
+# Angles that a line search tries: beside a kink the steps that gain are short; of a free one, the
+# next step mends what it leaves.
+TURNS, _FREE_TURNS = 8, 3
 
+# A larger Polak-Ribiere coefficient restarts the run along the gradient.
 _MAX_BETA = 1e6
-"""A larger Polak-Ribiere coefficient restarts the run along the gradient."""
 
+# A run stops after this many steps in a row that gained less than the tolerance.
 _CIRCLE_PATIENCE = 3
-"""A run stops after this many steps in a row that gained less than the tolerance."""
 
-
+# Steps that a device other than the CPU is given before it is waited for.
 _LOOK_EVERY = 5
-"""Steps that a device other than the CPU is given before it is waited for."""
 
+# Words whose climbs have ended are left out once no more than this share goes on: that copies what
+# is known of it.
 _FEW = 0.75
-"""Words whose climbs have ended are left out once no more than this share goes on: that copies what
-is known of it."""
+
+# Products with V_i, and as many with its transpose, before the free trials.
+LANCZOS_STEPS = 24
+
+# The inner product of two unit vectors from which on they count as on one hill.
+_SAME_HILL = 0.95
+
+# Vectors of a layer's width that a climb takes beside what it keeps.
+_TEMPORARIES = 6
+
+
+def krylov_search(
+    problem: Problem, stages: Stages, progress: Progress | None = None
+) -> SearchResult:
+    """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is
+    monotone.
+
+    Of the stages, `starts` is the number of free starts, `steps` of their steps, `finalists` of
+    those that go on, `finish` of their steps at most, and `tolerance` their end. Cost a word:
+    LANCZOS_STEPS + finalists * finish products with A_i, and as many with A_i^T.
+    """
+    objective = problem.objective
+    assert isinstance(objective, LinearEntryObjective)
+    steps = LANCZOS_STEPS + stages.finalists * stages.finish
+    numbers = 3 * steps + _TEMPORARIES * stages.starts + objective.coordinates
+    size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
+    batches = torch.arange(len(problem.places), device=problem.places.device).split(size)
+    results = []
+    for batch, chosen in enumerate(batches):
+        report = part_of(progress, batch, len(batches))
+        results.append(_search(objective, problem.select(chosen), stages, report))
+    return SearchResult.joined(results)
+
+
+def _search(
+    objective: LinearEntryObjective, problem: Problem, stages: Stages, progress: Progress | None
+) -> SearchResult:
+    """Lanczos steps, free climbs in the space that they span, and true climbs of the best, in the
+    coordinates a = Delta / radius."""
+    rounds = LANCZOS_STEPS + stages.finish
+
+    def tick(step: int) -> None:
+        if progress is not None:
+            progress(step, rounds)
+
+    entry = objective.entry(problem.places, problem.radius.squeeze(1))
+    products: list[Float[Tensor, "w 1 k"]] = []
+
+    def linearized(point: Float[Tensor, "w d"]) -> Float[Tensor, "w d"]:
+        products.append(entry.forward(point.unsqueeze(1)))
+        tick(len(products))
+        return entry.transposed(objective.linearized(products[-1])).squeeze(1)
+
+    first = problem.directions(1, objective.dtype).squeeze(1)
+    basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
+    entered = torch.cat(products, dim=1)
+
+    start = _free_starts(rotation, entered, stages.starts, problem.streams[0])
+    look_every = 1 if objective.device.type == "cpu" else _LOOK_EVERY
+    limits = CircleLimits(stages.steps, stages.tolerance, _FREE_TURNS, look_every)
+    free = climb_great_circles(objective, LinearEntry.of(entered), start, start @ entered, limits)
+    chosen = _finalists(free, stages.finalists)
+    climbed = climb_great_circles(
+        objective,
+        entry,
+        _take(free.point, chosen) @ basis,
+        _take(free.entered, chosen),
+        CircleLimits(stages.finish, stages.tolerance, TURNS, look_every),
+        tick=lambda steps: tick(len(products) + steps),
+    )
+    tick(rounds)
+    winner = climbed.squared.argmax(dim=1, keepdim=True)
+    climb = Climb(problem, _take(climbed.point, winner).squeeze(1))
+    # Where steps run out they gain ever less, from kink to kink: the point decides.
+    climb.idle += PATIENCE
+    result = verified(climb)
+    spent = result.spent + len(products) + climbed.steps.sum(dim=1) + 1
+    return replace(result, spent=spent)
+
+
+def _free_starts(
+    rotation: Float[Tensor, "w t t"],
+    entered: Float[Tensor, "w t k"],
+    count: int,
+    stream: torch.Generator,
+) -> Float[Tensor, "w count t"]:
+    """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that favour
+    these, and, half of the rest, what comes nearest to random patterns of signs of the units."""
+    w, t, k = entered.shape
+    kind = {"generator": stream, "dtype": entered.dtype, "device": entered.device}
+    leading = rotation[:, : max(1, count // 8)]
+    signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, :count]
+    left = count - signed.shape[1]
+    decay = torch.exp(-4 * torch.arange(t, dtype=entered.dtype, device=entered.device) / t)
+    mixed = (gaussian_on(w, left - left // 2, t, **kind) * decay) @ rotation
+    patterned = gaussian_on(w, left // 2, k, **kind).sign() @ entered.mT
+    return torch.cat([signed, unit(torch.cat([mixed, patterned], dim=1))], dim=1)
+
+
+def _finalists(free: "Circles", count: int) -> Int[Tensor, "w finalists"]:
+    """The best climbs of each word, each as far from the better ones as another hill would be."""
+    chosen, left = [], free.squared.clone()
+    for _ in range(min(count, left.shape[1])):
+        best = left.argmax(dim=1, keepdim=True)
+        chosen.append(best)
+        near = (free.point @ _take(free.point, best).mT).squeeze(2) > _SAME_HILL
+        left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
+    return torch.cat(chosen, dim=1)
+
+
+def _take(vectors: Float[Tensor, "w r m"], chosen: Int[Tensor, "w c"]) -> Float[Tensor, "w c m"]:
+    """The chosen vectors of each word."""
+    return vectors.gather(1, chosen.unsqueeze(2).expand(-1, -1, vectors.shape[2]))
 
 
 @dataclass(frozen=True)
@@ -154,10 +266,8 @@ def _step(
     entering = entry.forward(gradient)
     size = _dot(previous, previous)
     transported = previous - _dot(previous, point) * point
-    beta = _dot(gradient, gradient - transported) / torch.where(
-        size > 0, size, torch.ones_like(size)
-    )
-    beta = beta.clamp(min=0)
+    tiny = torch.finfo(size.dtype).tiny
+    beta = _dot(gradient, gradient - transported).clamp(min=0) / size.clamp(min=tiny)
     downhill = _dot(gradient, gradient + beta * direction) <= 0
     # A gradient whose square underflows has no direction to go on in: its quotients are infinite or
     # NaN.
@@ -169,10 +279,8 @@ def _step(
     length = _length(direction)
     # Where the direction is what rounding left of its terms, its image is not A times it.
     lost = length <= torch.finfo(length.dtype).eps ** 0.5 * terms
-    length = torch.where(lost, torch.zeros_like(length), length)
-    direction, image = direction.masked_fill(lost, 0.0), image.masked_fill_(lost, 0.0)
-    safe = torch.where(length > 0, length, torch.ones_like(length))
-    direction, image = direction / safe, image.div_(safe)
+    scale = (1 / length.clamp(min=tiny)).masked_fill(lost, 0.0)
+    direction, image, length = direction * scale, image.mul_(scale), length.masked_fill(lost, 0.0)
     angle, best = _best_angle(
         objective, entered, image, squared, circles.ended | lost.squeeze(-1), limits
     )
@@ -204,7 +312,6 @@ def _best_angle(
     repeated from the angle reached until f' has changed sign, and then false position closes in on
     its root. Kinks of act bend f more than f'' knows. A circle is settled where a Newton step would
     gain less than a tenth of the tolerance, about f'^2 / (2 |f''|): no later angle counts on it.
-    The objective's far angles are tried last.
     """
     zero = torch.zeros_like(squared)
     best_angle, best = zero, squared
@@ -224,10 +331,6 @@ def _best_angle(
         angle = torch.where(
             high.isinf(), onward, torch.lerp(low, high.nan_to_num(posinf=0.0), share)
         )
-    for far in objective.far_angles:
-        value = objective.along(entered, across, torch.full_like(zero, far))[0]
-        better = (value > best) & ~stays
-        best_angle, best = torch.where(better, far, best_angle), torch.where(better, value, best)
     return best_angle, best
 
 
@@ -237,194 +340,3 @@ def _length(vectors: Float[Tensor, "w r m"]) -> Float[Tensor, "w r 1"]:
 
 def _dot(first: Float[Tensor, "w r m"], second: Float[Tensor, "w r m"]) -> Float[Tensor, "w r 1"]:
     return torch.linalg.vecdot(first, second).unsqueeze(-1)
-
-
-LANCZOS_STEPS = 24
-"""Products with V_i, and as many with its transpose, before the free trials."""
-
-_FREE_TURNS = 3
-"""Angles that a free line search tries: the next step mends what it leaves."""
-
-_SAME_HILL = 0.95
-_TEMPORARIES = 6
-
-
-def krylov_search(
-    problem: Problem, stages: Stages, progress: Progress | None = None
-) -> SearchResult:
-    """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is
-    monotone.
-
-    Of the stages, `starts` is the number of free starts, `steps` of their steps, `finalists` of
-    those that go on, `finish` of their steps at most, and `tolerance` their end. Cost a word:
-    LANCZOS_STEPS + finalists * finish products with A_i, and as many with A_i^T.
-    """
-    objective, generator = problem.objective, problem.streams[0]
-    assert isinstance(objective, LinearEntryObjective)
-    steps = LANCZOS_STEPS + stages.finalists * stages.finish
-    numbers = 3 * steps + _TEMPORARIES * stages.starts + objective.coordinates
-    size = max(1, objective.memory_budget // (numbers * objective.width * objective.dtype.itemsize))
-    batches = zip(problem.places.split(size), problem.radius.squeeze(1).split(size), strict=True)
-    groups = list(batches)
-    rounds = LANCZOS_STEPS + stages.steps + stages.finish
-    results = []
-    for done, (group, radius) in enumerate(groups):
-        search = _SphereSearch(objective, group, radius, stages, generator)
-
-        def tick(step: int, done: int = done) -> None:
-            if progress is not None:
-                progress(done * rounds + step, rounds * len(groups))
-
-        result = search.run(tick)
-        objective.release(group, result.perturbations)
-        results.append(result)
-    if progress is not None:
-        progress(rounds * len(groups), rounds * len(groups))
-    return SearchResult.joined(results)
-
-
-class _SphereSearch:
-    """The search on w words at once, in the coordinates a = Delta / radius."""
-
-    def __init__(
-        self,
-        objective: LinearEntryObjective,
-        words: Int[Tensor, " w"],
-        radius: Float[Tensor, " w"],
-        stages: Stages,
-        generator: torch.Generator,
-    ):
-        self._objective, self._words, self._stages, self._generator = (
-            objective,
-            words,
-            stages,
-            generator,
-        )
-        # The witness is rounded once more when it is scaled: a few units of the last place inside
-        # the ball.
-        self._radius = Ball(radius)
-        self._entry = objective.entry(words, radius)
-        self._look_every = 1 if objective.device.type == "cpu" else _LOOK_EVERY
-
-    def run(self, tick: Callable[[int], None]) -> SearchResult:
-        """Lanczos steps, free climbs in the space that they span, and true climbs of the best of
-        those."""
-        basis, rotation, entered = self._subspace(tick)
-        point, start = self._free_climb(basis, rotation, entered)
-        limits = CircleLimits(
-            self._stages.finish, self._stages.tolerance, look_every=self._look_every
-        )
-        climbed = climb_great_circles(
-            self._objective,
-            self._entry,
-            point,
-            start,
-            limits,
-            tick=lambda steps: tick(basis.shape[1] + steps),
-        )
-        winner = climbed.squared.argmax(dim=1, keepdim=True)
-        point, entered = (
-            _take(vectors, winner)[:, 0] for vectors in (climbed.point, climbed.entered)
-        )
-        return SearchResult(
-            perturbations=self._radius.linear_maximizer(point).view(-1, *self._objective.shape),
-            squared=climbed.squared.gather(1, winner)[:, 0],
-            spent=basis.shape[1] + climbed.steps.sum(dim=1) + 1,
-            # Where steps run out they gain ever less, from kink to kink: the point decides.
-            converged=self._stationary(point, entered),
-        )
-
-    def _subspace(
-        self, tick: Callable[[int], None]
-    ) -> tuple[Float[Tensor, "w t d"], Float[Tensor, "w t t"], Float[Tensor, "w t k"]]:
-        """The Krylov basis of the linearised change, its Ritz vectors, and what enters the layer
-        from the basis."""
-        products: list[Tensor] = []
-
-        def linearized(point: Tensor) -> Tensor:
-            products.append(self._entry.forward(point.unsqueeze(1)))
-            tick(len(products))
-            return self._entry.transposed(self._objective.linearized(products[-1])).squeeze(1)
-
-        kind = {"dtype": self._objective.dtype, "device": self._objective.device}
-        first = gaussian_on(
-            len(self._words), self._objective.coordinates, generator=self._generator, **kind
-        )
-        basis, rotation, _ = lanczos(linearized, first, LANCZOS_STEPS)
-        return basis, rotation, torch.cat(products, dim=1)
-
-    def _free_climb(
-        self,
-        basis: Float[Tensor, "w t d"],
-        rotation: Float[Tensor, "w t t"],
-        entered: Float[Tensor, "w t k"],
-    ) -> tuple[Float[Tensor, "w finalists d"], Float[Tensor, "w finalists k"]]:
-        """The finalists of climbs within the basis, where products are combinations of known ones,
-        and what enters."""
-        coordinates = self._free_starts(rotation, entered)
-        free = climb_great_circles(
-            self._objective,
-            LinearEntry.of(entered),
-            coordinates,
-            coordinates @ entered,
-            CircleLimits(self._stages.steps, self._stages.tolerance, _FREE_TURNS, self._look_every),
-        )
-        chosen = self._finalists(free.squared, free.point)
-        return _take(free.point, chosen) @ basis, _take(free.entered, chosen)
-
-    def _stationary(
-        self, point: Float[Tensor, "w d"], entered: Float[Tensor, "w k"]
-    ) -> Bool[Tensor, " w"]:
-        """True where the squared change rises along its gradient by no more than
-        `verify_stationary` allows."""
-        gradient = self._entry.transposed(self._objective.slope(entered).unsqueeze(1)).squeeze(1)
-        flat = (gradient == 0).all(dim=1)
-        gradient = gradient - torch.linalg.vecdot(gradient, point).unsqueeze(1) * point
-        length = torch.linalg.vector_norm(gradient, dim=1)
-        # A length of zero is stationary; the direction is then zero, and the trials gain nothing.
-        direction = unit(gradient)
-        across = self._entry.forward(direction.unsqueeze(1)).squeeze(1)
-        squared = self._objective.along(entered, across, torch.zeros_like(length))[0]
-        still = torch.ones_like(flat)
-        for angle in TRIALS:
-            ahead = self._objective.along(entered, across, torch.full_like(length, angle))[0]
-            still &= ahead - squared <= STEEPNESS * 2 * squared * angle
-        return ((length <= STEEPNESS * squared) | still) & ~flat
-
-    def _finalists(
-        self, squared: Float[Tensor, "w starts"], points: Float[Tensor, "w starts t"]
-    ) -> Int[Tensor, "w finalists"]:
-        """The best free starts of each word, each as far from the better ones as another hill would
-        be."""
-        chosen, left = [], squared.clone()
-        for _ in range(min(self._stages.finalists, squared.shape[1])):
-            best = left.argmax(dim=1, keepdim=True)
-            chosen.append(best)
-            leader = _take(points, best)
-            near = (points @ leader.mT).squeeze(2) > _SAME_HILL
-            left = torch.where(near, left - 2 * left.amax(dim=1, keepdim=True), left)
-        return torch.cat(chosen, dim=1)
-
-    def _free_starts(
-        self, rotation: Float[Tensor, "w t t"], entered: Float[Tensor, "w t k"]
-    ) -> Float[Tensor, "w starts t"]:
-        """Unit coordinates in the basis: both signs of the leading Ritz vectors, mixtures that
-        favour these, and, half of the rest, what comes nearest to random patterns of signs of the
-        units.
-        """
-        w, t, _ = rotation.shape
-        draw = partial(
-            gaussian_on, generator=self._generator, dtype=rotation.dtype, device=rotation.device
-        )
-        leading = rotation[:, : max(1, self._stages.starts // 8)]
-        signed = torch.stack([leading, -leading], dim=2).flatten(1, 2)[:, : self._stages.starts]
-        left = self._stages.starts - signed.shape[1]
-        decay = torch.exp(-4 * torch.arange(t, device=rotation.device) / t).to(rotation.dtype)
-        mixed = (draw(w, left - left // 2, t) * decay) @ rotation
-        patterned = draw(w, left // 2, entered.shape[2]).sign() @ entered.mT
-        return torch.cat([signed, unit(torch.cat([mixed, patterned], dim=1))], dim=1)
-
-
-def _take(vectors: Float[Tensor, "w r m"], chosen: Int[Tensor, "w c"]) -> Float[Tensor, "w c m"]:
-    """The chosen vectors of each word."""
-    return vectors.gather(1, chosen.unsqueeze(2).expand(-1, -1, vectors.shape[2]))

@@ -109,10 +109,6 @@ def _searched(problem: Problem, plan: SearchPlan, progress: Progress | None) -> 
     runs = plan.runs(objective.stages)
     for turn, stages in enumerate(runs):
         report = part_of(progress, turn, len(runs))
-        if not isinstance(objective, LinearEntryObjective):
-            results.append(ascend(problem, stages, report))
-            continue
-        results.append(krylov_search(problem, stages, report))
-        if objective.also_ascend and plan.effort != "quick":
-            results.append(ascend(problem, objective.ascent_stages))
+        search = krylov_search if isinstance(objective, LinearEntryObjective) else ascend
+        results.append(search(problem, stages, report))
     return reduce(SearchResult.merge_best, results)

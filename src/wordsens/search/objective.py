@@ -163,18 +163,7 @@ class LinearEntry:
 
 
 class LinearEntryObjective(Objective):
-    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0.
-
-    Attributes:
-        also_ascend: whether the general ascent is run besides, by `ascent_stages`.
-        far_angles: angles that every line search tries besides its own, where psi saturates: the
-            squared change is then nearly constant between many steep places, and the next hill is
-            beyond the reach of a Newton step.
-    """
-
-    far_angles: tuple[float, ...] = ()
-    also_ascend: bool = False
-    ascent_stages: Stages = Stages()
+    """An objective of the form ‖psi(A_i Delta)‖², psi entrywise with psi(0) = 0."""
 
     @property
     @abstractmethod
@@ -182,7 +171,7 @@ class LinearEntryObjective(Objective):
         """k, the length of A_i Delta."""
 
     @abstractmethod
-    def entry(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
+    def entry(self, places: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> LinearEntry:
         """Of Delta / radius: products with radius A_i. It may hold a copy of these, `coordinates`
         by `width` a word."""
 
@@ -204,11 +193,6 @@ class LinearEntryObjective(Objective):
     ) -> tuple[Float[Tensor, "*b"], Float[Tensor, "*b"], Float[Tensor, "*b"]]:
         """f(t) = ‖psi(cos t A_i a + sin t A_i b)‖² at angles t; f'(t) / 2; and f''(t) / 2 without
         its term in psi''."""
-
-    @abstractmethod
-    def release(self, words: Int[Tensor, " w"], perturbations: Float[Tensor, "w d"]) -> None:
-        """Told when the search on these words is over: all that is not needed for the witnesses may
-        be forgotten."""
 
 
 # Called with (steps done, steps at most).
