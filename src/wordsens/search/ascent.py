@@ -19,7 +19,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton, verified
+from wordsens.search.climb import (
+    PATIENCE,
+    Climb,
+    Flat,
+    Problem,
+    QuasiNewton,
+    Values,
+    verified,
+)
 from wordsens.search.objective import Objective, Progress, SearchResult, unit
 from wordsens.search.plan import Stages
 
@@ -56,8 +64,8 @@ _LOOK_EVERY, _FEW = 5, 0.9
 class Points(NamedTuple):
     """Points of w places, place first, and the objective there."""
 
-    x: Float[Tensor, "w ranks size"]
-    squared: Float[Tensor, "w ranks"]
+    x: Flat
+    squared: Values
 
     def take(self, ranks: Int[Tensor, "w count"]) -> "Points":
         """The points at these ranks of each place."""
@@ -74,7 +82,7 @@ class Points(NamedTuple):
         return by_value.take(copies.to(torch.int8).argsort(dim=1, stable=True)[:, :count])
 
 
-def _at_ranks(x: Float[Tensor, "w ranks size"], ranks: Int[Tensor, "w count"]) -> Tensor:
+def _at_ranks(x: Flat, ranks: Int[Tensor, "w count"]) -> Tensor:
     return x.gather(1, ranks.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
@@ -144,7 +152,7 @@ class _Ascent:
         result = verified(self._finished(points.fittest(stages.finalists)))
         return replace(result, spent=result.spent + self.spent)
 
-    def _starts(self) -> Float[Tensor, "w starts size"]:
+    def _starts(self) -> Flat:
         """The objective's own starts, the highest where they are many, and random ones for at least
         a quarter."""
         count, problem = self.stages.starts, self.coarse
@@ -162,7 +170,7 @@ class _Ascent:
 
     def _climb(
         self,
-        x: Float[Tensor, "w ranks size"],
+        x: Flat,
         steps: int,
         first: float,
         halvings: tuple[int, ...] = (),
@@ -198,9 +206,7 @@ class _Ascent:
             points = points.joined(self._climb(mixed, self.stages.child_steps, _CHILD_STEP))
         return points
 
-    def _children(
-        self, parents: Float[Tensor, "w ranks size"], count: int
-    ) -> Float[Tensor, "w count size"]:
+    def _children(self, parents: Flat, count: int) -> Flat:
         """Mixtures of two points, the second in half of them another word's, and of their
         lengths."""
         problem, (w, ranks) = self.coarse, parents.shape[:2]
@@ -252,9 +258,7 @@ class _Ascent:
         first = torch.arange(len(by_place), device=by_place.device) * by_place.shape[1]
         return climb.select(first + by_place.argmax(dim=1))
 
-    def _polished(
-        self, problem: Problem, x: Float[Tensor, "w ranks size"], finish: int, tolerance: float
-    ) -> Climb:
+    def _polished(self, problem: Problem, x: Flat, finish: int, tolerance: float) -> Climb:
         """Climbs until no ascent gains or the steps run out; those that gain no more drop out of
         the batch in time."""
         of_each = torch.arange(len(x), device=x.device).repeat_interleave(x.shape[1])

@@ -12,6 +12,10 @@ from torch import Tensor
 from wordsens.search.objective import Ball, Objective, SearchResult, into_ball, unit
 from wordsens.seeds import gaussian_on
 
+# Points (*b, size) with one flat axis, and numbers (*b) of each.
+Flat = Float[Tensor, "*b size"]
+Values = Float[Tensor, "*b"]
+
 # An ascent stops after this many steps in a row that gained less than the tolerance.
 PATIENCE = 8
 
@@ -40,43 +44,41 @@ class Problem:
         """The problem of these places, as many of each text."""
         return replace(self, places=self.places[chosen], radius=self.radius[chosen])
 
-    def blocks(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b blocks block"]:
+    def blocks(self, x: Flat) -> Float[Tensor, "*b blocks block"]:
         """The parts of each point that have a ball of their own."""
         return x.unflatten(-1, (1 if self.joint else self.radius.shape[1], -1))
 
-    def unit(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b size"]:
+    def unit(self, x: Flat) -> Flat:
         """Every block of length 1; zero stays zero."""
         return unit(self.blocks(x)).flatten(start_dim=-2)
 
-    def into_ball(self, x: Float[Tensor, "*b size"]) -> Float[Tensor, "*b size"]:
+    def into_ball(self, x: Flat) -> Flat:
         """The nearest points a few units of the last place inside their balls."""
         return into_ball(self.blocks(x)).flatten(start_dim=-2)
 
-    def scaled(self, x: Float[Tensor, "w *ranks size"]) -> Float[Tensor, "w *ranks size"]:
+    def scaled(self, x: Flat) -> Flat:
         """The points times their radii: a Delta from an x, a gradient in x from one in Delta."""
         radius = self.radius.to(x.dtype).view(len(x), *[1] * (x.ndim - 2), -1, 1)
         return (x.unflatten(-1, (self.radius.shape[1], -1)) * radius).flatten(start_dim=-2)
 
-    def value(self, x: Float[Tensor, "w *ranks size"]) -> Float[Tensor, "w *ranks"]:
+    def value(self, x: Flat) -> Values:
         """The objective; -1 where it is not a number."""
         values = self.objective.value(*self._pairs(x))
         return values.nan_to_num(-1.0, torch.inf).view(x.shape[:-1])
 
-    def evaluate(
-        self, x: Float[Tensor, "w *ranks size"]
-    ) -> tuple[Float[Tensor, "w *ranks"], Float[Tensor, "w *ranks size"]]:
+    def evaluate(self, x: Flat) -> tuple[Values, Flat]:
         """The objective and its gradient in x; -1 and zeros where it is not a number."""
         squared, gradient = self.objective.value_and_gradient(*self._pairs(x))
         lost = squared.isnan()
         slope = self.scaled(gradient.view_as(x)).masked_fill(lost.view(*x.shape[:-1], 1), 0.0)
         return squared.masked_fill(lost, -1.0).view(x.shape[:-1]), slope
 
-    def _pairs(self, x: Float[Tensor, "w *ranks size"]) -> tuple[Tensor, Tensor]:
+    def _pairs(self, x: Flat) -> tuple[Tensor, Tensor]:
         """Delta of every point, place by place, and its place."""
         deltas = self.scaled(x).reshape(-1, *self.objective.shape)
         return deltas, self.places.repeat_interleave(len(deltas) // len(x))
 
-    def witnesses(self, x: Float[Tensor, "w size"]) -> Float[Tensor, "w *shape"]:
+    def witnesses(self, x: Flat) -> Float[Tensor, "w *shape"]:
         """Delta of points, inside their balls after rounding."""
         blocks = self.blocks(x)
         inside = Ball(torch.ones_like(blocks[..., 0], dtype=torch.float64)).project(blocks)
@@ -88,7 +90,7 @@ class Problem:
         parts = [draw(stream, per_text) for stream in self.streams]
         return torch.cat(parts).to(self.places.device)
 
-    def directions(self, count: int, dtype: torch.dtype) -> Float[Tensor, "w count size"]:
+    def directions(self, count: int, dtype: torch.dtype) -> Flat:
         """Random points on the spheres, `count` for each place."""
         size, device = self.objective.coordinates, self.objective.device
 
@@ -113,7 +115,7 @@ class Climb:
         steps: (b,), how many steps were tried.
     """
 
-    def __init__(self, problem: Problem, x: Float[Tensor, "b size"]):
+    def __init__(self, problem: Problem, x: Flat):
         self.problem, self.x = problem, problem.into_ball(x)
         self.squared, self.slope = problem.evaluate(self.x)
         self.idle = torch.zeros_like(problem.places)
@@ -123,9 +125,7 @@ class Climb:
     def __len__(self) -> int:
         return len(self.x)
 
-    def feasible(
-        self, direction: Float[Tensor, "b size"], *, tangent: bool = False
-    ) -> Float[Tensor, "b size"]:
+    def feasible(self, direction: Flat, *, tangent: bool = False) -> Flat:
         """The direction without the outward part of each block that lies on its sphere, where
         `into_ball` leaves it a few units of the last place inside.
 
@@ -144,7 +144,7 @@ class Climb:
         away = (across * on_sphere).unsqueeze(-1)
         return torch.addcmul(direction, x, away, value=-1).flatten(start_dim=1)
 
-    def move(self, trial: Float[Tensor, "b size"], tolerance: float) -> Bool[Tensor, " b"]:
+    def move(self, trial: Flat, tolerance: float) -> Bool[Tensor, " b"]:
         """Try the points; go to those that gain, but for ascents that stand still. Returns which
         went."""
         trial = self.problem.into_ball(trial)
@@ -225,7 +225,7 @@ class QuasiNewton:
         torch.where(useful, curvature / squared, self._gamma, out=self._gamma)
         self._scale.copy_(torch.where(better, (2 * self._scale).clamp_(max=1), self._scale / 4))
 
-    def _direction(self, projected_gradient: Float[Tensor, "b size"]) -> Float[Tensor, "b size"]:
+    def _direction(self, projected_gradient: Flat) -> Flat:
         direction = projected_gradient.clone()
         oldest_first = [(self._next + age) % self.MEMORY for age in range(self.MEMORY)]
         weights = {}
@@ -297,7 +297,7 @@ def _gains_nothing(climb: Climb) -> Bool[Tensor, " b"]:
     return still
 
 
-def _sampled(climb: Climb) -> tuple[Float[Tensor, "b size"], Float[Tensor, " b"]]:
+def _sampled(climb: Climb) -> tuple[Flat, Values]:
     """Better points than those of the ascents, and the objective there.
 
     Half of the points are uniform on the sphere; the others are the best so far, moved by a random

@@ -1,6 +1,7 @@
 """The search: on great circles where Delta enters linearly, a multistart ascent elsewhere."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -57,47 +58,36 @@ def maximize_each(
     A result is the same, to rounding, as alone.
     """
     results: dict[int, SearchResult] = {}
-    waiting = list(range(len(problems)))
-    while waiting:
-        first = problems[waiting[0]]
-        chosen, finished = _together(problems, waiting, plan), len(results)
-
-        def report(
-            done: int, total: int, finished: int = finished, count: int = len(chosen)
-        ) -> None:
-            if progress is not None:
-                share = 1000 * count * done // max(1, total)
-                progress(1000 * finished + share, 1000 * len(problems))
-
-        parts = [problems[place] for place in chosen]
-        problem = first
+    batches = _batches(problems, plan)
+    for number, batch in enumerate(batches):
+        parts = [problems[place] for place in batch]
+        problem = parts[0]
         if len(parts) > 1:
             problem = replace(
-                first,
-                objective=first.objective.joined([part.objective for part in parts]),
+                problem,
+                objective=problem.objective.joined([part.objective for part in parts]),
                 places=torch.cat([part.places for part in parts]),
                 radius=torch.cat([part.radius for part in parts]),
                 streams=[part.streams[0] for part in parts],
             )
-        found = _searched(problem, plan, report).of_texts(len(parts))
-        results.update(zip(chosen, found, strict=True))
-        waiting = [place for place in waiting if place not in results]
+        found = _searched(problem, plan, part_of(progress, number, len(batches)))
+        results.update(zip(batch, found.of_texts(len(parts)), strict=True))
     return [results[place] for place in range(len(problems))]
 
 
-def _together(problems: Sequence[Problem], waiting: list[int], plan: SearchPlan) -> list[int]:
-    """The first problem that waits, and those that are searched with it."""
-    first = problems[waiting[0]]
-    if len(waiting) == 1 or first.objective.joins is None:
-        return waiting[:1]
-    stages = plan.runs(first.objective.stages)[-1]
-    alike = [
-        place
-        for place in waiting
-        if problems[place].objective.joins == first.objective.joins
-        and len(problems[place].places) == len(first.places)
-    ]
-    return alike[: texts_at_once(first.objective, len(first.places), stages)]
+def _batches(problems: Sequence[Problem], plan: SearchPlan) -> list[list[int]]:
+    """The problems by number, those that are searched as one in one list."""
+    alike: dict[Hashable, list[int]] = defaultdict(list)
+    for number, problem in enumerate(problems):
+        joins = problem.objective.joins if len(problems) > 1 else None
+        alike[number if joins is None else (joins, len(problem.places))].append(number)
+    batches = []
+    for numbers in alike.values():
+        objective = problems[numbers[0]].objective
+        stages = plan.runs(objective.stages)[-1]
+        most = texts_at_once(objective, len(problems[numbers[0]].places), stages)
+        batches += [numbers[first : first + most] for first in range(0, len(numbers), most)]
+    return batches
 
 
 def _searched(problem: Problem, plan: SearchPlan, progress: Progress | None) -> SearchResult:

@@ -45,12 +45,6 @@ class Stages:
     finish: int = 100
     tolerance: float = 1e-10
 
-    def evaluations(self) -> int:
-        """The most evaluations a word, without halvings, leaders and starts that the map names
-        beyond `starts`."""
-        children = self.generations * self.children * (self.child_steps + 1)
-        return self.starts * (self.steps + 1) + children + (self.finalists + 2) * self.finish
-
     def rounds(self) -> int:
         """Steps from beginning to end, at most: what progress counts."""
         generations = self.generations + (self.leader_generations if self.leaders else 0)
