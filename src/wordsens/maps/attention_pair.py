@@ -70,20 +70,19 @@ class AttentionPair(Result):
 
     def view(self) -> View:
         """The headline and the table; a figure draws each text's weights, and their difference."""
-        matrices: dict[str, Tensor] = dict(
-            zip(("first text", "second text"), self.weights, strict=True)
-        )
+        matrices = dict(zip(("first text", "second text"), self.weights, strict=True))
+        scales = dict.fromkeys(matrices, "attention from row to column")
         if self.difference is not None:
             matrices["second minus first"] = self.difference
-        columns = {name: [] for name in ("to", "from", "attention", "text", "scale")}
-        for text, matrix in matrices.items():
-            places = torch.cartesian_prod(*map(torch.arange, matrix.shape)).T.tolist()
-            columns["to"] += places[0]
-            columns["from"] += places[1]
-            columns["attention"] += matrix.flatten().tolist()
-            columns["text"] += [text] * matrix.numel()
-            label = "difference" if text == "second minus first" else "attention from row to column"
-            columns["scale"] += [label] * matrix.numel()
+            scales["second minus first"] = "difference"
+        cells = [
+            (to, source, weight, text, scales[text])
+            for text, matrix in matrices.items()
+            for to, row in enumerate(matrix.tolist())
+            for source, weight in enumerate(row)
+        ]
+        axes = ("to", "from", "attention", "text", "scale")
+        columns = dict(zip(axes, map(list, zip(*cells, strict=True)), strict=True))
         both = zip(*self.tokens, strict=False)
         joined = [one if one == other else f"{one}/{other}" for one, other in both]
         names = dict(zip(matrices, (*self.tokens, joined), strict=False))
