@@ -211,11 +211,6 @@ def replacements(
     return torch.stack([-moved, others - moved]) / radius.to(rows).unsqueeze(-1)
 
 
-def plain_stages(rows: Float[Tensor, "n d"]) -> Stages:
-    """The stages of a search of this text under a map of which nothing is known."""
-    return _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
-
-
 MoreStarts = Callable[[Int[Tensor, " w"], Float[Tensor, "w r"]], Float[Tensor, "count w g d"]]
 
 
@@ -242,7 +237,8 @@ class AutogradChange(Change):
         in_float32: bool = False,
     ):
         super().__init__(phi.accept(rows), groups, memory_budget)
-        self.stages = plain_stages(self.rows) if stages is None else stages
+        usual = _SMALL_STAGES if rows.numel() <= _SMALL_TEXT else _STAGES
+        self.stages = usual if stages is None else stages
         self.kinked, self._more_starts, self._in_float32 = kinked, more_starts, in_float32
         self._phi, self._perturbed = phi, phi.perturbed(self.rows)
         self._base = features_of(phi, self.rows)
@@ -306,8 +302,7 @@ class AutogradChange(Change):
 
 
 def features_of(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:
-    """phi(X), flat and not zero; of a map that is not known to repeat itself after it was asked
-    twice."""
+    """phi(X), flat and not zero; a map that is not known to repeat itself is checked first."""
     if not phi.repeatable:
         return require_repeatable(phi, rows)
     with torch.no_grad():

@@ -134,9 +134,8 @@ def require_equal_answers(name: str, once: Tensor, again: Tensor) -> None:
         raise InputError(
             f"{name} answers differently each time it maps one text (by {float(apart / size):.1g}, "
             "relative), "
-            "as dropout, batch norm in training mode and random numbers do, so no witness attains "
-            "its value; "
-            "call .eval() on the module"
+            "as dropout, batch norm in training mode and random numbers do, so no value could be "
+            "measured again; call .eval() on the module"
         )
 
 

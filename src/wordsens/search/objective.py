@@ -23,7 +23,7 @@ from wordsens.search.plan import Stages
 
 Deltas = Float[Tensor, "b *shape"]
 Places = Int[Tensor, " b"]
-# Of b pairs: the values, and the gradients where they are asked for.
+# Of b pairs: the values, and the gradients where they are requested.
 Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
 
 
@@ -72,7 +72,7 @@ class Objective(ABC):
 
     @abstractmethod
     def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
-        """The values of one chunk, and their gradients where asked for."""
+        """The values of one chunk, and their gradients where requested."""
 
     def coarse(self) -> "Objective":
         """The same up to a factor, in float32, to explore; itself where that would lose too

@@ -42,7 +42,7 @@ class Head(ScoredHead):
     """One attention head on one text: everything that does not depend on Delta. O(n² d + n d²)
     once, n² memory.
 
-    Where a word takes over half of a row, (x_i - o_j)/(1 - a_ji) would cancel: r_ji is kept.
+    Where a word takes over half of a row, (x_i - o_j)/(1 - a_ji) would cancel: r_ji is stored.
 
     Attributes:
         score, response: what the weights are made with, and how they answer to one moved score.
@@ -133,7 +133,7 @@ class HeadChange:
         self, delta: Float[Tensor, "b d"], column: Int[Tensor, " b"], gradient: bool
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b d"] | None]:
         """The squared change of every pair of a word of its text and a Delta, and its gradient in
-        Delta where asked for."""
+        Delta where requested."""
         n, words = self.n, self._numbered(column)
         column = column.unsqueeze(1)
         products = self._times(delta, self.stacked.mT)
@@ -202,7 +202,7 @@ class HeadChange:
 
         Args:
             words, column: each word among those of all texts, and in its text.
-            moved: u_j . Delta; where the gradient is asked for, overwritten by what it takes from
+            moved: u_j . Delta; where the gradient is requested, overwritten by what it takes from
                 each u_j.
             along: -o_j . V^T Delta, for weights that are divided by their sum; likewise
                 overwritten. None for others.
@@ -486,8 +486,8 @@ def _in_float32(heads: Sequence[Head], memory_budget: int) -> list[Head] | None:
 
 
 def attention_stages(words: int, d: int) -> Stages:
-    """The stages of a search of this text: less for each word of a longer text, whose words share
-    what is attained."""
+    """The stages of a search of this text: less per word for a longer text, whose words share good
+    directions."""
     if words * d <= _SMALL_TEXT:
         return Stages(starts=64, generations=6, leaders=6, finish=150)
     return Stages(
