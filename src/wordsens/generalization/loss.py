@@ -240,6 +240,8 @@ class LossObjective(Objective):
     `observe` is called with every evaluation: functionals (b, f), words (b,), perturbations (b, d).
     """
 
+    inward = True
+
     def __init__(
         self,
         losses: Losses,

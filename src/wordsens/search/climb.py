@@ -201,7 +201,8 @@ class QuasiNewton:
 
     def step(self, climb: Climb, tolerance: float) -> None:
         projected_gradient = climb.projected_gradient.clone()
-        direction = climb.feasible(self._direction(projected_gradient), tangent=True)
+        tangent = not climb.problem.objective.inward
+        direction = climb.feasible(self._direction(projected_gradient), tangent=tangent)
         downhill = torch.linalg.vecdot(direction, projected_gradient) <= 0
         direction = torch.where(
             downhill.unsqueeze(1), projected_gradient * self._gamma.unsqueeze(1), direction

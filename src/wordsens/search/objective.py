@@ -42,6 +42,8 @@ class Objective(ABC):
         stages: of a normal search of this objective.
         kinked: whether the gradient jumps: a search is then finished by steps of falling length,
             and by few quasi-Newton steps.
+        inward: whether a step off the sphere into the ball may pay where the gradient points
+            outward.
         texts: T, for an objective of T texts of one shape (`joined`): its pairs come text by text,
             as many of each, and places are those of the pair's own text.
         joins: objectives for which this is equal, and not None, can be `joined`.
@@ -49,6 +51,7 @@ class Objective(ABC):
 
     stages: Stages = Stages()
     kinked: bool = False
+    inward: bool = False
     texts: int = 1
     joins: Hashable = None
 
