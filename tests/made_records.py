@@ -61,7 +61,7 @@ CELLS = {
 
 _RESULTS = {
     "sensitivity": "source label tokens whole_words words searched per_word upper_per_word swap "
-    "swapped_for moved word "
+    "swapped_for word "
     "token average cosine median_word upper rigor predicted predicted_of predicted_in_range radius "
     "evaluations "
     "converged content map_seed encoder layer mean_cosine",

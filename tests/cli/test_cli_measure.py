@@ -176,12 +176,6 @@ def test_records_are_kept_and_not_measured_again(wordsens, tmp_path, documented,
         )
     words = [word for word, _ in json.loads(rows["raf"]["whole_words"])]
     assert words == ["Not", "שלום", "😀", "!"]
-    moved = json.loads(rows["raf"]["moved"])
-    assert rows["rf"]["moved"] is None
-    for value, most in zip(rows["raf"]["per_word"], moved, strict=True):
-        changes = [change for _, change, _, _ in most]
-        assert changes == sorted(changes, reverse=True)
-        assert sum(change**2 for change in changes) <= value**2 * (1 + 1e-9)
 
     monkeypatch.setattr("wordsens.sensitivity.one_word.word_sensitivity", None)
     again = json.loads(wordsens(*arguments, "--json").out)

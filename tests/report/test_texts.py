@@ -35,7 +35,6 @@ def given(make_record):
             "upper_per_word": tuple(2.0 + at for at in range(n)),
             "swap": tuple(0.5 + at for at in range(n)),
             "swapped_for": json.dumps([f"swap{at}" for at in range(n)]),
-            "moved": json.dumps([[[0, 0.3, 0.01, 0.9]]] * n),
             "value": float(n),
             "word": n - 1,
             "token": "##s",
@@ -104,7 +103,7 @@ def test_texts_of_which_few_words_were_searched_make_room_for_whole_ones(tmp_pat
     sampled = given(
         "five words of which one", words=1, searched=(0,), per_word=(1.0,), upper_per_word=(2.0,)
     )
-    sampled = sampled.replace(swap=None, swapped_for=None, moved=None)
+    sampled = sampled.replace(swap=None, swapped_for=None)
     whole = given("one two", map="raf", words=3)
     titles = [part.title for part in parts_of(tmp_path, sampled, whole) if isinstance(part, Words)]
     assert titles == ["RAF (softmax): the command line"]

@@ -16,7 +16,6 @@ from wordsens.seeds import generator
 from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
 from wordsens.sensitivity.profile import average_change
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.sensitivity.witness_effect import witness_effect
 from wordsens.sweeps.map_cell import MapCell
 from wordsens.sweeps.spec import Strict
 from wordsens.sweeps.store import Record, Store, json_text, record_of
@@ -145,8 +144,8 @@ def columns_of_result(
 ) -> dict[str, Any]:
     """The columns that a measurement gives; predictions are about the usual radius.
 
-    tokens, whole_words, swapped_for and moved are lists as JSON; searched, per_word and
-    upper_per_word have an entry a searched word, in one order.
+    tokens, whole_words and swapped_for are lists as JSON; searched, per_word and upper_per_word
+    have one entry per searched word, in one order.
     """
     whole = (
         None
@@ -172,7 +171,6 @@ def columns_of_result(
         else tuple(result.upper_per_word.tolist()),
         "swap": None,
         "swapped_for": None,
-        "moved": None,
         "word": result.word,
         "token": result.tokens[at],
         "value": result.value,
@@ -225,17 +223,10 @@ def save_measurement(
     `swaps`: for each searched word, the relative change by the best real word in its place, and
     that word.
     """
-    effect = witness_effect(phi, text, result.words, result.perturbations)
-    rows = (
-        None
-        if effect is None
-        else [[[m.row, m.change, m.before, m.after] for m in moved] for moved in effect]
-    )
     columns = {
         **columns_of_result(phi, text, result, usual_radius=cell.radius is None),
         "swap": None if swaps is None else swaps[0],
         "swapped_for": None if swaps is None else json_text(swaps[1]),
-        "moved": None if rows is None else json_text(rows),
     }
     tensors = {
         name: getattr(result, name) for name in _TENSORS if getattr(result, name) is not None
