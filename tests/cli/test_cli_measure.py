@@ -83,8 +83,8 @@ def test_theory_stands_beside_the_numbers(wordsens):
     arguments = ["measure", "I love her much", "--map", "raf,relu-raf,sigmoid-raf", *FAST]
     run = wordsens(*arguments, "--small-radius", "--conditions", "--verbose")
     shown = " ".join(run.out.split())
-    assert "S/radius at 0" in shown and "'At most' is certified." in shown
-    assert "the largest of 4 words for RAF (softmax)" in shown
+    assert "S/radius at 0" in shown and "At most: a certified upper bound." in shown
+    assert "RAF (softmax): predicted is the largest of 4 words." in shown
     assert shown.count("[yes] rows of length sqrt(d)") == 3
     assert "[no] softmax scores: the scores are relu; Theorem 3 is about softmax" in shown
     results = json.loads(wordsens(*arguments, "--small-radius", "--json").out)["texts"][0][

@@ -50,7 +50,7 @@ OTHERS = {
     "swaps": lambda: ws.best_swaps(PHI, X, vocabulary=VOCABULARY),
     "limit": lambda: ws.jacobian_sensitivity(PHI, X),
     "substitutions": lambda: ws.substitution_sensitivity(
-        lambda texts: [[1.0 + len(t)] for t in texts], ["a b"], vowels
+        lambda texts: [[1.0 + len(t)] for t in texts], "a b", vowels
     ),
     "profile": lambda: ws.sensitivity_profile(PHI, X, search=SHORT),
     "one swap": lambda: NEW.swap(vocabulary=(["b"], X.rows[1:2])),

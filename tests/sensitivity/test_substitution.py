@@ -70,20 +70,21 @@ def majority(bits):
     ids=["parity", "dictator", "majority", "and"],
 )
 def test_the_average_sensitivity_of_boolean_functions(function, average):
-    texts = [as_text(bits) for bits in itertools.product((0, 1), repeat=5)]
-    found = substitution_sensitivity(
-        boolean(function), texts, either, **WHOLE, label=lambda rows: rows[:, 0].tolist()
-    )
-    assert found.average.value == pytest.approx(average)
-    assert found.flips.value == pytest.approx(average / 5)
-    assert found.random.value == pytest.approx(2 * average / 5), "a flip moves +-1 by 2"
-    assert all(text.exact for text in found.texts)
+    found = [
+        substitution_sensitivity(boolean(function), as_text(bits), either, **WHOLE)
+        for bits in itertools.product((0, 1), repeat=5)
+    ]
+    assert np.mean([text.average for text in found]) == pytest.approx(average)
+    # A flip moves +-1 by 2.
+    assert np.mean([text.random for text in found]) == pytest.approx(2 * average / 5)
+    assert all(text.exact for text in found)
 
 
 def test_blocks_see_what_no_single_word_changes():
-    texts = [as_text([0, 0, 0]), as_text([1, 1, 1])]
-    found = substitution_sensitivity(boolean(all), texts, either, draws=64, longest_block=3)
-    none, every = found.texts
+    none, every = (
+        substitution_sensitivity(boolean(all), as_text(bits), either, draws=64, longest_block=3)
+        for bits in ([0, 0, 0], [1, 1, 1])
+    )
     assert (none.average, none.block, none.blocks) == (
         0,
         pytest.approx(4 / 8 * 7 / 8),
@@ -119,7 +120,7 @@ def test_block_sensitivity_is_the_best_of_all_disjoint_blocks(seed, neighbours):
         if not neighbours or all(block[-1] - block[0] < len(block) for block in blocks)
     )
     plan = {"draws": 32, "longest_block": 5, "enumerated": 0 if neighbours else 32}
-    (text,) = substitution_sensitivity(boolean(function), [as_text(bits)], either, **plan).texts
+    text = substitution_sensitivity(boolean(function), as_text(bits), either, **plan)
     assert text.every_block != neighbours
     assert text.block == pytest.approx(best)
     assert text.block == pytest.approx(sum(by_hand(function, bits, block) for block in text.blocks))
@@ -138,7 +139,7 @@ def test_blocks_of_words_that_are_no_neighbours(more):
     """4² times 3/16 for the first and the fourth word, 1/4 for the third; further words count for
     nothing."""
     text = " ".join("a" * (5 + more))
-    (found,) = substitution_sensitivity(distant, [text], lambda _: ("a", "b")).texts
+    found = substitution_sensitivity(distant, text, lambda _: ("a", "b"))
     assert found.every_block == (more < 6)
     assert found.block == pytest.approx(3.25 if found.every_block else 0.25)
 
@@ -156,7 +157,7 @@ def linear(texts):
 
 def test_a_linear_function_has_the_variances_of_its_terms():
     text = "low mid high"
-    (found,) = substitution_sensitivity(linear, [text], lambda _: tuple(WEIGHTS), draws=27).texts
+    found = substitution_sensitivity(linear, text, lambda _: tuple(WEIGHTS), draws=27)
     own, spread = linear([text])[0][0] ** 2, np.var(list(WEIGHTS.values()))
     assert found.per_word == pytest.approx([place**2 * spread / own for place in (1, 2, 3)])
     # Terms are independent: no way to cut the text gives more than another.
@@ -180,8 +181,7 @@ def test_drawn_words_give_the_same_on_average_and_blocks_are_not_overrated():
 
     text = "w0 w1 w2 w3"
     found = [
-        substitution_sensitivity(encode, [text], lambda _: words, seed, draws=8).texts[0]
-        for seed in range(60)
+        substitution_sensitivity(encode, text, lambda _: words, seed, draws=8) for seed in range(60)
     ]
     truth = 4 * np.var(list(values.values())) / encode([text])[0][0] ** 2
     for measured in ([one.average for one in found], [one.block for one in found]):
@@ -200,7 +200,7 @@ def test_a_trained_model_word_by_word_against_plain_encoding():
         "good": ["bad"],
     }
     offered = {word: (word, *more) for word, more in others.items()}
-    (found,) = ws.substitution_sensitivity("minilm", [text], offered.__getitem__).texts
+    found = ws.substitution_sensitivity("minilm", text, offered.__getitem__)
     words = text.split()
     for at, word in enumerate(words):
         texts = [" ".join([*words[:at], other, *words[at + 1 :]]) for other in offered[word]]
@@ -214,8 +214,10 @@ def test_a_trained_model_word_by_word_against_plain_encoding():
 
 def test_bad_input_is_one_line():
     with pytest.raises(ws.InputError, match=r"`alternatives` gives none for 'a'"):
-        substitution_sensitivity(linear, ["a b"], lambda _: ())
-    with pytest.raises(ws.InputError, match=r"holds no word"):
-        substitution_sensitivity(linear, ["  "], either)
+        substitution_sensitivity(linear, "a b", lambda _: ())
+    with pytest.raises(ws.InputError, match=r"`text` \(='  '\) holds no word"):
+        substitution_sensitivity(linear, "  ", either)
+    with pytest.raises(ws.InputError, match=r"`text` \(=\['a b'\]\).*one text at a time"):
+        substitution_sensitivity(linear, ["a b"], either)
     with pytest.raises(ws.InputError, match=r"`draws` \(=3\)"):
-        substitution_sensitivity(linear, ["a b"], either, draws=3)
+        substitution_sensitivity(linear, "a b", either, draws=3)

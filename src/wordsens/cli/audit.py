@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from wordsens.evaluation.requirement import Requirement
     from wordsens.maps.transformer.features import TransformerFeatures
     from wordsens.models.model import Model
-    from wordsens.sensitivity.substitution import SubstitutionSensitivity
     from wordsens.sweeps.store import Record
     from wordsens.text import Document
 
@@ -122,14 +121,6 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
     layer_texts: Annotated[
         int, typer.Option(help="Texts measured layer by layer and head by head; 0: none.")
     ] = 1
-    substitutions: Annotated[
-        int,
-        typer.Option(
-            help="Texts measured with random words of the same kind in the place of their own: "
-            "average, block and "
-            "random sensitivity; 0: none."
-        ),
-    ] = 0
     requirements: Annotated[
         list[str] | None, requirements_option("'negation.removal >= .05' or 'all.removal <= .5'")
     ] = None
@@ -149,7 +140,7 @@ class AuditOptions(PlaceOptions, ModelOptions, TextOptions):
         ModelOptions.__post_init__(self)
         require_count("max_words", self.max_words, least=2)
         require_count("words_per_text", self.words_per_text)
-        for name in ("layer_texts", "sensitivity_texts", "substitutions"):
+        for name in ("layer_texts", "sensitivity_texts"):
             require_count(name, getattr(self, name), least=0)
         if not -1 < self.threshold < 1:
             raise InputError(
@@ -404,7 +395,6 @@ def _audit(
         records=records,
         summary=summary,
         layers=_layers(options, phi, documents[: options.layer_texts], model),
-        substitution=_substitution(options, phi, documents[: options.substitutions], texts),
         advice=advice,
         no_advice=no_advice,
         changes=None if options.compare is None else changes_since(options.compare, records),
@@ -483,26 +473,3 @@ def _layers(
         return SavedLayers(tuple(layers))
 
     return load_or_compute(Path(options.out), SavedLayers, key, measure).layers
-
-
-def _substitution(
-    options: AuditOptions,
-    phi: "TransformerFeatures | Model",
-    documents: "Sequence[Document]",
-    texts: "AuditTexts",
-) -> "SubstitutionSensitivity | None":
-    """The sensitivities to random words of the first texts; the words are those of all the data."""
-    from wordsens.sensitivity.substitution import substitution_sensitivity
-    from wordsens.text.english import SameKind
-
-    if not documents:
-        return None
-    labelled = options.output != OUTPUTS[0]
-    return substitution_sensitivity(
-        phi,
-        [document.text for document in documents],
-        SameKind(texts.counts),
-        most_words=options.max_words,
-        label=(lambda rows: rows.argmax(dim=1).tolist()) if labelled else None,
-        seed=options.seed,
-    )

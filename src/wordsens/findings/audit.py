@@ -218,7 +218,6 @@ def view(audit: Audit) -> View:
         *(findings or [few]),
         _groups(audit),
         _layers(audit),
-        *([audit.substitution.view()] if audit.substitution is not None else []),
         View("Length", (advice,)),
         *_not_measured(audit),
         f"Records: {audit.table} (audit {audit.name})",

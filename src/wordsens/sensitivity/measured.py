@@ -64,6 +64,22 @@ class MeasuredMap:
             "seconds": self.seconds,
         }
 
+    def columns(self, words: Sequence[int], *, bounds: bool = False) -> dict[str, list[Any]]:
+        """One row per word, empty where it was not searched; with the upper bounds if wanted."""
+        searched, upper = self.result.words.tolist(), self.result.upper_per_word
+        columns: dict[str, Sequence[Any]] = {self.title: self.result.per_word.tolist()}
+        if bounds and upper is not None:
+            columns[f"{self.title} at most"] = upper.tolist()
+        if self.swaps is not None:
+            swaps = zip(*self.swaps, strict=True)
+            columns[f"{self.title} real word"] = [
+                f"{number(change)} {new}" for change, new in swaps
+            ]
+        of_words = {
+            name: dict(zip(searched, cells, strict=True)) for name, cells in columns.items()
+        }
+        return {name: [cells.get(word) for word in words] for name, cells in of_words.items()}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasuredText(Result):
@@ -110,40 +126,35 @@ class MeasuredText(Result):
     ) -> View:
         """The headline, one row per map, one row per word, and notes; all measures where they were
         requested, and the theorems' conditions."""
-        parts: list[Any] = [_map_table(self.maps, verbose), self._word_table(all_words, verbose)]
-        parts += [each.profile.view() for each in self.maps if each.profile is not None]
-        for each in self.maps if conditions else ():
-            title = f"Conditions of the theorem about {each.title}"
-            parts.append(View(title, tuple(map(str, each.conditions))))
-        chart = self.maps[0].result.view().chart
-        return View(self.headline, tuple(parts), notes=_notes([self], verbose), chart=chart)
+        profiles = [each.profile.view() for each in self.maps if each.profile is not None]
+        theorems = [
+            View(f"Conditions of the theorem about {each.title}", tuple(map(str, each.conditions)))
+            for each in self.maps
+            if conditions
+        ]
+        words = self._word_table(all_words, verbose)
+        return View(
+            self.headline,
+            (_map_table(self.maps, verbose), words, *profiles, *theorems),
+            notes=_notes(self.maps, verbose),
+            chart=self.maps[0].result.view().chart,
+        )
 
     def _searched(self) -> list[int]:
-        results = [each.result for each in self.maps]
-        return sorted({word for result in results for word in result.words.tolist()})
+        return sorted({word for each in self.maps for word in each.result.words.tolist()})
 
-    def _columns(self, words: Sequence[int], *, verbose: bool = False) -> dict[str, list[Any]]:
-        columns: dict[str, list[Any]] = {
-            "row": list(words),
-            "word": [self.text.word(word) for word in words],
-        }
+    def _columns(self, words: Sequence[int], *, bounds: bool = False) -> dict[str, list[Any]]:
+        columns = {"row": list(words), "word": list(map(self.text.word, words))}
         for each in self.maps:
-            result = each.result
-            columns[each.title] = _at(words, result, result.per_word.tolist())
-            if verbose and result.upper_per_word is not None:
-                upper = result.upper_per_word.tolist()
-                columns[f"{each.title} at most"] = _at(words, result, upper)
-            if each.swaps is not None:
-                swaps = [
-                    f"{number(change)} {name}" for change, name in zip(*each.swaps, strict=True)
-                ]
-                columns[f"{each.title} real word"] = _at(words, result, swaps)
+            columns |= each.columns(words, bounds=bounds)
         return columns
 
     def _word_table(self, all_words: bool, verbose: bool) -> Table:
         """The searched words in reading order; of a long text the most sensitive ones."""
-        searched = words = self._searched()
-        if not all_words and len(searched) > SHOWN_WORDS:
+        words, note = self._searched(), ""
+        if not all_words and len(words) > SHOWN_WORDS:
+            left_out = len(words) - SHOWN_WORDS
+            note = f"{left_out} less sensitive words are left out; --all-words shows them."
             # The first of each map's ranking, then the second of each, ...
             rankings = [
                 each.result.words[each.result.per_word.argsort(descending=True)].tolist()
@@ -151,15 +162,9 @@ class MeasuredText(Result):
             ]
             by_rank = [word for rank in zip_longest(*rankings) for word in rank if word is not None]
             words = sorted(list(dict.fromkeys(by_rank))[:SHOWN_WORDS])
-        left_out = len(searched) - len(words)
-        note = f"{left_out} less sensitive words are left out; --all-words shows them."
-        return Table(
-            "S of each word",
-            self._columns(words, verbose=verbose),
-            note=note if left_out else "",
-            most=len(words),
-            coloured=tuple(each.title for each in self.maps),
-        )
+        columns = self._columns(words, bounds=verbose)
+        coloured = tuple(each.title for each in self.maps)
+        return Table("S of each word", columns, note=note, most=len(words), coloured=coloured)
 
 
 def texts_view(texts: Sequence[MeasuredText], *, verbose: bool = False) -> View:
@@ -168,7 +173,7 @@ def texts_view(texts: Sequence[MeasuredText], *, verbose: bool = False) -> View:
     headline = contrast(values) or f"The sensitivity of {len(texts)} texts to one word."
     measured = [each for text in texts for each in text.maps]
     table = _map_table(measured, verbose, by_text=True)
-    return View(headline, (table,), notes=_notes(texts, verbose))
+    return View(headline, (table,), notes=_notes(measured, verbose))
 
 
 def _map_table(measured: Sequence[MeasuredMap], verbose: bool, *, by_text: bool = False) -> Table:
@@ -199,20 +204,15 @@ def contrast(texts: Sequence[Sequence[tuple[str, float]]]) -> str | None:
     """
     ratios = []
     for values in texts:
-        families = {
-            MAPS[base].family: value
-            for name, value in reversed(values)
-            if (base := base_name(name)) in MAPS
-        }
+        known = [(base_name(name), value) for name, value in reversed(values)]
+        families = {MAPS[base].family: value for base, value in known if base in MAPS}
         if "attention" not in families or not families.get("dense", 0.0) > 0:
             return None
         ratios.append(families["attention"] / families["dense"])
     where = f": {_listed(texts[0])} times its size."
     if len(texts) > 1:
-        where = (
-            f" in the median of {len(texts)} texts (from {_short(min(ratios))} to "
-            f"{_short(max(ratios))} times)."
-        )
+        range_ = f"from {_short(min(ratios))} to {_short(max(ratios))} times"
+        where = f" in the median of {len(texts)} texts ({range_})."
     return (
         f"With random weights, one word can move attention {_short(median(ratios))} times as far "
         f"as a fully connected layer{where}"
@@ -235,56 +235,46 @@ def _short(value: float) -> str:
 
 def _predicted(measured: MeasuredMap) -> str | None:
     """The prediction, with ~ at sizes at which none was compared with measurements."""
-    if measured.predicted is None or measured.predicted.value is None:
-        return None
-    return "~" * (not measured.predicted.in_range) + number(measured.predicted.value)
-
-
-def _at(words: Sequence[int], result: Sensitivity, values: Sequence[Any]) -> list[Any]:
-    """The values of these words; None for one that the map did not search."""
-    places = {word: place for place, word in enumerate(result.words.tolist())}
-    return [values[places[word]] if word in places else None for word in words]
+    prediction = measured.predicted
+    return prediction and "~" * (not prediction.in_range) + number(prediction.value)
 
 
 def _meaning(measured: Sequence[MeasuredMap]) -> str:
-    """What S is, and how the numbers are known."""
+    """What the columns are, and how the numbers are known."""
     results = [each.result for each in measured]
     radii = [float(radius) for result in results for radius in result.radius]
     sizes = dict.fromkeys(f"{radius:.3g}" for radius in (min(radii), max(radii)))
-    rigors = {result.rigor for result in results if result.upper is not None}
-    predicted = any(each.predicted is not None for each in measured)
-    return (
+    certified = {result.rigor for result in results if result.upper is not None} == {CERTIFIED}
+    sentences = {
         "S: how far the output moves, divided by its size, when one word's vector moves by at most "
-        f"{' to '.join(sizes)}; the farthest movement found, a lower bound."
-        f"{' At most: a certified upper bound.' * (rigors == {CERTIFIED})}"
-        f"{' Predicted: theory for large d, not a bound.' * predicted}"
-    )
+        f"{' to '.join(sizes)}; the farthest movement found, a lower bound.": True,
+        "At most: a certified upper bound.": certified,
+        "Predicted: theory for large d, not a bound.": any(each.predicted for each in measured),
+        "S/radius at 0: the limit as the radius shrinks.": any(
+            each.small_radius for each in measured
+        ),
+        "Real word: the word of the vocabulary that moves the output most in its place.": any(
+            each.swaps for each in measured
+        ),
+    }
+    return " ".join(sentence for sentence, said in sentences.items() if said)
 
 
-_DETAILS = {
-    "small_radius": "S/radius at 0: the limit as the radius shrinks; left out where matrices are "
-    "not built.",
-    "swaps": "Real word: the word of the vocabulary that moves the output most in its place; left "
-    "out where matrices are not built.",
-}
-
-
-def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
+def _notes(measured: Sequence[MeasuredMap], verbose: bool) -> tuple[str, ...]:
     """What a reader of the numbers has to know, the most important first: two lines, or with
     `verbose` all."""
-    measured = [each for text in texts for each in text.maps]
     results = [each.result for each in measured]
     notes = [
         f"{each.title}: {len(each.result.words)} of {len(each.text)} words were searched."
         for each in measured
         if len(each.result.words) < len(each.text)
     ]
-    weaker = dict.fromkeys(
+    notes += dict.fromkeys(
         f"{each.title}: the upper bound holds {each.result.rigor}."
         for each in measured
         if each.result.rigor not in (None, CERTIFIED)
     )
-    notes += [*weaker, *dict.fromkeys(note for result in results for note in result.notes)]
+    notes += dict.fromkeys(note for result in results for note in result.notes)
     outside = dict.fromkeys(
         f"{each.title} at {', '.join(each.predicted.outside)}"
         for each in measured
@@ -298,15 +288,14 @@ def _notes(texts: Sequence[MeasuredText], verbose: bool) -> tuple[str, ...]:
             f"{running} of the {total} searches (one per word and map) had not converged"
             f"{_remedy(results[0].search)}."
         )
-    if not verbose:
-        more = f" (--verbose: {len(notes) - 2} more)" if len(notes) > 2 else ""
-        return (*notes[:1], *(f"{note}{more}" for note in notes[1:2]))
-    predicted = {each.title: each.predicted.of for each in measured if each.predicted is not None}
-    if predicted and len(texts) == 1:
-        listed = ", ".join(f"{of} for {name}" for name, of in predicted.items())
-        notes.append(f"Predicted is {listed}.")
-    wanted = [name for name in _DETAILS if any(getattr(each, name) for each in measured)]
-    return (*notes, *(_DETAILS[name] for name in wanted))
+    if verbose:
+        predicted = [each for each in measured if each.predicted is not None]
+        notes += dict.fromkeys(
+            f"{each.title}: predicted is {each.predicted.of}." for each in predicted
+        )
+    elif len(notes) > 2:
+        notes[1:] = [f"{notes[1]} (--verbose: {len(notes) - 2} more)"]
+    return tuple(notes)
 
 
 def _remedy(search: str) -> str:

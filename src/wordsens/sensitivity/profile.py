@@ -4,6 +4,7 @@ bounds of the sup."""
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -29,7 +30,7 @@ from wordsens.seeds import Seed, derive_seed, generator
 from wordsens.sensitivity.jacobian import jacobian_sensitivity
 from wordsens.sensitivity.one_word import relative_change, word_sensitivity
 from wordsens.sensitivity.result import Sensitivity
-from wordsens.sensitivity.substitution import substitution_sensitivity
+from wordsens.sensitivity.substitution import Substitution, substitution_sensitivity
 from wordsens.text.matrix import TextMatrix
 from wordsens.theory.lipschitz import lipschitz_bounds
 
@@ -42,10 +43,16 @@ LOWER, EXACT, ESTIMATE = "lower bound", "exact", "estimate"
 # drawn: the scatter of the repeats gives the standard error.
 _LONGEST_BLOCK, _DRAWS, _REPEATS = 3, 4, 5
 
-_SUBSTITUTION = (
-    ("average sensitivity", "Hahn et al. 2021"),
-    ("block sensitivity", "Hahn et al. 2021"),
-    ("random sensitivity", "Vasudeva et al. 2024"),
+# Numbers of substitution and where each is defined.
+_SUBSTITUTION = {
+    "average": "Hahn et al. 2021",
+    "block": "Hahn et al. 2021",
+    "random": "Vasudeva et al. 2024",
+}
+
+_UNITS = (
+    "Radius 0: the limit of small radii, times the radius. Average and block sensitivity are "
+    "variances."
 )
 
 # Searched words, and random Deltas of each, over which the average case is taken.
@@ -98,31 +105,33 @@ class SensitivityProfile(Result):
 
     def columns(self) -> dict[str, Any]:
         """One row per measure."""
-        titles = {"name": "measure", "error": "standard error"}
         return {
-            titles.get(name, name): [getattr(row, name) for row in self.measures]
-            for name in ("name", "value", "kind", "error", "radius", "source")
+            "measure": [row.name for row in self.measures],
+            "value": [row.value for row in self.measures],
+            "kind": [row.kind for row in self.measures],
+            "standard error": [row.error for row in self.measures],
+            "radius": [row.radius for row in self.measures],
+            "source": [row.source for row in self.measures],
         }
 
     def view(self) -> View:
         """All measures, and which bound is the lowest."""
-        columns = self.columns()
-        columns["value"] = [number(value) for value in columns["value"]]
+        columns = self.columns() | {"value": [number(row.value) for row in self.measures]}
+        table = Table("", columns, most=len(self.measures))
         lowest = [f"{bound.name} (at radius {bound.radius:.2g})" for bound in self.lowest]
         notes = [f"Lowest upper bound of S: {', '.join(lowest)}."] if lowest else []
-        units = (
-            "Radius 0: the limit of small radii, times the radius. Average and block sensitivity "
-            "are variances."
-        )
-        table = Table("", columns, most=len(self.measures))
-        return View(self.headline, (table,), notes=(*notes, units))
+        return View(self.headline, (table,), notes=(*notes, _UNITS))
 
     @property
     def lowest(self) -> tuple[Measure, ...]:
         """The lowest upper bound at each radius of `bounds`, by radius."""
-        radii = dict.fromkeys(bound.radius for bound in self.bounds)
-        at_radius = [[bound for bound in self.bounds if bound.radius == each] for each in radii]
-        return tuple(min(bounds, key=lambda bound: bound.value) for bounds in at_radius)
+        return tuple(
+            min(
+                (bound for bound in self.bounds if bound.radius == radius),
+                key=lambda bound: bound.value,
+            )
+            for radius in dict.fromkeys(bound.radius for bound in self.bounds)
+        )
 
 
 def sensitivity_profile(
@@ -182,38 +191,39 @@ def profile_of(
     """`sensitivity_profile` of a text whose word sensitivity is known."""
     words, reach, seed = sensitivity.words, sensitivity.radius, sensitivity.seed
     radius = float(reach.max())
-    measures = [Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")]
-    upper, rigor = sensitivity.upper, str(sensitivity.rigor)
+    sup = Measure("sup S", sensitivity.value, LOWER, radius, "paper, eq. 1")
+    upper, rigor = sensitivity.upper, sensitivity.rigor
     certified = [] if upper is None else [_certificate(upper, rigor, radius)]
     if phi.affordable_words is not None:
-        return SensitivityProfile(phi.name, (*measures, *certified), ())
+        return SensitivityProfile(phi.name, (sup, *certified), ())
     rows = phi.accept(text.rows)
-    ball = _lipschitz(phi, rows, words, reach)
-    slopes = jacobian_sensitivity(phi, text, words, seed).per_word.to(reach)
-    average, error = average_change(
-        phi, text, words, reach, seed=derive_seed(seed, "average"), memory_budget=memory_budget
-    )
-    over = "evenly spaced words, random Deltas"
-    measures += [
-        *certified,
-        *ball,
-        Measure("average case", average, ESTIMATE, radius, over, error),
-        Measure("small-radius limit", float((slopes * reach).max()), EXACT, 0.0, "Jacobian's norm"),
-        *_lipschitz(phi, rows, words, reach, at_text=True),
-        *_substitution(phi, rows, alternatives, seed, memory_budget),
-        *_shape(phi, rows),
-    ]
-    bounds = []
+    unit = radius / feature_norm(phi(rows), phi.name)
+    ball, bounds = _lipschitz(phi, rows, words, reach, unit), []
     for share in SHARES if ball else ():
         bound = certificate_for(phi, rows, words, share * reach)
         if bound is not None:
             bounds.append(_certificate(bound.value, bound.rigor, share * radius))
-            bounds += _lipschitz(phi, rows, words, share * reach)
-    bounds += [*certified, *ball] if bounds else []
-    return SensitivityProfile(phi.name, tuple(measures), tuple(bounds))
+        bounds += _lipschitz(phi, rows, words, share * reach, share * unit)
+    bounds += [*certified, *ball] if ball else []
+    average, error = average_change(
+        phi, text, words, reach, seed=derive_seed(seed, "average"), memory_budget=memory_budget
+    )
+    over = "evenly spaced words, random Deltas"
+    limit = jacobian_sensitivity(phi, text, words, seed).per_word.to(reach) * reach
+    measures = (
+        sup,
+        *certified,
+        *ball,
+        Measure("average case", average, ESTIMATE, radius, over, error),
+        Measure("small-radius limit", float(limit.max()), EXACT, 0.0, "Jacobian's norm"),
+        *_lipschitz(phi, rows, words, 0, unit),
+        *_substitution(phi, rows, alternatives, seed, memory_budget),
+        *_shape(phi, rows),
+    )
+    return SensitivityProfile(phi.name, measures, tuple(bounds))
 
 
-def _certificate(value: float, rigor: str, radius: float) -> Measure:
+def _certificate(value: float, rigor: str | None, radius: float) -> Measure:
     kind = f"{CERTIFIED} upper bound" if rigor == CERTIFIED else f"upper bound {rigor}"
     return Measure("certificate", value, kind, radius, "this package")
 
@@ -222,22 +232,16 @@ def _lipschitz(
     phi: FeatureMap,
     rows: Float[Tensor, "n d"],
     words: Int[Tensor, " w"],
-    reach: Float[Tensor, " w"],
-    *,
-    at_text: bool = False,
+    reach: Float[Tensor, " w"] | int,
+    unit: float,
 ) -> list[Measure]:
-    """Lipschitz bounds times radius / ‖phi(X)‖: on the ball, or of the Jacobian at X."""
-    radius = float(reach.max())
-    unit, within = radius / feature_norm(phi(rows), phi.name), 0.0 if at_text else radius
+    """Lipschitz bounds times `unit`, radius / ‖phi(X)‖: on the ball, or with `reach` 0 of the
+    Jacobian at X."""
+    radius = float(torch.as_tensor(reach).max())
+    where = "" if radius else ", at X"
     return [
-        Measure(
-            f"{bound.name}, at X" if at_text else bound.name,
-            bound.value * unit,
-            "proved upper bound",
-            within,
-            bound.source,
-        )
-        for bound in lipschitz_bounds(phi, rows, words.tolist(), 0 if at_text else reach)
+        Measure(bound.name + where, bound.value * unit, "proved upper bound", radius, bound.source)
+        for bound in lipschitz_bounds(phi, rows, words.tolist(), reach)
     ]
 
 
@@ -264,12 +268,9 @@ def average_change(
     deltas = torch.randn(len(places), rows.shape[1], generator=stream, dtype=torch.float64)
     lengths = radii(radius, phi, rows, searched).cpu().double()[places]
     deltas *= (lengths / torch.linalg.vector_norm(deltas, dim=1)).unsqueeze(1)
+    groups = searched[places.to(rows.device)].unsqueeze(1)
     changes = relative_change(
-        phi,
-        rows,
-        searched[places.to(rows.device)].unsqueeze(1),
-        deltas.to(rows).unsqueeze(1),
-        memory_budget=memory_budget,
+        phi, rows, groups, deltas.to(rows).unsqueeze(1), memory_budget=memory_budget
     )
     error = changes.view(-1, _AVERAGE_DELTAS).var(dim=1).mean() / len(places)
     return float(changes.mean()), float(error.sqrt())
@@ -284,49 +285,47 @@ def _substitution(
 ) -> list[Measure]:
     """Substitution in a text whose words are the numbers of rows; [] where the features would not
     fit the budget."""
-    n, d = rows.shape
-    others = rows[:0] if alternatives is None else alternatives.to(rows)
-    if others.ndim != 2 or others.shape[1] != d or (alternatives is not None and not len(others)):
-        raise InputError(
-            f"`alternatives` (shape {tuple(others.shape)}) must be rows of shape (m, {d}), m at "
-            "least 1"
-        )
-    table = torch.cat([rows, others])
-    numbers = [str(row) for row in range(len(table))]
+    (n, d), table = rows.shape, rows
+    if alternatives is not None:
+        if alternatives.ndim != 2 or not len(alternatives) or alternatives.shape[1] != d:
+            raise InputError(
+                f"`alternatives` (shape {tuple(alternatives.shape)}) must be rows of shape (m, "
+                f"{d}), m at least 1"
+            )
+        table = torch.cat([rows, alternatives.to(rows)])
     if 16 * _DRAWS * _LONGEST_BLOCK * n * phi(rows).numel() > memory_budget:
         return []
+    words = [str(row) for row in range(len(table))]
 
+    @torch.no_grad()
     def features(texts: list[str]) -> Tensor:
         chosen = torch.tensor([[int(word) for word in text.split()] for text in texts])
-        with torch.no_grad():
-            return features_by_text(phi, table[chosen.to(table.device)])
+        return features_by_text(phi, table[chosen.to(table.device)])
 
-    def offered(word: str) -> list[str]:
-        return numbers[n:] or [other for other in numbers if other != word]
-
-    repeats, exact = [], False
-    while not exact and len(repeats) < _REPEATS:
-        result = substitution_sensitivity(
+    def measured(repeat: int) -> Substitution:
+        return substitution_sensitivity(
             FunctionModel(features, name=phi.name, zero=True),
-            [" ".join(numbers[:n])],
-            offered,
-            derive_seed(seed, "substitution", len(repeats)),
+            " ".join(words[:n]),
+            lambda word: words[n:] or [other for other in words if other != word],
+            derive_seed(seed, "substitution", repeat),
             draws=_DRAWS,
             enumerated=256,
             longest_block=_LONGEST_BLOCK,
             most_words=n,
         )
-        repeats.append(result.texts[0])
-        exact = repeats[0].exact
-    values = np.array([(text.average, text.block, text.random) for text in repeats])
+
+    repeats = [measured(0)]
+    exact, every_block = repeats[0].exact, repeats[0].every_block
+    if not exact:
+        repeats += map(measured, range(1, _REPEATS))
     kind = EXACT if exact else ESTIMATE
-    of_blocks = kind if repeats[0].every_block or not exact else LOWER
-    errors = [None] * 3 if exact else (values.std(axis=0, ddof=1) / _REPEATS**0.5).tolist()
-    columns = zip(_SUBSTITUTION, values.mean(axis=0).tolist(), errors, strict=True)
-    return [
-        Measure(name, value, of_blocks if "block" in name else kind, None, source, error)
-        for (name, source), value, error in columns
-    ]
+    kinds = (kind, kind if every_block or not exact else LOWER, kind)
+    rows = []
+    for (name, source), kind in zip(_SUBSTITUTION.items(), kinds, strict=True):
+        values = [getattr(repeat, name) for repeat in repeats]
+        error = None if exact else stdev(values) / _REPEATS**0.5
+        rows.append(Measure(f"{name} sensitivity", fmean(values), kind, None, source, error))
+    return rows
 
 
 @torch.no_grad()
@@ -336,11 +335,10 @@ def _shape(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> list[Measure]:
     shape, features = [], phi(rows).double()
     if isinstance(phi, AttentionLayer) and phi.score.sums_to_one:
         entropies = torch.special.entr(phi.attention(rows).double()).sum(dim=-1)
-        shape += [
-            Measure(
-                "attention entropy", float(entropies.mean()), EXACT, None, "nats, mean of rows"
-            ),
-            Measure("log n", math.log(len(rows)), EXACT, None, "the most it can be"),
+        entropy, most = float(entropies.mean()), math.log(len(rows))
+        shape = [
+            Measure("attention entropy", entropy, EXACT, None, "nats, mean of rows"),
+            Measure("log n", most, EXACT, None, "the most it can be"),
         ]
     if features.ndim > 1 and features.shape[-2] == len(rows):
         matrix = features.movedim(-2, 0).flatten(start_dim=1)

@@ -16,7 +16,6 @@ from wordsens.evaluation.audit.text import AuditTexts
 from wordsens.evaluation.length import LengthAdvice
 from wordsens.evaluation.requirement import Requirement, Unmet
 from wordsens.results import Result
-from wordsens.sensitivity.substitution import SubstitutionSensitivity
 from wordsens.sources import source_digest
 from wordsens.sweeps.store import Record, Store
 
@@ -33,7 +32,6 @@ class Audit:
         records: of the texts, in the order of the dataset; failed ones too.
         summary: of those that are done.
         layers: by layer and head; none of a black box.
-        substitution: the sensitivities to random words; None where none were asked for.
         advice: on length; None where `no_advice` says why.
         changes: since the earlier audit that was named; None where none was.
         unmet: the requirements that fail.
@@ -48,7 +46,6 @@ class Audit:
     records: Sequence[Record]
     summary: AuditSummary
     layers: Sequence[LayerSensitivity]
-    substitution: SubstitutionSensitivity | None
     advice: LengthAdvice | None
     no_advice: str | None
     changes: Sequence[AuditChange] | None
@@ -74,7 +71,6 @@ class Audit:
         return {
             **self.summary.to_dict(),
             "layers": [asdict(layer) for layer in self.layers],
-            "substitution": self.substitution and asdict(self.substitution),
             "advice": self.advice and {"advice": self.advice.advice, **asdict(self.advice)},
             "no_advice": self.no_advice,
             "changes": None

@@ -2,7 +2,6 @@
 read."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -314,13 +313,11 @@ class AuditTexts:
 
     Attributes:
         documents: what is measured, each text once.
-        counts: how often each word occurs in the data, in lower case.
         copies: texts that are equal to an earlier one.
         left_out: where each text stands that cannot be measured, and why: a rule, not a failure.
     """
 
     documents: list[Document] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
     copies: int = 0
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
@@ -330,7 +327,6 @@ class AuditTexts:
         taken = {document.text for document in self.documents}
         for document in documents:
             words = reading_words(document.text)
-            self.counts.update(word.lower() for word in words)
             if len(words) < 2:
                 count = f"{len(words)} word{'' if len(words) == 1 else 's'}"
                 self.left_out.append(
