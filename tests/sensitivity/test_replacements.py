@@ -259,7 +259,7 @@ def test_chosen_words_small_batches_and_rows_kept():
         (
             {"pool": "mean"},
             {"words": [5]},
-            "`words` (=[5]) must name words from 0 to 4, at least one",
+            "`words` has 5, but the text has 5 words; indices run from 0 to 4",
         ),
     ],
 )
@@ -270,9 +270,7 @@ def test_what_cannot_be_removed_is_refused(options, arguments, message):
 
 
 def test_a_text_of_one_word_and_a_model_without_a_mask_token():
-    with pytest.raises(
-        ws.InputError, match="the text has one word, and nothing is left without it"
-    ):
+    with pytest.raises(ws.InputError, match="`text` has 1 word, and way='delete' takes 2 or more"):
         ws.removal_effects(phi_of(pool="mean"), "good")
     phi = phi_of(pool="mean")
     phi.model.tokenizer = type(

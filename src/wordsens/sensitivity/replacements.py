@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice, require_count, require_kind
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
@@ -280,7 +281,7 @@ def removal_effects(
 
     Raises:
         InputError: "delete" with features of every row; "mask" with a model without a mask token; a
-            word index out of range; a text of one word that would be deleted.
+            word index out of range; a text whose only word would be deleted.
 
     >>> phi = TransformerFeatures.from_pretrained("minilm", pool="own")
     >>> removed = removal_effects(phi, "This film is not good", way="delete")
@@ -299,31 +300,25 @@ def removal_effects(
         )
     document = text.text if isinstance(text, Document) else text
     tokens = phi.model.read(document, "the text", max_words)
-    whole = tokens.whole_words or ()
-    chosen = list(range(len(whole))) if words is None else [int(word) for word in words]
-    if any(not 0 <= word < len(whole) for word in chosen) or not chosen:
+    whole, least = tokens.whole_words or (), 2 if way == "delete" else 1
+    if len(whole) < least:
         raise InputError(
-            f"`words` (={chosen!r}) must name words from 0 to {len(whole) - 1}, at least one"
-        )
-    if way == "delete" and len(whole) == 1:
-        raise InputError(
-            "the text has one word, and nothing is left without it; give a longer text, or "
-            "way='mask'"
+            f"`text` has {plural(len(whole), 'word')}, and way={way!r} takes {least} or more; "
+            "give a longer text"
         )
     if way == "delete" and phi.pool is None and phi.output == "states":
         raise InputError(
             "`way` (='delete') changes the number of rows, and phi keeps every row; choose a "
             "pool, or way='mask'"
         )
-    changed = []
-    for word in chosen:
-        gone = whole[word].rows
-        left = [
-            (row, number)
-            for row, number in enumerate(tokens.ids)
-            if way == "mask" or row not in gone
-        ]
-        changed.append([mask if row in gone else number for row, number in left])
+    chosen = word_indices(words, len(whole)).tolist()
+    # None stands for a token that is deleted.
+    new = mask if way == "mask" else None
+    replaced = [
+        [new if row in whole[word].rows else old for row, old in enumerate(tokens.ids)]
+        for word in chosen
+    ]
+    changed = [[each for each in ids if each is not None] for ids in replaced]
 
     def features(batch: Int[Tensor, "b n"]) -> Float[Tensor, "b features"]:
         size = max(1, memory_budget // phi.bytes_per_text(batch.shape[1]))
@@ -358,6 +353,7 @@ def cosine_distance(
     return (units[0] - units[1]).square().sum(dim=-1) / 2
 
 
+@torch.no_grad()
 def row_removal(phi: FeatureMap, X: TextMatrix | Tensor, word: int) -> float | None:
     """‖phi(X without row i) - phi(X)‖ / ‖phi(X)‖ for features of a whole text of three words or
     more; of features with a row for each word the rows other than i are compared (ours; one changed
@@ -373,8 +369,7 @@ def row_removal(phi: FeatureMap, X: TextMatrix | Tensor, word: int) -> float | N
     others = [row for row in range(len(rows)) if row != word]
     if phi.text_shape[0] is not None or len(others) < 2:
         return None
-    with torch.no_grad():
-        base, left = phi(rows), phi(rows[others])
+    base, left = phi(rows), phi(rows[others])
     norm = feature_norm(base, phi.name)
     if base.shape != left.shape:
         base = base[..., others, :]

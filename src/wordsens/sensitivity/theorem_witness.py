@@ -12,7 +12,7 @@ from torch import Tensor
 from wordsens.errors import InputError, require_kind, require_positive
 from wordsens.maps.attention.features import RandomAttentionFeatures
 from wordsens.maps.attention.scores import Softmax
-from wordsens.maps.mapping import feature_norm
+from wordsens.maps.mapping import feature_norm, perturbed_texts
 from wordsens.results import Result
 from wordsens.seeds import Seed, gaussian_on, generator
 from wordsens.sensitivity.one_word import relative_change
@@ -134,15 +134,14 @@ def theorem_witness(
     lengths = radius * angles.sin() * torch.linalg.vector_norm(reached, dim=1)
     theta = float(angles[lengths.argmax()])
 
-    ahead, aside = math.cos(theta) * along, math.sin(theta) * across
+    aside = math.sin(theta) * across
     inside = radius * (1 - 4 * torch.finfo(rows.dtype).eps)
-    pair = inside * torch.stack([ahead + aside, ahead - aside])
-    words = torch.full((2, 1), word, device=rows.device)
-    values = relative_change(phi, rows, words, pair.unsqueeze(1))
+    pair = inside * (math.cos(theta) * along + torch.stack([aside, -aside]))
+    groups = torch.full((2, 1), word, device=rows.device)
+    values = relative_change(phi, rows, groups, pair.unsqueeze(1))
     best = int(values.argmax())
-    moved = rows.clone()
-    moved[word] += pair[best]
-    after = phi.attention(moved)[:, word]
+    changed = perturbed_texts(rows, groups[:1], pair[best].view(1, 1, d))[0]
+    after = phi.attention(changed)[:, word]
     return TheoremWitness(
         word=word,
         perturbation=pair[best],
