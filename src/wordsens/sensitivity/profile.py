@@ -320,12 +320,12 @@ def _substitution(
         repeats += map(measured, range(1, _REPEATS))
     kind = EXACT if exact else ESTIMATE
     kinds = (kind, kind if every_block or not exact else LOWER, kind)
-    rows = []
+    measures = []
     for (name, source), kind in zip(_SUBSTITUTION.items(), kinds, strict=True):
         values = [getattr(repeat, name) for repeat in repeats]
         error = None if exact else stdev(values) / _REPEATS**0.5
-        rows.append(Measure(f"{name} sensitivity", fmean(values), kind, None, source, error))
-    return rows
+        measures.append(Measure(f"{name} sensitivity", fmean(values), kind, None, source, error))
+    return measures
 
 
 @torch.no_grad()
