@@ -289,9 +289,10 @@ def _notes(measured: Sequence[MeasuredMap], verbose: bool) -> tuple[str, ...]:
             f"{_remedy(results[0].search)}."
         )
     if verbose:
-        predicted = [each for each in measured if each.predicted is not None]
         notes += dict.fromkeys(
-            f"{each.title}: predicted is {each.predicted.of}." for each in predicted
+            f"{each.title}: predicted is {each.predicted.of}."
+            for each in measured
+            if each.predicted is not None
         )
     elif len(notes) > 2:
         notes[1:] = [f"{notes[1]} (--verbose: {len(notes) - 2} more)"]

@@ -300,7 +300,8 @@ def removal_effects(
         )
     document = text.text if isinstance(text, Document) else text
     tokens = phi.model.read(document, "the text", max_words)
-    whole, least = tokens.whole_words or (), 2 if way == "delete" else 1
+    whole = tokens.whole_words or ()
+    least = 2 if way == "delete" else 1
     if len(whole) < least:
         raise InputError(
             f"`text` has {plural(len(whole), 'word')}, and way={way!r} takes {least} or more; "
