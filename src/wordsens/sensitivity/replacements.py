@@ -300,7 +300,7 @@ def removal_effects(
         )
     document = text.text if isinstance(text, Document) else text
     tokens = phi.model.read(document, "the text", max_words)
-    whole = tokens.whole_words or ()
+    whole = tuple(tokens.whole_words or ())
     least = 2 if way == "delete" else 1
     if len(whole) < least:
         raise InputError(
