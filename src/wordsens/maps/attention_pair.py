@@ -70,7 +70,8 @@ class AttentionPair(Result):
 
     def view(self) -> View:
         """The headline and the table; a figure draws each text's weights, and their difference."""
-        matrices = dict(zip(("first text", "second text"), self.weights, strict=True))
+        matrices: dict[str, Tensor] = {}
+        matrices |= zip(("first text", "second text"), self.weights, strict=True)
         scales = dict.fromkeys(matrices, "attention from row to column")
         if self.difference is not None:
             matrices["second minus first"] = self.difference
@@ -82,7 +83,8 @@ class AttentionPair(Result):
             for source, weight in enumerate(row)
         ]
         axes = ("to", "from", "attention", "text", "scale")
-        columns = dict(zip(axes, map(list, zip(*cells, strict=True)), strict=True))
+        columns: dict[str, list[Any]] = {}
+        columns |= zip(axes, map(list, zip(*cells, strict=True)), strict=True)
         both = zip(*self.tokens, strict=False)
         joined = [one if one == other else f"{one}/{other}" for one, other in both]
         names = dict(zip(matrices, (*self.tokens, joined), strict=False))
