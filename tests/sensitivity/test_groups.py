@@ -131,12 +131,22 @@ def test_several_words_accounts_for_every_search_and_keeps_to_its_budget():
     done, most = zip(*reports, strict=True)
     assert list(done) == sorted(done) and len(set(most)) == 1 and done[-1] == most[-1]
     assert sum(count < most[-1] * 4 / 5 for count in done) > 10
+    # Inside the first round of exchanges, the second of five parts.
+    assert any(most[-1] / 5 < count < most[-1] * 2 / 5 for count in done)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"groups": []}, "`groups` is empty; give at least one group of word indices"),
+        (
+            {"groups": [0, 1]},
+            "`groups` (=[0, 1]) must be lists of whole numbers, such as [(0, 3), (1, 2, 5)]",
+        ),
+        (
+            {"groups": [(0.7, 1.2)]},
+            "`groups` (=[(0.7, 1.2)]) must be lists of whole numbers, such as [(0, 3), (1, 2, 5)]",
+        ),
         ({"groups": [()]}, "`groups` has (); a group names words from 0 to 3, at least one"),
         (
             {"groups": [(0, 4)]},
@@ -196,8 +206,14 @@ def test_bad_words_are_refused():
     X = TextMatrix(torch.ones(3, 2), whole_words=(Word("a", (0,)), Word("b", (2,))))
     with pytest.raises(ws.InputError, match="`X` does not know its whole words; embed it with"):
         ws.whole_word_sensitivity(lambda X: X, TextMatrix(torch.ones(3, 2)))
-    for words in ([], [2], [0, 0], [-1]):
-        with pytest.raises(
-            ws.InputError, match=r"must name different words from 0 to 1, at least one"
-        ):
+    for words in ([], [2], [0, 0], [0.5]):
+        with pytest.raises(ws.InputError, match="`words`"):
             ws.whole_word_sensitivity(lambda X: X, X, words=words)
+    assert ws.whole_word_sensitivity(lambda X: X, X, words=-1).tokens == ("b",)
+
+
+def test_a_group_in_the_place_of_words_is_refused():
+    phi, X = ws.RandomAttentionFeatures(4, seed=0), unit_rows(5, 4, 0)
+    for words in (torch.tensor([[0, 1]]), torch.tensor([[0]]), [(0, 1)]):
+        with pytest.raises(ws.InputError, match="`words`"):
+            ws.word_sensitivity(phi, X, words, torch.tensor([[-1.0]]))

@@ -234,3 +234,17 @@ class TestResult:
                 "notes",
             ),
         }
+
+
+def test_every_batch_keeps_to_the_memory_budget():
+    """Where no pair fits they are mapped one by one; a check maps a text in a batch of four."""
+    batches, X = [], ws.gaussian_text(9, 4, seed=0)
+
+    def counted(texts):
+        batches.append(len(texts) if texts.ndim == 3 else 1)
+        return torch.tanh(texts @ texts.mT) @ texts
+
+    phi = ws.FunctionFeatures(counted, batched=True)
+    search = ws.SearchPlan("quick", starts=1, steps=2)
+    ws.word_sensitivity(phi, X, search=search, memory_budget=4096)
+    assert max(batches) == 4 and batches.count(1) > 9 * 3

@@ -3,9 +3,11 @@
 import math
 
 import pytest
+import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
+from wordsens.sensitivity.one_word import TextUnderMap, sensitivities
 
 QUICK = {"search": ws.SearchPlan("quick", starts=4, steps=15), "certificate": False}
 D = 6
@@ -38,6 +40,35 @@ def test_equals_word_sensitivity_in_order(phi, close):
             assert together.rigor == alone.rigor
             if alone.upper is not None:
                 assert together.upper == pytest.approx(alone.upper, rel=1e-9)
+
+
+def test_maps_of_other_scores_and_shapes_are_searched_apart():
+    W, stream = [], torch.Generator().manual_seed(3)
+    for width in (3, 3, 8, 9):
+        W.append(torch.randn(D, width, dtype=torch.float64, generator=stream))
+    maps = [raf(), raf("sigmoid")]
+    maps += [ws.AttentionFeatures(W[0], W[1], value) for value in W[2:]]
+    problems = [TextUnderMap(phi, X) for phi, X in zip(maps, texts(4, 4, 4, 4), strict=True)]
+    for problem, together in zip(problems, sensitivities(problems, "quick"), strict=True):
+        alone = ws.word_sensitivity(problem.phi, problem.X, search="quick")
+        assert together.per_word.numpy() == pytest.approx(alone.per_word.numpy(), rel=1e-6)
+
+
+def test_a_flat_word_of_one_text_changes_nothing_of_another():
+    """Under ReLU scores words may have no gradient where their search ends: they are sampled."""
+    few = texts(5, 5, 5, 5, 5, 5, d=4)
+    phi = raf("relu", d=4)
+    for X, together in zip(few, ws.word_sensitivities(phi, few, certificate=False), strict=True):
+        alone = ws.word_sensitivity(phi, X, certificate=False)
+        assert together.per_word.numpy() == pytest.approx(alone.per_word.numpy(), rel=1e-3)
+
+
+def test_the_text_under_which_a_map_fails_is_named(unchecked_types):
+    def noisy(X):
+        return X + (0 if X.shape[-2] == 3 else torch.rand(()))
+
+    with pytest.raises(InputError, match=r"^`texts\[2\]`: .* answers differently"):
+        ws.word_sensitivities(noisy, texts(3, 3, 4), **QUICK)
 
 
 @pytest.mark.parametrize(("gaussian", "rigor"), [("dense", "certified"), ("lazy", None)])

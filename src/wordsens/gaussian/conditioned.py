@@ -76,8 +76,8 @@ class Source:
 
     >>> Source(torch.Generator(), 1.0, limit=100, what="a 4 x 5 matrix").take(200)
     Traceback (most recent call last):
-    wordsens.errors.BudgetError: the answers of a 4 x 5 matrix sampled on demand would take 0.00 GiB, over the limit ...
-    """  # noqa: E501
+    wordsens.errors.BudgetError: the answers of a 4 x 5 matrix sampled on demand would take 200 ...
+    """
 
     stream: torch.Generator
     standard_deviation: float
@@ -90,9 +90,9 @@ class Source:
         if self.used + size > self.limit:
             raise BudgetError(
                 f"the answers of {self.what} sampled on demand would take "
-                f"{(self.used + size) / 2**30:.2f} GiB, over "
-                f"the limit of {self.limit / 2**30:.2f} GiB; search fewer words, steps or starts, "
-                "raise `gaussian_bytes`, build a fresh map, or use float32"
+                f"{self.used + size:,} bytes, over the limit of {self.limit:,} bytes; search "
+                "fewer words, steps or starts, raise `gaussian_bytes`, build a fresh map, or use "
+                "float32"
             )
         self.used += size
 

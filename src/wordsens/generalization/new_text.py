@@ -33,6 +33,7 @@ from wordsens.generalization.result import (
 from wordsens.generalization.setting import OneWordSetting
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import FeatureMap
+from wordsens.maps.mapping import restores_state
 from wordsens.search.maximize import maximize
 from wordsens.search.objective import Ball, Progress, SearchResult
 from wordsens.search.plan import Search, SearchPlan, Stages
@@ -72,6 +73,7 @@ _CHOICES = [(name.removesuffix("-alignment"), name) for name in _ALIGNMENTS] + [
 trainings."""
 
 
+@restores_state
 def one_word_generalization(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     texts: Texts,

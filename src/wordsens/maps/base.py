@@ -51,7 +51,8 @@ class FeatureMap(ABC):
         continuous: whether phi is known to have no jumps; at the edge of one a last digit of Delta
             may decide a value.
         repeatable: whether phi is known to give a text the same features in every batch.
-        affordable_words: how many words of a text a search affords by default; None for all.
+        affordable_words: how many words of a text commands search where none is asked for
+            (`sampled_words`); None for all.
     """
 
     name: str
@@ -188,12 +189,13 @@ class Change(Objective):
         """Directions in which one word moves the features far; none by default."""
         return self.rows[:0]
 
-    @abstractmethod
     def functionals(
         self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Deltas | None]:
         """(phi(X^G(Delta)) - phi(X)) . theta for each theta, and with `pull` the gradient of their
-        sum with the weights that it makes of them. As many pairs as `bytes_per_pair` allows."""
+        sum with the weights that it makes of them; for regression on shipped maps. As many pairs as
+        `bytes_per_pair` allows."""
+        raise NotImplementedError(f"{type(self).__name__} does not give functionals")
 
     def starts(
         self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
@@ -271,10 +273,10 @@ class AutogradChange(Change):
         self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "m p"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b m"], Deltas | None]:
         delta, change = self._differentiable(perturbations, places, pull is not None)
-        values = change @ thetas.T
+        values = change.detach() @ thetas.T
         if pull is None:
             return values, None
-        return values.detach(), torch.autograd.grad(values, delta, pull(values.detach()))[0]
+        return values, torch.autograd.grad(change, delta, pull(values) @ thetas)[0]
 
     def _differentiable(
         self, perturbations: Deltas, places: Places, gradient: bool
@@ -286,19 +288,18 @@ class AutogradChange(Change):
 
     def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
         delta, change = self._differentiable(perturbations, places, gradient)
-        with torch.set_grad_enabled(gradient):
-            squared = change.square().sum(dim=1)
+        constant = change.detach()
+        squared, slope = constant.square().sum(dim=1), None
         if not gradient:
             return squared, None
-        slope = None
-        if squared.requires_grad:
-            (slope,) = torch.autograd.grad(squared.sum(), delta, allow_unused=True)
+        if change.requires_grad:
+            (slope,) = torch.autograd.grad(change, delta, 2 * constant, allow_unused=True)
         if slope is None and bool((squared != 0).any()):
             raise InputError(
                 f"{self._phi.name} changes with the text, but its features carry no gradient; "
                 "write it with torch operations, without detach or no_grad"
             )
-        return squared.detach(), torch.zeros_like(perturbations) if slope is None else slope
+        return squared, torch.zeros_like(perturbations) if slope is None else slope
 
 
 def features_of(phi: FeatureMap, rows: Float[Tensor, "n d"]) -> Float[Tensor, " features"]:

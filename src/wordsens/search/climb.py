@@ -275,10 +275,9 @@ def verified(climb: Climb) -> SearchResult:
         stationary[unsure] |= _gains_nothing(climb.select(unsure))
         spent[unsure] += len(TRIALS)
     x, squared = climb.x, climb.squared
-    if len(members := _places(flat, climb)):
-        x, squared = x.clone(), squared.clone()
-        x[members], squared[members] = _sampled(climb.select(members))
-        spent[members] += _DRAWS
+    if bool(flat.any()):
+        x, squared = _sampled(climb, flat)
+        spent[flat] += _DRAWS
     return SearchResult(climb.problem.witnesses(x), squared, spent, ended & stationary & ~flat)
 
 
@@ -298,22 +297,26 @@ def _gains_nothing(climb: Climb) -> Bool[Tensor, " b"]:
     return still
 
 
-def _sampled(climb: Climb) -> tuple[Flat, Values]:
-    """Better points than those of the ascents, and the objective there.
+def _sampled(climb: Climb, flat: Bool[Tensor, " b"]) -> tuple[Flat, Values]:
+    """The points of the ascents, those of flat ones replaced by better ones, and the objective
+    there.
 
     Half of the points are uniform on the sphere; the others are the best so far, moved by a random
     fraction of a radius, which climbs the steps of a piecewise constant map.
     """
-    problem, best, squared = climb.problem, climb.x, climb.squared
-    ascents, near = torch.arange(len(best), device=best.device), _AT_ONCE // 2
+    best, squared, near = climb.x.clone(), climb.squared.clone(), _AT_ONCE // 2
+    members, whole = _places(flat, climb), climb.problem
+    problem, ascents = whole.select(members), torch.arange(len(members), device=flat.device)
     for _ in range(_DRAWS // _AT_ONCE):
-        drawn = problem.directions(_AT_ONCE, best.dtype)
-        share = problem.drawn(
+        # For all places, so that no other one's gradient changes what is drawn for a place.
+        drawn = whole.directions(_AT_ONCE, best.dtype)
+        share = whole.drawn(
             lambda stream, w: torch.rand(w, near, 1, generator=stream, device=stream.device)
         )
-        drawn[:, :near] = problem.unit(best.unsqueeze(1) + share.to(best) * drawn[:, :near])
-        value, draw = problem.value(drawn).max(dim=1)
-        better = value > squared
-        best = torch.where(better.unsqueeze(1), drawn[ascents, draw], best)
-        squared = torch.where(better, value, squared)
+        drawn[:, :near] = whole.unit(best.unsqueeze(1) + share.to(best) * drawn[:, :near])
+        tried = drawn[members]
+        value, draw = problem.value(tried).max(dim=1)
+        better = (value > squared[members]) & flat[members]
+        best[members[better]] = tried[ascents, draw][better]
+        squared[members[better]] = value[better]
     return best, squared

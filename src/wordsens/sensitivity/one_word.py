@@ -94,28 +94,32 @@ def word_sensitivity(
 
 
 class TextUnderMap(NamedTuple):
-    """A text under a map, as `word_sensitivity` takes it; or with groups of words that move
-    together, (m, g), and their radii, (m, g), in balls of their own or in a `joint` one."""
+    """A text under a map, as `word_sensitivity` takes it.
+
+    Or with groups of words that move together, (m, g), which were checked: the radius is then that
+    of each of them, (m, g), of balls of their own or of one `joint` ball.
+    """
 
     phi: FeatureMap | Callable[[Tensor], Tensor]
     X: TextMatrix | Tensor | np.ndarray
     words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None = None
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None
     seed: Seed = 0
+    groups: Int[Tensor, "m g"] | None = None
     joint: bool = False
 
     def prepared(self, memory_budget: int) -> tuple[FeatureMap, TextMatrix, Change, Problem]:
         """The map, the text, its change and what is searched; InputError where something does not
         fit."""
         phi, text = as_feature_map(self.phi), as_text(self.X)
-        rows, purpose = phi.accept(text.rows), ("starts",)
-        if isinstance(self.words, Tensor) and self.words.ndim == 2:
-            groups, reach = self.words.to(rows.device), torch.as_tensor(self.radius)
-            if groups.shape[1] > 1:
-                purpose = ("group starts", groups.shape[1])
-        else:
+        rows, size = phi.accept(text.rows), 1
+        if self.groups is None:
             words = word_indices(self.words, len(text)).to(rows.device)
             groups, reach = words.unsqueeze(1), radii(self.radius, phi, rows, words).unsqueeze(1)
+        else:
+            groups, reach = self.groups.to(rows.device), torch.as_tensor(self.radius)
+            size = groups.shape[1]
+        purpose = ("starts",) if size == 1 else ("group starts", size)
         change = phi.change(rows, groups, memory_budget=memory_budget)
         places = torch.arange(len(groups), device=rows.device)
         streams = [generator(self.seed, *purpose)]

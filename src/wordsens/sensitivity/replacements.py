@@ -25,7 +25,7 @@ from wordsens.display.numbers import plural
 from wordsens.errors import InputError, require_choice, require_count, require_kind
 from wordsens.maps.arguments import as_feature_map, as_text, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
-from wordsens.maps.mapping import feature_norm
+from wordsens.maps.mapping import feature_norm, restores_state
 from wordsens.maps.transformer.features import TransformerFeatures
 from wordsens.models.vocabulary import Vocabulary
 from wordsens.search.objective import Progress
@@ -108,6 +108,8 @@ class Replacements(SensitivityResult):
         return {name: cells for name, cells in columns.items() if cells}
 
 
+@restores_state
+@torch.no_grad()
 def best_swaps(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix | Tensor | np.ndarray,

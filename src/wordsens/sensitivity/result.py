@@ -50,6 +50,10 @@ _JSON_NAMES = (
 )
 
 
+# What two of them are called where several words move together.
+_GROUP_NAMES = {"word": "group", "words": "groups"}
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Sensitivity(SensitivityResult):
     """The sensitivity of one text under one map to words, or to groups of words that move together.
@@ -160,10 +164,12 @@ class Sensitivity(SensitivityResult):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the witnesses, as plain Python values: what `--json` prints."""
         plain = super().to_dict() | {"map": self.map_name, "token": self.token}
-        if not self.of_words:
-            return plain | {"group": list(self.group)}
-        plain |= {"word": self.word, "words": self.words.tolist()}
-        return {name: plain[name] for name in _JSON_NAMES}
+        if self.of_words:
+            plain |= {"word": self.word, "words": self.words.tolist()}
+            return {name: plain[name] for name in _JSON_NAMES}
+        plain |= {"word": list(self.group), "words": plain["groups"]}
+        named = {_GROUP_NAMES.get(name, name): plain[name] for name in _JSON_NAMES}
+        return named | {"searched": self.searched, "sets": self.sets}
 
     @property
     def headline(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
@@ -79,17 +80,23 @@ def word_sensitivities(
     longest, size = max(len(problem.X) for problem in problems), 1
     if isinstance(phi, AttentionLayer):
         size = max(1, min(_TOGETHER, _ROWS_TOGETHER // longest))
-    blocks = [problems[first : first + size] for first in range(0, len(problems), size)]
+    starts = range(0, len(problems), size)
+    measured = partial(
+        sensitivities,
+        search=search,
+        certificate=certificate,
+        text_depends_on_weights=text_depends_on_weights,
+        memory_budget=memory_budget,
+    )
     results = []
-    for number, block in enumerate(blocks):
-        results += sensitivities(
-            block,
-            search,
-            certificate=certificate,
-            text_depends_on_weights=text_depends_on_weights,
-            memory_budget=memory_budget,
-            progress=part_of(progress, number, len(blocks)),
-        )
+    for number, first in enumerate(starts):
+        block = problems[first : first + size]
+        try:
+            results += measured(block, progress=part_of(progress, number, len(starts)))
+        except InputError:
+            for index, problem in enumerate(block, first):
+                with _naming(index):
+                    results += measured([problem])
     return results
 
 

@@ -3,18 +3,19 @@ whole words."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
-from wordsens.maps.arguments import as_feature_map, as_text, radii
+from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.mapping import restores_state
 from wordsens.search.objective import Progress, part_of
@@ -84,7 +85,7 @@ def group_sensitivity(
     for size in sorted(set(map(len, checked))):
         places = [place for place, group in enumerate(checked) if len(group) == size]
         members = torch.tensor([checked[place] for place in places], device=lengths.device)
-        problems.append(TextUnderMap(phi, text, members, lengths[members], seed, joint))
+        problems.append(TextUnderMap(phi, text, None, lengths[members], seed, members, joint))
         order += places
     found = sensitivities(
         problems, search, certificate=False, memory_budget=memory_budget, progress=progress
@@ -155,7 +156,7 @@ def several_words_sensitivity(
 def whole_word_sensitivity(
     phi: FeatureMap | Callable[[Tensor], Tensor],
     X: TextMatrix,
-    words: Sequence[int] | None = None,
+    words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None = None,
     radius: float | None = None,
     seed: Seed = 0,
     *,
@@ -193,12 +194,7 @@ def whole_word_sensitivity(
             "the rows with group_sensitivity"
         )
     count = len(text.whole_words)
-    chosen = list(range(count)) if words is None else list(words)
-    if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(range(count)):
-        raise InputError(
-            f"`words` (={chosen!r}) must name different words from 0 to {count - 1}, at least one"
-        )
-    whole = [text.whole_words[word] for word in chosen]
+    whole = [text.whole_words[word] for word in word_indices(words, count).tolist()]
     options: dict[str, Any] = {"search": search, "memory_budget": memory_budget}
     found = group_sensitivity(
         phi, text, [word.rows for word in whole], radius, seed, progress=progress, **options
@@ -284,16 +280,21 @@ def _checked_count(count: int, n: int) -> int:
 
 
 def _checked_groups(groups: Sequence[Sequence[int]], n: int) -> tuple[tuple[int, ...], ...]:
-    if len(groups) == 0:
+    try:
+        listed = [tuple(map(index, group)) for group in groups]
+    except TypeError as error:
+        raise InputError(
+            f"`groups` (={groups!r}) must be lists of whole numbers, such as [(0, 3), (1, 2, 5)]"
+        ) from error
+    if not listed:
         raise InputError("`groups` is empty; give at least one group of word indices")
-    for group in groups:
-        if len(group) == 0 or any(not -n <= int(word) < n for word in group):
+    for group in listed:
+        if not group or any(not -n <= word < n for word in group):
             raise InputError(
-                f"`groups` has {tuple(group)!r}; a group names words from 0 to {n - 1}, at least "
-                "one"
+                f"`groups` has {group!r}; a group names words from 0 to {n - 1}, at least one"
             )
-        if len({int(word) % n for word in group}) != len(group):
+        if len({word % n for word in group}) < len(group):
             raise InputError(
-                f"`groups` has {tuple(group)!r}, which names a word twice; name each word once"
+                f"`groups` has {group!r}, which names a word twice; name each word once"
             )
-    return tuple(tuple(int(word) % n for word in group) for group in groups)
+    return tuple(tuple(word % n for word in group) for group in listed)

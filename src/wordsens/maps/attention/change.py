@@ -431,7 +431,7 @@ class AttentionChange(Change):
     def functionals(
         self, perturbations: Deltas, places: Places, thetas: Float[Tensor, "f p"], pull: Pull | None
     ) -> tuple[Float[Tensor, "b f"], Deltas | None]:
-        """Of one text; thetas (f, heads n m)."""
+        """Of one text; thetas (f, heads n m), of heads whose values are the features' own."""
         words, delta = self._words[0, places], perturbations.squeeze(1)
         of_heads = thetas.unflatten(1, (len(self._changes), len(self.rows), -1)).unbind(1)
         parts = [
@@ -450,9 +450,9 @@ class AttentionChange(Change):
         """Texts of one shape under heads of one shape, each with weights of its own."""
         if self.narrowed() is not None:
             return None
-        with_values = tuple(head.lift is None for head in self.heads[0])
+        values = tuple((head.lift is None, head.values.shape[1]) for head in self.heads[0])
         text = (self.rows.shape, self.dtype, self.device, self.coarse() is self)
-        return text, self.stages, self._score, with_values
+        return text, self.stages, self._score, values
 
     @classmethod
     def joined(cls, objectives: "Sequence[AttentionChange]") -> "AttentionChange":
