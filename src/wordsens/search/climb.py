@@ -58,8 +58,10 @@ class Problem:
 
     def scaled(self, x: Flat) -> Flat:
         """The points times their radii: a Delta from an x, a gradient in x from one in Delta."""
-        radius = self.radius.to(x.dtype).view(len(x), *[1] * (x.ndim - 2), -1, 1)
-        return (x.unflatten(-1, (self.radius.shape[1], -1)) * radius).flatten(start_dim=-2)
+        radius = self.radius.to(x.dtype).view(len(x), *[1] * (x.ndim - 2), -1)
+        if self.radius.shape[1] == 1:
+            return x * radius
+        return x * radius.repeat_interleave(x.shape[-1] // self.radius.shape[1], dim=-1)
 
     def value(self, x: Flat) -> Values:
         """The objective; -1 where it is not a number."""

@@ -216,8 +216,8 @@ def _recomputed(
         # NaN if the map is not finite just outside the ball: max(0.0, nan) is 0.0, in this order
         # only.
         error = max(0.0, phi.relative_rounding(witness)) * (2 + values)
-        words_meant = slice(None) if phi.continuous else best
-        rounding[words_meant] = torch.maximum(rounding[words_meant], error[words_meant])
+        counted = slice(None) if phi.continuous else best
+        rounding[counted] = torch.maximum(rounding[counted], error[counted])
         checked.add(best)
         best = int((values - rounding).argmax())
     return (values - rounding).clamp(min=0), rounding

@@ -19,9 +19,10 @@ evaluation. Arrays indexed [word, row] are stored word first: a batch gathers wh
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.maps.attention.head import HeadWeights, ScoredHead, attention_starts
@@ -99,6 +100,16 @@ class Head(ScoredHead):
         return torch.cat([self.queries, -outputs, self.keys])
 
 
+class OwnRow(NamedTuple):
+    """The changed word's own row: its change, its attention to itself, (W + W^T) Delta / scale, and
+    the gradient in its scores from one in its change."""
+
+    change: Float[Tensor, "b m"]
+    to_itself: Float[Tensor, "b 1"]
+    pushed: Float[Tensor, "b d"]
+    pull_back: Callable[[Tensor], Tensor]
+
+
 class HeadChange:
     """The squared change of one head on T texts of n words; pairs come text by text, as many of
     each.
@@ -121,13 +132,20 @@ class HeadChange:
         self.symmetric = by_text([head.symmetric for head in heads])
         lifts = [head.lift for head in heads if head.lift is not None]
         self.lift = by_text(lifts) if lifts else None
-        # Rows that a word owns first, so many as the text with the most has.
+        # The rows that a word owns, first of each text: so many as the text with the most has.
         owner = by_text([head.owner for head in heads])
-        self.owned = int((owner >= 0).sum(dim=1).amax())
-        self.order = (owner < 0).to(torch.int8).argsort(dim=1, stable=True)[:, : self.owned]
+        most = int((owner >= 0).sum(dim=1).amax())
+        self.order = (owner < 0).to(torch.int8).argsort(dim=1, stable=True)[:, :most]
         self.owner = owner.gather(1, self.order)
         of_rows = self.order.unsqueeze(2).expand(-1, -1, self.values.shape[1])
         self.rest = by_text([head.rest for head in heads]).gather(1, of_rows)
+        # Of each word: whether it owns rows, their places among these, and the rows, all different.
+        owns = self.owner.unsqueeze(1) == torch.arange(self.n, device=owner.device).unsqueeze(1)
+        most = int(owns.sum(dim=2).amax()) if most else 0
+        place = (~owns).to(torch.int8).argsort(dim=2, stable=True)[..., :most]
+        rows = self.order.unsqueeze(1).expand_as(owns).gather(2, place)
+        parts = owns.gather(2, place), place, rows
+        self.owned = tuple(part.flatten(end_dim=1) for part in parts) if most else None
 
     def evaluate(
         self, delta: Float[Tensor, "b d"], column: Int[Tensor, " b"], gradient: bool
@@ -140,20 +158,21 @@ class HeadChange:
         moved, keyed = products[:, :n], products[:, -n:]
         along = products[:, n : 2 * n] if self.score.normalized else None
         value_delta = delta if self.lift is None else self._times(delta, self.lift)
-        change, pull_back = self._own_row(delta, value_delta, words, column, moved, keyed)
+        own = self._own_row(delta, value_delta, words, column, moved, keyed)
         squared, half_gradient = self._others(value_delta, words, column, moved, along, gradient)
-        squared += torch.linalg.vecdot(change, change)
+        squared += torch.linalg.vecdot(own.change, own.change)
         if half_gradient is None:
             return squared, None
 
         # What the gradient takes from each stacked row is written where the products were.
-        on_value, on_delta, row_slope = pull_back(change)
-        moved.scatter_(1, column, row_slope.gather(1, column))
+        row_slope = own.pull_back(own.change)
+        to_self = row_slope.gather(1, column)
+        moved.scatter_(1, column, to_self)
         keyed.copy_(row_slope)
-        half_gradient += on_value
+        half_gradient.addcmul_(own.to_itself, own.change)
         if self.lift is not None:
             half_gradient = self._times(half_gradient, self.lift.mT)
-        half_gradient += on_delta
+        half_gradient.addcmul_(to_self, own.pushed)
         by_text = [part.unflatten(0, (self.texts, -1)) for part in (half_gradient, products)]
         by_text[0].baddbmm_(by_text[1], self.stacked, beta=2, alpha=2)
         return squared, half_gradient
@@ -166,9 +185,8 @@ class HeadChange:
         column: Int[Tensor, "b 1"],
         moved: Float[Tensor, "b n"],
         keyed: Float[Tensor, "b n"],
-    ) -> tuple[Float[Tensor, "b m"], Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]]:
-        """The change of row i, whose query, key and value all move; and from a gradient in it those
-        in V^T Delta, in Delta where it meets W + W^T, and in the row's scores."""
+    ) -> "OwnRow":
+        """The change of row i, whose query, key and value all move."""
         pushed = self._times(delta, self.symmetric)
         scores = self.scores.index_select(0, words).add_(keyed)
         to_self = moved.gather(1, column) + 0.5 * torch.linalg.vecdot(pushed, delta).unsqueeze(1)
@@ -179,13 +197,12 @@ class HeadChange:
         change = self._times(attention, values).sub_(self.outputs.index_select(0, words))
         change.addcmul_(to_itself, value_delta)
 
-        def pull_back(slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def pull_back(slope: Tensor) -> Tensor:
             on_weights = self._times(slope, values.mT)
             on_weights.scatter_add_(1, column, torch.linalg.vecdot(slope, value_delta).unsqueeze(1))
-            row_slope = self.score.pull_back(scores, attention, on_weights)
-            return to_itself * slope, row_slope.gather(1, column) * pushed, row_slope
+            return self.score.pull_back(scores, attention, on_weights)
 
-        return change, pull_back
+        return OwnRow(change, to_itself, pushed, pull_back)
 
     def _others(
         self,
@@ -212,13 +229,11 @@ class HeadChange:
         on_rest_of_word = with_value if along is None else along.add_(with_value)
         answer = self._answer(moved, words, column)
         p, gain = answer.p, answer.gain
-        owned = rows = None
-        if along is not None and self.owned:
-            owned, rows = self._owned(column)
-            there = torch.where(
-                owned, self._times(value_delta, self.rest.mT), along.gather(1, rows)
-            )
-            along.scatter_(1, rows, there)
+        owned = place = rows = None
+        if along is not None and self.owned is not None:
+            owned, place, rows = (part.index_select(0, words) for part in self.owned)
+            on_rests = self._times(value_delta, self.rest.mT).gather(1, place)
+            along.scatter_(1, rows, torch.where(owned, on_rests, along.gather(1, rows)))
         length = self.lengths.index_select(0, words)
         on_delta = torch.addcmul(
             p * torch.linalg.vecdot(value_delta, value_delta).unsqueeze(1), gain, on_rest_of_word
@@ -234,10 +249,12 @@ class HeadChange:
             pulled = torch.linalg.vecdot(p, gain).unsqueeze(1)
             return squared, half_gradient.addcmul_(pulled, value)
         torch.mul(p, gain, out=along)
-        if owned is not None and rows is not None:
+        if owned is not None and place is not None and rows is not None:
             taken = along.gather(1, rows)
             along.scatter_(1, rows, taken.masked_fill(owned, 0.0))
-            half_gradient += self._times(taken.masked_fill_(~owned, 0.0), self.rest)
+            of_rests = along.new_zeros(len(words), self.rest.shape[1])
+            of_rests.scatter_add_(1, place, taken.masked_fill_(~owned, 0.0))
+            half_gradient += self._times(of_rests, self.rest)
         return squared, half_gradient.addcmul_(along.sum(dim=1, keepdim=True), value)
 
     def _answer(
@@ -245,8 +262,8 @@ class HeadChange:
     ) -> Moved:
         """The answer of all rows but the word's own, whose p and gain are zero, to these moves."""
         answer = self.response.move(moved, words)
-        if self.owned:
-            owned, rows = self._owned(column)
+        if self.owned is not None:
+            owned, _, rows = (part.index_select(0, words) for part in self.owned)
             gain = self.response.owned_gain(moved.gather(1, rows), words.unsqueeze(1), rows)
             slope = answer.p_slope.gather(1, rows)
             for array, there in ((answer.gain, gain), (answer.gain_slope, slope)):
@@ -270,25 +287,26 @@ class HeadChange:
         products = self._times(delta, self.stacked.mT)
         moved, keyed = products[:, :n], products[:, -n:]
         value_delta = delta if self.lift is None else self._times(delta, self.lift)
-        change, pull_back = self._own_row(delta, value_delta, words, column, moved, keyed)
+        own = self._own_row(delta, value_delta, words, column, moved, keyed)
         answer = self._answer(moved, words, column)
         on_delta = (value_delta @ flat.T).unflatten(1, (-1, n))
         different, index = words.unique(return_inverse=True)
         on_rest = self._rest_products(different, thetas)[index]
         values = torch.einsum("bn,bfn->bf", answer.p, on_delta)
         values += torch.einsum("bn,bfn->bf", answer.gain, on_rest)
-        values += torch.einsum("bm,fbm->bf", change, thetas[:, words])
+        values += torch.einsum("bm,fbm->bf", own.change, thetas[:, words])
 
         def gradient(weights: Tensor) -> Tensor:
-            on_value, slope, row_slope = pull_back(
-                torch.einsum("bf,fbm->bm", weights, thetas[:, words])
-            )
+            on_change = torch.einsum("bf,fbm->bm", weights, thetas[:, words])
+            row_slope = own.pull_back(on_change)
+            to_self = row_slope.gather(1, column)
             coefficients = answer.p_slope * torch.einsum("bf,bfn->bn", weights, on_delta)
             coefficients += answer.gain_slope * torch.einsum("bf,bfn->bn", weights, on_rest)
-            coefficients.scatter_(1, column, row_slope.gather(1, column))
+            coefficients.scatter_(1, column, to_self)
             of_p = weights.unsqueeze(2) * answer.p.unsqueeze(1)
-            on_value += of_p.flatten(start_dim=1) @ flat
-            slope += on_value if self.lift is None else self._times(on_value, self.lift.mT)
+            on_value = own.to_itself * on_change + of_p.flatten(start_dim=1) @ flat
+            slope = on_value if self.lift is None else self._times(on_value, self.lift.mT)
+            slope = slope + to_self * own.pushed
             return slope + coefficients @ self.stacked[0, :n] + row_slope @ self.stacked[0, -n:]
 
         return values, gradient
@@ -317,15 +335,6 @@ class HeadChange:
             return column
         first = self.n * torch.arange(self.texts, device=column.device)
         return column + first.repeat_interleave(len(column) // self.texts)
-
-    def _owned(
-        self, column: Int[Tensor, "b 1"]
-    ) -> tuple[Bool[Tensor, "b owned"], Int[Tensor, "b owned"]]:
-        """Whether the pair's word owns each of the rows that some word owns, and these rows."""
-        by_text = column.unflatten(0, (self.texts, -1))
-        owned = self.owner.unsqueeze(1) == by_text
-        rows = self.order.unsqueeze(1).expand_as(owned)
-        return owned.flatten(end_dim=1), rows.flatten(end_dim=1)
 
 
 def _by_word(parts: list[Tensor]) -> Tensor:

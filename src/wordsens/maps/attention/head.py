@@ -188,13 +188,13 @@ def _shifted(vectors: Tensor, offset: Tensor | None, scale: float) -> Tensor:
 _EIGENVECTORS = 6
 
 
+# How far the word's score with itself is raised, in radii; the farthest point along x_i that is
+# tried; halvings.
 _RAISED, _FARTHEST, _BISECTIONS = (0.25, 0.5, 0.8), 2.0, 7
-"""How far the word's score with itself is raised, in radii; the farthest point along x_i that is
-tried; halvings."""
 
+# Steps to a point where a row's scores are negative, the first time and later; how far below zero
+# they are led.
 _FIRST, _NEXT, _MARGIN = 400, 100, 3e-4
-"""Steps to a point where a row's scores are negative, the first time and later; how far below zero
-they are led."""
 
 
 class ScoredHead:
