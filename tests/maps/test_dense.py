@@ -42,6 +42,8 @@ def test_groups_of_words_move_together(gaussian):
     ):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
     assert change.starts(torch.tensor([0, 1]), torch.ones(2, 2)).shape == (4, 2, 2, D)
+    leading = change.starts(torch.tensor([0, 1]), torch.ones(2, 2))
+    torch.testing.assert_close(leading[2:], -leading[:2], rtol=0, atol=0)
 
 
 def test_many_texts_at_once_have_the_covariance_of_their_gram_matrix():

@@ -38,9 +38,9 @@ _LOCAL = (
     "Behind several layers S has many local maxima: 'converged' says that a search ended at one of "
     "them, not at the highest.",
 )
+# Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are
+# short.
 _EPSILON = 1e-5
-"""Added to a row's variance in LayerNorm, as transformers do: rows that attention averaged are
-short."""
 
 
 @dataclass(frozen=True)

@@ -148,5 +148,5 @@ class SearchPlan:
         return ", ".join([self.effort, *(f"{name}={value!r}" for name, value in named.items())])
 
 
+# A `search` argument: "quick", "normal", "thorough", or a plan.
 Search = str | SearchPlan
-"""A `search` argument: "quick", "normal", "thorough", or a plan."""

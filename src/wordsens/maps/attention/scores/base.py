@@ -20,16 +20,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 Ability = TypeVar("Ability", bound="Score")
+# Scores, or weights, of rows.
 Rows = Float[Tensor, "*batch n"]
-"""Scores, or weights, of rows."""
+# Of a batch of rows, or of all rows to each of a batch of moved words.
 Batch = Float[Tensor, "b n"]
-"""Of a batch of rows, or of all rows to each of a batch of moved words."""
 Square = Float[Tensor, "n n"]
 Pairs = Float[Tensor, "..."]
+# Of single pairs of a word and a row.
 PairIndices = Int[Tensor, "..."]
-"""Of single pairs of a word and a row."""
+# Of the rows of all heads, each with all words.
 AllRows = Float[Tensor, "N n"]
-"""Of the rows of all heads, each with all words."""
 RowErrors = Float[Tensor, "N 1"]
 PerWord = Float[Tensor, " w"]
 WordErrors = Float[Tensor, "w 1"]
@@ -196,11 +196,11 @@ _BLOCK_NUMBERS = 1 << 21
 LOW_TAIL, INNER_NODES, HIGH_TAIL = 8, 25, 2
 NODES = LOW_TAIL + INNER_NODES + HIGH_TAIL
 
+# Of w words and the N rows of all heads.
 PerPair = Float[Tensor, "w N"]
-"""Of w words and the N rows of all heads."""
 WordRows = Float[Tensor, "w n"]
+# The own rows of w words, under one head and under each.
 HeadRows = Float[Tensor, "heads w n"]
-"""The own rows of w words, under one head and under each."""
 
 
 @dataclass(frozen=True)

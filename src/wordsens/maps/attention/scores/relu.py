@@ -31,8 +31,8 @@ from wordsens.maps.attention.scores.base import (
 )
 
 _JUMP_MARGIN = 1e-6
+# No bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does.
 _JUMP = 1e60
-"""No bound: where p jumps from 0 to 1, monotony gives the smaller bound, or the hull does."""
 
 
 class DividedRelu(ClosedForm, Expanded):

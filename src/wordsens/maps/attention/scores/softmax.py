@@ -193,8 +193,8 @@ class Softmax(ClosedForm, Expanded):
         )
 
 
+# Of the range of a score's move: the remainder is taken 2 % too large where scores move by 2.
 _CELLS = 48
-"""Of the range of a score's move: the remainder is taken 2 % too large where scores move by 2."""
 
 
 class _SoftmaxResponse(Response):
