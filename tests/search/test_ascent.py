@@ -8,7 +8,7 @@ import torch
 import wordsens as ws
 from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
-from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton, verified
+from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton, verified
 from wordsens.search.objective import SearchResult
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
@@ -131,13 +131,14 @@ def test_a_change_of_units_changes_nothing(radius, kinked):
     assert torch.equal(scaled.spent, plain.spent)
 
 
-def test_no_step_is_longer_than_the_longest():
+@pytest.mark.parametrize("rule", [QuasiNewton, Momentum])
+def test_no_step_is_longer_than_the_longest(rule):
     """A slope that grows along the way: every step wants to be longer, in radii of 1,000."""
     radius, longest = torch.tensor([1e3], dtype=torch.float64), 0.01
     objective = Function(lambda x: torch.exp(x[:, 0] / 100), (3,))
     climb = Climb(problem_of(objective, radius), -torch.eye(3, dtype=torch.float64)[:1])
 
-    class Short(QuasiNewton):
+    class Short(rule):
         LONGEST = longest
 
     steps, short = [], Short(climb, first=longest)

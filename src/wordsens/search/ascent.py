@@ -23,6 +23,7 @@ from wordsens.search.climb import (
     PATIENCE,
     Climb,
     Flat,
+    Momentum,
     Problem,
     QuasiNewton,
     Values,
@@ -264,7 +265,8 @@ class _Ascent:
         of_each = torch.arange(len(x), device=x.device).repeat_interleave(x.shape[1])
         climb = part = Climb(problem.select(of_each), x.flatten(end_dim=1))
         texts, running = problem.objective.texts, torch.arange(len(climb), device=x.device)
-        rule = QuasiNewton(part, first=_FINISH_STEP)
+        rule_of = Momentum if problem.objective.kinked else QuasiNewton
+        rule = rule_of(part, first=_FINISH_STEP)
         for step in range(1, finish + 1):
             rule.step(part, tolerance)
             self.tick()

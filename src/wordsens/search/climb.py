@@ -1,5 +1,5 @@
-"""Many independent ascents at once, the rule that tells each where to step, and the check of where
-they end."""
+"""Many independent ascents at once, the two rules that tell each where to step, and the check of
+where they end."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -178,8 +178,34 @@ class Climb:
 _STATE = "x", "squared", "slope", "projected_gradient", "idle", "steps"
 
 
+class Momentum:
+    """Steps of adapted length along an average of the past gradients' directions: for kinked phi,
+    whose kinks it passes.
+
+    m <- 0.7 m + g/‖g‖, x <- x + eta m/‖m‖, m without its outward part on the sphere. A step that
+    gains lengthens eta by 30 %; one that loses is taken back, halves eta and clears m.
+    """
+
+    KEEP, GROW, SHRINK, LONGEST = 0.7, 1.3, 0.5, 4.0
+
+    def __init__(self, climb: Climb, *, first: float = 0.4):
+        self._eta = torch.full_like(climb.squared, first)
+        self._memory = torch.zeros_like(climb.x)
+
+    def step(self, climb: Climb, tolerance: float) -> None:
+        memory = unit(climb.slope).add_(self._memory, alpha=self.KEEP)
+        direction = unit(climb.feasible(memory))
+        better = climb.move(climb.x + self._eta.unsqueeze(1) * direction, tolerance)
+        self._memory.copy_(memory.masked_fill_(~better.unsqueeze(1), 0.0))
+        self._eta.mul_(torch.where(better, self.GROW, self.SHRINK)).clamp_(max=self.LONGEST)
+
+    def select(self, chosen: Int[Tensor, " c"]) -> None:
+        self._eta, self._memory = self._eta[chosen], self._memory[chosen]
+
+
 class QuasiNewton:
-    """Limited-memory BFGS on the sphere, or inside the ball where the maximum lies there.
+    """Limited-memory BFGS on the sphere, or inside the ball where the maximum lies there: for
+    smooth phi.
 
     The two-loop recursion over the last pairs of a step and the change of the feasible gradient. A
     trial that loses is taken back, its ascent forgets its pairs, and the next step, along the

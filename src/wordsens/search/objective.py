@@ -41,7 +41,7 @@ class Objective(ABC):
         memory_budget: bytes for intermediate results; a batch is cut into chunks that respect it.
         stages: of a normal search of this objective.
         kinked: whether the gradient jumps: a search is then finished by steps of falling length,
-            and by few quasi-Newton steps.
+            not by quasi-Newton steps.
         inward: whether a step off the sphere into the ball may pay where the gradient points
             outward.
         texts: T, for an objective of T texts of one shape (`joined`): its pairs come text by text,

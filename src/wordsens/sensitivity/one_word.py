@@ -17,7 +17,7 @@ from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
 from wordsens.search.climb import Problem
 from wordsens.search.maximize import maximize_each
-from wordsens.search.objective import Progress
+from wordsens.search.objective import Ball, Progress
 from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.sensitivity.result import Sensitivity
@@ -233,6 +233,9 @@ def _neighbours(
     moved = perturbations + torch.finfo(rows.dtype).eps * signs * (
         rows[change.groups] + perturbations
     )
+    if not problem.joint:
+        # As they are where they lie inside: another rounding could cross the jump that they test.
+        return list(Ball(problem.radius).project(moved))
     radius = problem.radius.to(rows).unsqueeze(-1)
     return [problem.witnesses((each / radius).flatten(start_dim=1)) for each in moved]
 
