@@ -8,7 +8,7 @@ import torch
 import wordsens as ws
 from tests.search.functions import Function, quadratic
 from wordsens.search.ascent import ascend
-from wordsens.search.climb import PATIENCE, Climb, Momentum, Problem, QuasiNewton, verified
+from wordsens.search.climb import PATIENCE, BallProblem, Climb, Momentum, QuasiNewton, verified
 from wordsens.search.objective import SearchResult
 from wordsens.search.plan import Stages
 from wordsens.seeds import generator
@@ -17,7 +17,7 @@ from wordsens.seeds import generator
 def problem_of(objective, radius, *, blocks=1, joint=False, seed=0):
     radius = torch.atleast_1d(torch.as_tensor(radius, dtype=torch.float64))
     words, streams = torch.arange(len(radius)), [generator(seed, "ascent")]
-    return Problem(objective, words, radius.unsqueeze(1).expand(-1, blocks), streams, joint)
+    return BallProblem(objective, words, radius.unsqueeze(1).expand(-1, blocks), streams, joint)
 
 
 def maximum(objective, radius, *, blocks=1, seed=0):

@@ -13,7 +13,7 @@ from tests.search.functions import word_change
 from wordsens.activations import ACTIVATIONS
 from wordsens.maps import dense
 from wordsens.search.ascent import ascend
-from wordsens.search.climb import Problem
+from wordsens.search.climb import BallProblem
 from wordsens.search.krylov import LANCZOS_STEPS, CircleLimits, climb_great_circles, krylov_search
 from wordsens.search.objective import Ball
 from wordsens.search.plan import Stages
@@ -55,7 +55,7 @@ def test_it_finds_what_the_general_search_finds(activation):
     words = torch.arange(n)
     ball = Ball(torch.full((n,), math.sqrt(d), dtype=torch.float64))
     general = Stages(starts=8, steps=20, finish=60)
-    problem = Problem(change, words, ball.radius.unsqueeze(1), [generator(0, "search")])
+    problem = BallProblem(change, words, ball.radius.unsqueeze(1), [generator(0, "search")])
     reference = ascend(problem, general)
     found = krylov_search(problem, change.stages)
     assert bool((found.squared >= reference.squared * (1 - 4e-3)).all())

@@ -220,7 +220,8 @@ class OnDemandGaussian(GaussianMatrix):
         )
 
     def fork(self, *, seed: Seed | None = None) -> "OnDemandGaussian":
-        """As of any Gaussian matrix; past answers are shared until one of the two is queried."""
+        """See `GaussianMatrix.fork`. The two matrices share the memory of past answers until one of
+        them is queried."""
         stream = generator(0 if seed is None else seed, "fork", self._purpose)
         if seed is None:
             stream.set_state(self._source.stream.get_state())

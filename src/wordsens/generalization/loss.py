@@ -15,7 +15,7 @@ from wordsens.generalization.min_norm import TRAININGS
 from wordsens.generalization.result import OBJECTIVE_NAMES
 from wordsens.generalization.setting import OneWordSetting, Outputs
 from wordsens.maps.functionals import WordFunctionals
-from wordsens.search.climb import PATIENCE, Climb, Problem, QuasiNewton
+from wordsens.search.climb import PATIENCE, BallProblem, Climb, QuasiNewton
 from wordsens.search.objective import Deltas, Evaluated, Objective, Places, unit
 from wordsens.search.plan import Stages
 
@@ -352,7 +352,7 @@ def climb_within_limits(
     idle = torch.zeros(len(points), dtype=torch.bool, device=points.device)
     for _ in range(rounds):
         losses.raise_multipliers(losses.functionals.values(points * scale, words)[:, 0])
-        climb = Climb(Problem(objective, items, radius.unsqueeze(1), ()), points)
+        climb = Climb(BallProblem(objective, items, radius.unsqueeze(1), ()), points)
         rule = QuasiNewton(climb, first=0.05)
         for _ in range(steps):
             rule.step(climb, objective.stages.tolerance)

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from wordsens.search.climb import (
     PATIENCE,
+    BallProblem,
     Climb,
     Flat,
     Momentum,
-    Problem,
     QuasiNewton,
     Values,
     verified,
@@ -87,7 +87,7 @@ def _at_ranks(x: Flat, ranks: Int[Tensor, "w count"]) -> Tensor:
     return x.gather(1, ranks.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
-def ascend(problem: Problem, stages: Stages, progress: Progress | None = None) -> SearchResult:
+def ascend(problem: BallProblem, stages: Stages, progress: Progress | None = None) -> SearchResult:
     """Maximise the objective over the balls of each place.
 
     All places climb together, those of one text in batches that fit the objective's memory budget;
@@ -129,7 +129,7 @@ def _bytes_per_place(objective: Objective, stages: Stages) -> int:
 class _Ascent:
     """The search on w places at once, as many of each text."""
 
-    def __init__(self, problem: Problem, stages: Stages, tick: Callable[[], None]):
+    def __init__(self, problem: BallProblem, stages: Stages, tick: Callable[[], None]):
         self.problem, self.stages, self.tick = problem, stages, tick
         objective = problem.objective
         tiny = float(problem.radius.max()) < _TINY * objective.typical_length
@@ -259,7 +259,7 @@ class _Ascent:
         first = torch.arange(len(by_place), device=by_place.device) * by_place.shape[1]
         return climb.select(first + by_place.argmax(dim=1))
 
-    def _polished(self, problem: Problem, x: Flat, finish: int, tolerance: float) -> Climb:
+    def _polished(self, problem: BallProblem, x: Flat, finish: int, tolerance: float) -> Climb:
         """Climbs until no ascent gains or the steps run out; those that gain no more drop out of
         the batch in time."""
         of_each = torch.arange(len(x), device=x.device).repeat_interleave(x.shape[1])

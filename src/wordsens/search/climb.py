@@ -21,7 +21,7 @@ PATIENCE = 8
 
 
 @dataclass(frozen=True)
-class Problem:
+class BallProblem:
     """An objective on the balls of w places, in the coordinates x = Delta / radius.
 
     A point is a flat vector of equal blocks, each in a unit ball of its own: one block for each row
@@ -40,7 +40,7 @@ class Problem:
     streams: Sequence[torch.Generator]
     joint: bool = False
 
-    def select(self, chosen: Int[Tensor, " c"]) -> "Problem":
+    def select(self, chosen: Int[Tensor, " c"]) -> "BallProblem":
         """The problem of these places, as many of each text."""
         return replace(self, places=self.places[chosen], radius=self.radius[chosen])
 
@@ -117,7 +117,7 @@ class Climb:
         steps: (b,), how many steps were tried.
     """
 
-    def __init__(self, problem: Problem, x: Flat):
+    def __init__(self, problem: BallProblem, x: Flat):
         self.problem, self.x = problem, problem.into_ball(x)
         self.squared, self.slope = problem.evaluate(self.x)
         self.idle = torch.zeros_like(problem.places)

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.gaussian.vectors import lanczos
-from wordsens.search.climb import PATIENCE, Climb, Problem, verified
+from wordsens.search.climb import PATIENCE, BallProblem, Climb, verified
 from wordsens.search.objective import (
     LinearEntry,
     LinearEntryObjective,
@@ -59,7 +59,7 @@ _TEMPORARIES = 6
 
 
 def krylov_search(
-    problem: Problem, stages: Stages, progress: Progress | None = None
+    problem: BallProblem, stages: Stages, progress: Progress | None = None
 ) -> SearchResult:
     """Maximise ‖psi(A_i Delta)‖² over the sphere of each word: on it the maximum lies where act is
     monotone.
@@ -82,10 +82,10 @@ def krylov_search(
 
 
 def _search(
-    objective: LinearEntryObjective, problem: Problem, stages: Stages, progress: Progress | None
+    objective: LinearEntryObjective, problem: BallProblem, stages: Stages, progress: Progress | None
 ) -> SearchResult:
-    """Lanczos steps, free climbs in the space that they span, and true climbs of the best, in the
-    coordinates a = Delta / radius."""
+    """The search of one batch, in the coordinates a = Delta / radius: Lanczos steps, climbs without
+    products in the space that these steps span, then climbs with products from the best points."""
     rounds = LANCZOS_STEPS + stages.finish
 
     def tick(step: int) -> None:

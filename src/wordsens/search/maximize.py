@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from wordsens.search.ascent import ascend, texts_at_once
-from wordsens.search.climb import Problem
+from wordsens.search.climb import BallProblem
 from wordsens.search.krylov import krylov_search
 from wordsens.search.objective import (
     Ball,
@@ -45,15 +45,15 @@ def maximize(
         progress: called with (steps done, steps at most).
     """
     radius = ball.radius if ball.radius.ndim > 1 else ball.radius.unsqueeze(1)
-    problem = Problem(objective, places, radius, [generator], joint)
+    problem = BallProblem(objective, places, radius, [generator], joint)
     return _searched(problem, plan, progress)
 
 
 def maximize_each(
-    problems: Sequence[Problem], plan: SearchPlan, progress: Progress | None = None
+    problems: Sequence[BallProblem], plan: SearchPlan, progress: Progress | None = None
 ) -> list[SearchResult]:
-    """The search of each problem; those of one text each whose objectives can be joined are
-    searched as one problem, so many at once as fit (`texts_at_once`).
+    """The search of each problem. Problems whose objectives can be joined are searched as one
+    problem, as many at a time as fit (`texts_at_once`).
 
     A result is the same, to rounding, as alone.
     """
@@ -75,7 +75,7 @@ def maximize_each(
     return [results[place] for place in range(len(problems))]
 
 
-def _batches(problems: Sequence[Problem], plan: SearchPlan) -> list[list[int]]:
+def _batches(problems: Sequence[BallProblem], plan: SearchPlan) -> list[list[int]]:
     """The problems by number, those that are searched as one in one list."""
     alike: dict[Hashable, list[int]] = defaultdict(list)
     for number, problem in enumerate(problems):
@@ -90,7 +90,7 @@ def _batches(problems: Sequence[Problem], plan: SearchPlan) -> list[list[int]]:
     return batches
 
 
-def _searched(problem: Problem, plan: SearchPlan, progress: Progress | None) -> SearchResult:
+def _searched(problem: BallProblem, plan: SearchPlan, progress: Progress | None) -> SearchResult:
     objective = problem.objective
     if (reduced := objective.narrowed()) is not None:
         result = _searched(replace(problem, objective=reduced[0]), plan, progress)

@@ -28,7 +28,7 @@ Evaluated = tuple[Float[Tensor, " b"], Deltas | None]
 
 
 class Objective(ABC):
-    """A function of pairs (place, Delta), at least 0, to be made as large as its balls allow.
+    """A nonnegative function of pairs (place, Delta), which the search maximizes over balls.
 
     A place is a number that the search passes on: of a group of rows of a text, or of whatever else
     has balls of its own.

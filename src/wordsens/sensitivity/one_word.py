@@ -15,7 +15,7 @@ from wordsens.errors import InputError, require_count
 from wordsens.maps.arguments import as_feature_map, as_text, radii, word_indices
 from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
 from wordsens.maps.mapping import feature_norm, perturbed_texts, restores_state
-from wordsens.search.climb import Problem
+from wordsens.search.climb import BallProblem
 from wordsens.search.maximize import maximize_each
 from wordsens.search.objective import Ball, Progress
 from wordsens.search.plan import Search, SearchPlan
@@ -108,7 +108,7 @@ class TextUnderMap(NamedTuple):
     groups: Int[Tensor, "m g"] | None = None
     joint: bool = False
 
-    def prepared(self, memory_budget: int) -> tuple[FeatureMap, TextMatrix, Change, Problem]:
+    def prepared(self, memory_budget: int) -> tuple[FeatureMap, TextMatrix, Change, BallProblem]:
         """The map, the text, its change and what is searched; InputError where something does not
         fit."""
         phi, text = as_feature_map(self.phi), as_text(self.X)
@@ -123,7 +123,7 @@ class TextUnderMap(NamedTuple):
         change = phi.change(rows, groups, memory_budget=memory_budget)
         places = torch.arange(len(groups), device=rows.device)
         streams = [generator(self.seed, *purpose)]
-        return phi, text, change, Problem(change, places, reach, streams, self.joint)
+        return phi, text, change, BallProblem(change, places, reach, streams, self.joint)
 
 
 def sensitivities(
@@ -186,7 +186,7 @@ def sensitivities(
 
 
 def _recomputed(
-    phi: FeatureMap, change: Change, problem: Problem, perturbations: Float[Tensor, "w g d"]
+    phi: FeatureMap, change: Change, problem: BallProblem, perturbations: Float[Tensor, "w g d"]
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
     """The relative change at each witness by definition, less an estimate of its rounding error,
     and that estimate.
@@ -224,7 +224,7 @@ def _recomputed(
 
 
 def _neighbours(
-    change: Change, problem: Problem, perturbations: Float[Tensor, "w g d"]
+    change: Change, problem: BallProblem, perturbations: Float[Tensor, "w g d"]
 ) -> list[Float[Tensor, "w g d"]]:
     """Delta + eps s (x_i + Delta) in the balls, for `_NEIGHBOURS` sign patterns s."""
     rows = change.rows

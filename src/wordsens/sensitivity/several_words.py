@@ -27,7 +27,7 @@ from wordsens.text.matrix import TextMatrix
 
 BALLS = ("each", "joint")
 
-# Sets of k words up to which all of them are searched, and that a round of exchanges tries at most.
+# Up to this number of sets of k words all are searched. A round of exchanges tries at most so many.
 MOST_SETS = 300
 
 # Enough to tell which words or sets are the most sensitive: their values need not be the largest.
