@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from tests.search.functions import Function, quadratic
-from wordsens.search.ascent import ascend
+from wordsens.search.ascent import _Ascent, ascend
 from wordsens.search.climb import PATIENCE, BallProblem, Climb, Momentum, QuasiNewton, verified
 from wordsens.search.objective import SearchResult
 from wordsens.search.plan import Stages
@@ -72,6 +72,31 @@ def test_several_blocks_have_a_ball_each():
     best = maximum(objective, [1.5, 2.0], blocks=3)
     exact = 100 + torch.tensor([1.5, 2.0], dtype=torch.float64) * slopes.norm(dim=1).sum()
     torch.testing.assert_close(best.squared, exact, rtol=1e-12, atol=0)
+
+
+def test_a_step_follows_the_slopes_before_it_too():
+    """The slope is along x_0 first and along x_1 then: the second step goes along (.7, 1)."""
+
+    def f(x):
+        return 10 + (10 * x[:, 0]).clamp(max=0.5) + (x[:, 0] > 0.05) * x[:, 1]
+
+    start = torch.zeros(1, 2, dtype=torch.float64)
+    climb = Climb(problem_of(Function(f, (2,), kinked=True), 1.0), start)
+    rule = Momentum(climb, first=0.1)
+    rule.step(climb, 0.0)
+    before = climb.x.clone()
+    rule.step(climb, 0.0)
+    torch.testing.assert_close(before, torch.tensor([[0.1, 0.0]], dtype=torch.float64))
+    step = torch.tensor([[0.7, 1.0]], dtype=torch.float64)
+    torch.testing.assert_close(climb.x - before, 0.13 * step / step.norm())
+
+
+def test_a_child_of_equal_parents_is_their_point():
+    objective = Function(lambda x: 10 + x.sum(dim=-1), (4,))
+    ascent = _Ascent(problem_of(objective, torch.ones(3)), objective.stages, lambda: None)
+    parent = torch.tensor([0.3, -0.5, 0.1, 0.2], dtype=torch.float64)
+    children = ascent._children(parent.expand(3, 5, 4), 8)
+    torch.testing.assert_close(children, parent.expand(3, 8, 4))
 
 
 def test_a_kink_at_the_top():

@@ -11,6 +11,7 @@ import torch
 import wordsens as ws
 from tests.maps.tiny_models import model_of, tokenizer
 from tests.search.functions import plain_change
+from wordsens.display.view import Words
 from wordsens.maps.attention.scores import SCORES
 from wordsens.sensitivity.one_word import relative_change
 from wordsens.text.matrix import TextMatrix, Word
@@ -200,6 +201,14 @@ def test_witnesses_stay_in_each_tokens_own_ball_and_attain_what_is_reported(kind
         # The value has its rounding error taken off.
         assert float(value) <= float(again) * (1 + 1e-6)
         assert float(value) == pytest.approx(float(again), rel=1e-4)
+
+
+def test_only_groups_in_reading_order_are_coloured():
+    rows = unit_rows(5, 4, 3)
+    for groups, coloured in (([(0, 1), (3,)], True), ([(0, 1), (1, 2)], False)):
+        found = ws.group_sensitivity(lambda X: X, rows, groups, search="quick")
+        assert any(isinstance(part, Words) for part in found.view().parts) == coloured
+        assert "upper" not in found.columns()
 
 
 def test_bad_words_are_refused():

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from wordsens.display.view import Table, View
 from wordsens.maps.registry import map_title
 from wordsens.results import Result
 
@@ -18,10 +19,10 @@ class SensitivityResult(Result):
     """What every measurement of one text gives.
 
     Attributes:
-        value: the largest of `per_word` (or `per_group`).
+        value: the largest of `per_word`.
         perturbations: of each word or group, the vectors that reach its number; () where no vector
             is moved.
-        upper: a proved upper bound of `value`'s sup; None where there is none.
+        upper: a certified upper bound of the sup; None where there is none.
         search: what was searched, in words, such as "normal" or "quick, starts=4"; see SearchPlan.
         evaluations: how many perturbed texts were evaluated.
         seconds: what the call took.
@@ -188,7 +189,7 @@ class Sensitivity(SensitivityResult):
     def columns(self) -> dict[str, Any]:
         """One row per word or group."""
         upper = self.upper_per_word
-        return {
+        columns = {
             "word" if self.of_words else "words": [
                 group[0] if self.of_words else " ".join(map(str, group)) for group in self.groups
             ],
@@ -198,6 +199,17 @@ class Sensitivity(SensitivityResult):
             "radius": self.radius.tolist(),
             "converged": self.converged.tolist(),
         }
+        if not self.of_words:
+            del columns["upper"]
+        return columns
+
+    def view(self) -> View:
+        """As of every result; words in colour only where the groups are the text in order."""
+        view = super().view()
+        rows = [row for group in self.groups for row in group]
+        if rows == sorted(set(rows)):
+            return view
+        return replace(view, parts=tuple(part for part in view.parts if isinstance(part, Table)))
 
     def __repr__(self) -> str:
         upper = "" if self.upper is None else f", upper={self.upper:.6g}"
