@@ -74,7 +74,7 @@ class Scaled(ws.FeatureMap):
 
 def scaled_bounds(phi, rows, words, radius):
     return ws.Certificate(
-        words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity"
+        words, radius / rows.double().norm() * (1 + 1e-12), "a multiple of the identity"
     )
 
 

@@ -144,7 +144,6 @@ def test_the_public_names_dispatch_and_say_how_rigorous_they_are():
     certificate = ws.certificate(phi, rows, words=[2, 0], radius=[1.0, 2.0])
     assert certificate.rigor == "certified"
     assert certificate.words.tolist() == [2, 0]
-    assert 0 < certificate.slack < 1e-9
     assert torch.equal(ws.certify(phi, rows, words=[2, 0], radius=[1.0, 2.0]), certificate.upper)
 
 

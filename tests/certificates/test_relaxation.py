@@ -51,14 +51,13 @@ def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> No
     words = torch.arange(n)
     direction, _ = directions(text, words)
     row = self_row(text, words, radius, direction, rounding_errors(text))
-    pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt())
+    pairs = pairs_of(text, words, radius, row.fixed.sqrt())
     row = row.in_units(pairs.unit)
     left, right = (random_multipliers(pairs, seed, size) for seed in (1, 2))
     low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
     across = torch.ones_like(radius)
     ends = [
-        bound_at(text.geometry, pairs, by, z, across).value
-        for by, z in ((left, low), (right, high))
+        bound_at(text.geometry, pairs, by, z, across)[0] for by, z in ((left, low), (right, high))
     ]
     bound = torch.maximum(*ends) + rise_between(left, low, right, high) + row.fixed
 

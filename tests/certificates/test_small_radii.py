@@ -10,8 +10,9 @@ import torch
 import wordsens as ws
 from tests.certificates.attention_cases import SCORES, gaussian_rows
 from tests.peers import numpy_maps
-from wordsens.certificates.attention.first_order import largest_eigenvalues, secants
-from wordsens.certificates.attention.text import _steps, attention_text, rounding_errors
+from wordsens.certificates.attention.first_order import secants
+from wordsens.certificates.attention.text import attention_text, rounding_errors, self_steps
+from wordsens.certificates.base import largest_eigenvalues
 from wordsens.maps.attention.scores import SCORES as ALL_SCORES
 from wordsens.maps.attention.scores import Expanded
 from wordsens.maps.attention.scores.base import Rounding, RowSteps
@@ -150,7 +151,7 @@ def test_no_score_of_the_words_own_row_moves_farther_than_its_bound(kind, radius
     phi = ws.RandomAttentionFeatures(d, score=kind, seed=4)
     text = attention_text(rows, phi.head_weights(n, torch.float64, isometric=True), kind)
     words, reach = torch.arange(n), torch.full((n,), radius, dtype=torch.float64)
-    bound = _steps(text, words, reach, rounding_errors(text)).change[0]
+    bound = self_steps(text, words, reach, rounding_errors(text)).change[0]
     matrix = phi.weight / math.sqrt(d)
     most = torch.zeros(n, n, dtype=torch.float64)
     for word in range(n):

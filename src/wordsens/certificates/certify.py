@@ -43,7 +43,7 @@ def certify(
     hold with probability 1 - 1e-9 over the draw of its weights, all words of this call together,
     for a text, words and a radius that were chosen without looking at the weights or the map's
     outputs; m calls: 1 - m 1e-9. `certificate` also says how rigorous they are (`rigor`), by which
-    method and with what slack.
+    method.
 
     Args:
         phi: a feature map.
@@ -97,7 +97,7 @@ def certificate(
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Certificate | None:
-    """The bounds of `certify` with their rigor, slack and method; None where the map has no (such)
+    """The bounds of `certify` with their rigor and method; None where the map has no (such)
     certificate.
 
     Args, raises: as for certify.
@@ -138,7 +138,7 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
     >>> from wordsens.maps.function import FunctionFeatures
     >>> class Doubled(FunctionFeatures): pass
     >>> def bound(phi, rows, words, radius):
-    ...     return Certificate(words, radius / rows.double().norm() * (1 + 1e-12), 1e-12, "a multiple of the identity")
+    ...     return Certificate(words, radius / rows.double().norm() * (1 + 1e-12), "a multiple of the identity")
     >>> register_certificate(Doubled, bound)
     >>> certify(Doubled(lambda X: 2 * X), torch.ones(4, 9, dtype=torch.float64)).tolist()
     [0.5..., 0.5..., 0.5..., 0.5...]
@@ -188,11 +188,9 @@ def _lipschitz_certificate(
             f"{rounding:.2g} of its features);"
             " use float64"
         )
-    slack = (1 + _DIGITS) / (1 - rounding) - 1
     return Certificate(
         words=words,
-        upper=constant * radius.double() / norm * (1 + slack),
-        slack=slack,
+        upper=constant * radius.double() / norm * (1 + _DIGITS) / (1 - rounding),
         method="radius times a Lipschitz constant over the features' norm",
         rests_on=f"the Lipschitz constant {constant:.6g} that was given holds",
     )

@@ -7,21 +7,26 @@ of a word is the least of three: the Lagrangian's (`multipliers`), that of the f
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from wordsens.certificates.attention.first_order import FirstOrder, FirstOrderBounds
+from wordsens.certificates.attention.first_order import (
+    Coordinates,
+    coordinates_of,
+    first_order_bounds,
+)
 from wordsens.certificates.attention.multipliers import MultiplierSearch, swept
-from wordsens.certificates.attention.relaxation import Pairs, pairs_of, row_errors
+from wordsens.certificates.attention.relaxation import of_words, pairs_of, row_errors
 from wordsens.certificates.attention.text import (
     attention_text,
     directions,
     rounding_errors,
     self_row,
 )
-from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
+from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, operator_norm, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
 from wordsens.maps.attention.head import HeadWeights, Sizes
@@ -30,9 +35,10 @@ from wordsens.maps.attention.scores.base import NODES
 
 _CHUNK_NUMBERS = 1 << 19  # of the arrays of the words that are bounded together
 _MOST_ROWS = 1200  # of several heads in one Lagrangian; more are bounded a head or a few at a time
-_LARGEST_SCORES = (
-    1e130  # fourth powers of scores would leave float64 past 1e±77, squares past 1e±154
-)
+_LARGEST_SCORES = 1e130  # squares of scores would leave float64 past 1e±154
+# Relative to the longest row. Smaller balls are bounded as this one is: squares of lengths over the
+# radius stay in float64.
+_LEAST_RADIUS = 1e-140
 
 
 def attention_certificate(
@@ -61,10 +67,9 @@ def attention_certificate(
     if not score.masks and any(bool((bias == -torch.inf).any()) for bias in biases):
         return None
     together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
+    reach = (radius.double() / unit).clamp(min=_LEAST_RADIUS)
     parts = [
-        _Heads(rows, heads[first : first + together], units[first], score).changes(
-            words, radius.double() / unit
-        )
+        _Heads(rows, heads[first : first + together], units[first], score).changes(words, reach)
         for first in range(0, len(heads), together)
     ]
     norm = (
@@ -78,21 +83,14 @@ def attention_certificate(
             "relative bound is "
             "known; use another text, seed or map"
         )
-    plain, upper = (
-        _combined([getattr(part, name) for part in parts], phi.summed)
-        for name in ("plain", "upper")
-    )
-    slack = float((upper / plain - 1).amax())
-    upper = upper * (radius / unit / norm) * (1 + 1e-14)
+    upper = _combined([part.upper for part in parts], phi.summed) * (reach / norm) * (1 + 1e-14)
     if not bool(upper.isfinite().all()):
         raise InputError(
             f"the certificate of {phi.name} overflows float64 at `radius` "
             f"(={float(radius.max()):.3g}); use a smaller "
             "radius or rescale the rows"
         )
-    return Certificate(
-        words, upper, slack, f"{score.name} attention: joint Lagrangian over all rows"
-    )
+    return Certificate(words, upper, f"{score.name} attention: joint Lagrangian over all rows")
 
 
 def _scaled(
@@ -108,7 +106,7 @@ def _scaled(
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
     heads, units = [], []
     for weights in phi.head_weights(len(rows), torch.float64, isometric=True):
-        of_values = 1.0 if weights.value is None else _operator_norm(weights.value, weights.norms)
+        of_values = 1.0 if weights.value is None else _value_unit(weights.value, weights.norms)
         weights = weights.in_units(unit, of_values)
         heads.append(weights)
         units.append(of_values)
@@ -123,27 +121,20 @@ def _scaled(
     return rows / unit, heads, units, unit
 
 
-def _operator_norm(value: Float[Tensor, "d p"], norms: Sizes) -> float:
+def _value_unit(value: Float[Tensor, "d p"], norms: Sizes) -> float:
     """An upper bound of ‖V‖_op, and of what it is after any rounding; 1 where V is zero."""
     largest = float(value.abs().amax())
     if largest == 0:
         return 1.0
     unit = 2.0 ** math.frexp(largest)[1]
-    scaled = value / unit
-    gram = scaled.mT @ scaled if scaled.shape[1] <= len(scaled) else scaled @ scaled.mT
-    bound = gram_norm_bound(gram, inner=max(scaled.shape)) ** 0.5 * (1 + 1e-12)
-    return unit * bound + 2 * rounding(norms.terms + 16) * norms.value
+    return unit * operator_norm(value / unit) + 2 * rounding(norms.terms + 16) * norms.value
 
 
 @dataclass(frozen=True)
 class _Changes:
-    """Bounds of the change of some heads' features, before and after rounding outward, and of their
-    norm from below.
+    """Upper bounds of the change of some heads' features, in units of the radius, and a lower bound
+    of their norm. `outputs` are off by at most `off` in Frobenius norm."""
 
-    The changes are in units of the radius. `outputs` are off by at most `off` in Frobenius norm.
-    """
-
-    plain: Float[Tensor, " w"]
     upper: Float[Tensor, " w"]
     norm: float
     outputs: Float[Tensor, "N p"]
@@ -166,13 +157,8 @@ def _combined(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, "
     if summed:
         return stacked.sum(dim=0) * (1 + 1e-12)
     largest = stacked.amax(dim=0)
-    return (
-        largest
-        * (stacked / torch.where(largest > 0, largest, torch.ones_like(largest)))
-        .square()
-        .sum(dim=0)
-        .sqrt()
-    )
+    shares = stacked / torch.where(largest > 0, largest, 1.0)
+    return largest * torch.linalg.vector_norm(shares, dim=0)
 
 
 class _Heads:
@@ -185,67 +171,41 @@ class _Heads:
         self._errors = rounding_errors(self._text)
         self._search = MultiplierSearch(self._text.geometry)
         self._expanded = offered(score, Expanded)
-        self._forms: FirstOrder | None = (
-            None  # made for the first radius that is small enough to gain from it
-        )
+
+    @cached_property
+    def _coordinates(self) -> Coordinates:
+        return coordinates_of(self._text)
 
     def changes(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> _Changes:
         """The bounds, of a chunk of words at a time."""
         text, norm, unit = self._text, max(self._errors.norm, 0.0), self._unit
         size = max(1, _CHUNK_NUMBERS // (len(text.scores) * NODES))
         chunks = zip(words.split(size), radius.split(size), strict=True)
-        plain, upper = (
-            torch.cat(bounds)
-            for bounds in zip(*(self._bounds(*chunk) for chunk in chunks), strict=True)
-        )
+        upper = torch.cat([self._bounds(*chunk) for chunk in chunks])
         off = float(torch.linalg.vector_norm(self._errors.output)) * (1 + 1e-9)
-        return _Changes(unit * plain, unit * upper, unit * norm, unit * text.outputs, unit * off)
+        return _Changes(unit * upper, unit * norm, unit * text.outputs, unit * off)
 
-    def _bounds(
-        self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]
-    ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-        """The bounds of some words, before and after rounding outward."""
+    def _bounds(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
+        """The bounds of some words."""
         text, errors = self._text, self._errors
         direction, _ = directions(text, words)
         row = self_row(text, words, radius, direction, errors)
-        pairs = pairs_of(text, words, radius, row.unit * row.fixed.sqrt())
-        row = row.in_units(pairs.unit)
-        forms = self._first_order(pairs, radius, row.unit * row.fixed.sqrt())
-        row = row.at_most(forms.row)
-        off = row_errors(text, errors, pairs, radius)
-        loose = (~forms.tight).nonzero().squeeze(1)
-        apart = row.fixed + pairs.worst_apart()
-        plain, rounded = apart.clone(), apart * (1 + 1e-11)
-        if len(loose):
-            jointly = swept(text, self._search, pairs.of(loose), row.of(loose))
-            plain[loose], rounded[loose] = (
-                torch.minimum(*both)
-                for both in zip((plain[loose], rounded[loose]), jointly, strict=True)
-            )
-        plain, rounded = (
-            torch.minimum(squares.sqrt() * pairs.unit, forms.whole) for squares in (plain, rounded)
-        )
-        hull = self._hull(words, radius)
-        return torch.minimum(plain, hull), torch.minimum(rounded + off, hull) * (1 + 1e-12)
-
-    def _first_order(
-        self, pairs: Pairs, radius: Float[Tensor, " w"], row: Float[Tensor, " w"]
-    ) -> FirstOrderBounds:
-        """Infinite where the score has no expansion, and where they cannot improve on `row`, a
-        bound of row i."""
-        whole, of_row = torch.full_like(row, torch.inf), torch.full_like(row, torch.inf)
-        bounds = FirstOrderBounds(whole, of_row, tight=torch.zeros_like(row, dtype=torch.bool))
+        pairs = pairs_of(text, words, radius, row.fixed.sqrt())
+        whole = torch.full_like(radius, torch.inf)
         if self._expanded is not None:
-            gains = self._promising(self._expanded, pairs.words, radius, row).nonzero().squeeze(1)
+            gains = self._promising(self._expanded, words, radius, row.fixed.sqrt())
+            gains = gains.nonzero().squeeze(1)
             if len(gains):
-                self._forms = self._forms or FirstOrder(self._text, self._expanded, self._errors)
-                some = self._forms.bounds(pairs.of(gains), radius[gains])
-                bounds.whole[gains], bounds.row[gains], bounds.tight[gains] = (
-                    some.whole,
-                    some.row,
-                    some.tight,
+                whole[gains], of_row = first_order_bounds(
+                    text, self._expanded, self._coordinates, errors, of_words(pairs, gains)
                 )
-        return bounds
+                row.fixed[gains] = torch.minimum(row.fixed[gains], of_row.square())
+        row = row.in_units(pairs.unit)
+        apart = row.fixed + (pairs.worst.square() * pairs.counted).sum(dim=1)
+        squares = torch.minimum(apart * (1 + 1e-11), swept(text, self._search, pairs, row))
+        joint = torch.minimum(squares.sqrt() * pairs.unit, whole) + row_errors(text, errors, pairs)
+        hull = self._hull(words, radius)
+        return torch.where(joint < hull, joint, hull) * (1 + 1e-12)
 
     def _promising(
         self,

@@ -7,14 +7,20 @@ the other rows (docs/theory/certificates-attention.md).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from wordsens.certificates.base import UNIT_ROUNDOFF, gram_norm_bound, rounding
+from wordsens.certificates.base import (
+    UNIT_ROUNDOFF,
+    gram_norm_bound,
+    operator_norm,
+    rounding,
+)
 from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import Certified
 from wordsens.maps.attention.scores.base import RowSteps
@@ -68,41 +74,31 @@ def geometry_of(
     queries = queries / longest
     # diag(1 / row sums of |U U^T|) <= (U U^T)^-1: Gershgorin. No unit is so small that a square
     # underflows.
-    gram = queries @ queries.mT
-    fastest = longest * gram_norm_bound(gram, inner=max(queries.shape)) ** 0.5 * (1 + 1e-12)
-    units = gram.abs().sum(dim=1).sqrt().clamp(min=_LEAST_UNIT)
+    units = (queries @ queries.mT).abs().sum(dim=1).sqrt().clamp(min=_LEAST_UNIT)
+    fastest = longest * operator_norm(queries)
     speed, queries = longest * units, queries / units.unsqueeze(1)
     if not normalized:
         centre, offsets = torch.zeros_like(outputs[0]), torch.zeros_like(queries)
     else:
         centre = outputs.mean(dim=0)
         offsets = centre - outputs if lift is None else (centre - outputs) @ lift.mT
-    query_gram, cross_gram, offset_gram = (
-        queries @ queries.T,
-        queries @ offsets.T,
-        offsets @ offsets.T,
-    )
+    query_gram, offset_gram = queries @ queries.T, offsets @ offsets.T
     score_weight = _weight(query_gram, _SCORE_SHARE if normalized else 1.0)
     output_weight = _weight(offset_gram, _OUTPUT_SHARE)
-    scaled = torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5])
-    gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else scaled.T @ scaled
-    joint = gram_norm_bound(gram, inner=max(scaled.shape))
-    if joint > 0:
-        # The square roots and products of `scaled` are rounded as well.
-        score_weight, output_weight = (
-            weight / (joint * (1 + 1e-12)) for weight in (score_weight, output_weight)
-        )
+    joint = operator_norm(torch.cat([queries * score_weight**0.5, offsets * output_weight**0.5]))
+    # The square roots and products of what was stacked are rounded as well.
+    joint = joint**2 * (1 + 1e-12) or 1.0
     return Geometry(
-        speed,
-        fastest,
-        queries,
-        offsets,
-        centre,
-        query_gram,
-        cross_gram,
-        offset_gram,
-        score_weight,
-        output_weight,
+        speed=speed,
+        fastest=fastest,
+        queries=queries,
+        offsets=offsets,
+        centre=centre,
+        query_gram=query_gram,
+        cross_gram=queries @ offsets.T,
+        offset_gram=offset_gram,
+        score_weight=score_weight / joint,
+        output_weight=output_weight / joint,
     )
 
 
@@ -172,6 +168,12 @@ class AttentionText:
     def hidden(self) -> Bool[Tensor, "N n"]:
         """True where row j does not see word l."""
         return self.scores == -torch.inf
+
+    @cached_property
+    def speeds(self) -> Float[Tensor, " N"]:
+        """At least ‖W^T x_j‖ / scale: how fast the score of row j moves with the word."""
+        lengths = self.geometry.query_gram.diagonal().clamp(min=0).sqrt()
+        return lengths * self.geometry.speed * (1 + 1e-12)
 
     @cached_property
     def twist(self) -> Float[Tensor, " heads"]:
@@ -329,50 +331,29 @@ def _terms(text: AttentionText) -> Float[Tensor, " N"]:
     return largest + torch.cat(biases)
 
 
-@dataclass(frozen=True)
-class SelfRow:
-    """Two bounds of the squared change of row i, over all heads, in units of (radius unit)².
+class SelfRow(NamedTuple):
+    """Two bounds of the squared change of row i, over all heads, in units of the squared radius.
 
     Attributes:
-        unit: (w,), positive.
         fixed: (w,), holds for every z.
         by_z: (4, heads, w), constant, along, across and far: the sum over heads of
             max(far, constant + 2 (along z + across sqrt(1 - z²))) holds at z; None for unnormalized
             scores.
     """
 
-    unit: Float[Tensor, " w"]
     fixed: Float[Tensor, " w"]
     by_z: Float[Tensor, "4 heads w"] | None = None
 
-    def of(self, words: Int[Tensor, " c"]) -> "SelfRow":
-        """The bounds of some of the words."""
-        return SelfRow(
-            self.unit[words],
-            self.fixed[words],
-            None if self.by_z is None else self.by_z[..., words],
-        )
-
     def in_units(self, unit: Float[Tensor, " w"]) -> "SelfRow":
-        """The same bounds in another unit."""
-        share = (self.unit / unit).square()
+        """The same bounds in units of (radius unit)²."""
+        share = unit.square()
+        return SelfRow(self.fixed / share, None if self.by_z is None else self.by_z / share)
 
-        def scaled(array: Tensor) -> Tensor:
-            """Zero stays zero where the unit is so small that the share overflows."""
-            return torch.where(array == 0, array, array * share)
-
-        return SelfRow(unit, scaled(self.fixed), None if self.by_z is None else scaled(self.by_z))
-
-    def at_most(self, change: Float[Tensor, " w"]) -> "SelfRow":
-        """With another bound that holds for every z: of the change, over all heads, in units of the
-        radius."""
-        return replace(self, fixed=torch.minimum(self.fixed, (change / self.unit).square()))
-
-    def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"] | None:
-        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²). None
-        without one."""
+    def at(self, z: Float[Tensor, " w"], across: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
+        """The bound that depends on z, convex in z for a fixed bound `across` of sqrt(1 - z²);
+        infinite without one."""
         if self.by_z is None:
-            return None
+            return torch.full_like(z, torch.inf)
         constant, along, aside, far = self.by_z
         return torch.maximum(far, constant + 2 * (along * z + aside * across)).sum(dim=0)
 
@@ -392,41 +373,32 @@ def self_row(
     """
     rows = text.self_rows(words)
     itself = words.view(1, -1, 1).expand(text.heads, -1, 1)
-    steps = _steps(text, words, radius, errors)
+    steps = self_steps(text, words, radius, errors)
     if not text.score.normalized:
-        return _in_own_unit(_unnormalized(text, words, radius, steps))
-    outputs, hidden = text.outputs[rows], text.hidden[rows]
+        return SelfRow(_unnormalized(text, words, radius, steps).square().sum(dim=0))
+    outputs = text.outputs[rows]
     error = errors.output[rows] + 16 * UNIT_ROUNDOFF * errors.longest
     distances = text.distances[rows] + error.unsqueeze(2)
-    far = distances.masked_fill(hidden, 0.0).scatter(2, itself, 0.0).amax(dim=2)
+    far = distances.masked_fill(text.hidden[rows], 0.0).scatter(2, itself, 0.0).amax(dim=2)
     if not text.score.sums_to_one:
         far = torch.maximum(far, torch.linalg.vector_norm(outputs, dim=2) + error)
     apart = text.values[words] - outputs
     lifted = text.lifted(apart)
     along = (lifted * direction).sum(dim=2)
     across = torch.linalg.vector_norm(lifted - along.unsqueeze(2) * direction, dim=2) + 2 * error
-    lipschitz = (steps.change * distances).sum(dim=2) / radius + steps.after.gather(
-        2, itself
-    ).squeeze(2)
-    nearest = torch.where(
-        torch.isfinite(lipschitz), lipschitz, torch.full_like(lipschitz, torch.inf)
-    )
+    after = steps.after.gather(2, itself).squeeze(2)
+    lipschitz = (steps.change * distances).sum(dim=2) / radius + after
     far = far / radius
-    length = torch.linalg.vector_norm(apart, dim=2) + error
-    row = _in_own_unit(torch.minimum(nearest, torch.maximum(far, 1 + length / radius)))
-    unit, square = row.unit, row.unit.square()
-    constant = (
-        (1 / unit).square()
-        + (length / radius / unit).square()
-        + 8 * text.value_error / radius / square
-    )
-    by_z = torch.stack(
-        [constant, along / radius / square, across / radius / square, (far / unit).square()]
-    )
-    return replace(row, by_z=by_z)
+    length = (torch.linalg.vector_norm(apart, dim=2) + error) / radius
+    farthest = torch.maximum(far, 1 + length)
+    # Where a weight has no bound, the sum may be no number.
+    nearest = torch.minimum(lipschitz.nan_to_num(torch.inf), farthest)
+    constant = 1 + length.square() + 8 * text.value_error / radius
+    by_z = torch.stack([constant, along / radius, across / radius, far.square()])
+    return SelfRow(nearest.square().sum(dim=0), by_z)
 
 
-def _steps(
+def self_steps(
     text: AttentionText,
     words: Int[Tensor, " w"],
     radius: Float[Tensor, " w"],
@@ -434,37 +406,16 @@ def _steps(
 ) -> RowSteps:
     """What the weights of row i can do, from how far each of its scores can move."""
     rows = text.self_rows(words)
-    speeds = (torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key).view(
-        text.heads, -1
-    )
+    speeds = torch.linalg.vector_norm(text.keys, dim=1) * (1 + 1e-12) + errors.key
+    speeds = speeds.view(text.heads, 1, -1)
     # |change of the word's score with itself| <= ‖u_i + k_i‖ radius + ‖W + W^T‖/(2 scale) radius²
-    tilt = (
-        torch.linalg.vector_norm(text.queries[rows] + text.keys[rows], dim=2)
-        + errors.speed[rows]
-        + errors.key[rows]
-    )
-    if (
-        text.score.normalized
-    ):  # small radii alone need the norm then, and the Frobenius norm will do
-        twist = [0.5 * float(torch.linalg.matrix_norm(head.symmetric)) for head in text.weights]
-        twist = text.rows.new_tensor(twist)
-    else:
-        twist = text.twist
-    moved = radius * (tilt + radius * twist.unsqueeze(1)) * (1 + 1e-12)
+    tilt = torch.linalg.vector_norm(text.queries[rows] + text.keys[rows], dim=2)
+    tilt = tilt + errors.speed[rows] + errors.key[rows]
+    moved = radius * (tilt + radius * text.twist.unsqueeze(1)) * (1 + 1e-12)
     itself = words.view(1, -1, 1).expand(text.heads, -1, -1)
-    moves = (radius.unsqueeze(1) * speeds.unsqueeze(1)).scatter(
-        2, itself, moved.unsqueeze(2)
-    )  # (heads, w, n)
+    moves = (radius.unsqueeze(1) * speeds).scatter(2, itself, moved.unsqueeze(2))
     moves = moves.masked_fill(text.hidden[rows], 0.0)
     return text.score.row_steps(text.scores[rows], moves, errors.score[rows].unsqueeze(2))
-
-
-def _in_own_unit(lengths: Float[Tensor, "heads w"]) -> SelfRow:
-    """The bound `fixed` of rows that change by these lengths, over the radius, in units of the
-    longest."""
-    longest = lengths.amax(dim=0)
-    unit = torch.where((longest > 0) & longest.isfinite(), longest, torch.ones_like(longest))
-    return SelfRow(unit, (lengths / unit).square().sum(dim=0))
 
 
 def _unnormalized(
@@ -483,14 +434,8 @@ def _unnormalized(
     of_itself, after = (array.gather(2, itself).squeeze(2) for array in (change, steps.after))
     one_by_one = torch.linalg.vector_norm(change.scatter(2, itself, 0.0), dim=2)
     keys = text.keys.view(text.heads, *text.rows.shape)
-    together = text.rows.new_tensor([_operator_norm(head) for head in keys])
+    together = text.rows.new_tensor([operator_norm(head) for head in keys])
     spread = torch.minimum(one_by_one, text.score.lipschitz * together.unsqueeze(1))
-    longest = _operator_norm(text.values) + len(text.rows) * text.value_error
+    longest = operator_norm(text.values) + len(text.rows) * text.value_error
     length = torch.linalg.vector_norm(text.values[words], dim=1) + text.value_error
     return longest * spread + of_itself * length + after
-
-
-def _operator_norm(matrix: Tensor) -> float:
-    """An upper bound of ‖T‖_op."""
-    gram = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
-    return gram_norm_bound(gram, inner=max(matrix.shape)) ** 0.5

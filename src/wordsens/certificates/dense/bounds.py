@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.activations import ACTIVATIONS
-from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, gram_norm_bound, rounding
+from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, operator_norm, rounding
 from wordsens.certificates.dense.layer import (
+    LEAKS,
     GaussianLayer,
     InputChange,
     expected_change,
@@ -104,20 +105,18 @@ def _by_weights(
     """rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1); upper = rho_L / ‖phi(X)‖."""
     d = rows.shape[1]
     inputs, errors = rows.flatten().double(), 0.0
-    change, slack, units = radius.double().clone(), 0.0, []
+    change = radius.double().clone()
     for index, weight in enumerate(phi.weights):
         preactivation, error = _preactivation(weight, inputs, errors)
         if index == 0:
+            norms = []
             for group, reach in zip(groups.tolist(), change.tolist(), strict=True):
                 block = torch.cat([weight[:, word * d : (word + 1) * d] for word in group], dim=1)
-                units.append(_word_norm(phi, block, preactivation, error, reach))
-            change = change * torch.tensor(
-                [norm for norm, _ in units], dtype=torch.float64, device=change.device
-            )
-            slack = max(excess for _, excess in units)
+                norms.append(_norm_of_slopes(phi, block, preactivation, error, reach))
+            change = change * change.new_tensor(norms)
         else:
-            norm, excess = _word_norm(phi, weight, preactivation, error, float(change.max()))
-            change, slack = change * norm, slack + excess
+            reach = float(change.max())
+            change = change * _norm_of_slopes(phi, weight, preactivation, error, reach)
         inputs = phi.activation(preactivation)
         # What is known to within `error` moves act by its slope there; act itself is off by a few
         # units of rounding.
@@ -135,7 +134,6 @@ def _by_weights(
     return Certificate(
         words=groups[:, 0],
         upper=change / (norm - missing) * (1 + 1e-12),
-        slack=slack + missing / (norm - missing) + 1e-12,
         method="operator norms of the weights, inactive units counted only as far as they can "
         "cross",
     )
@@ -156,31 +154,25 @@ def _preactivation(
     return torch.cat(values), torch.cat(bounds) * (1 + 1e-6)
 
 
-def _word_norm(
+def _norm_of_slopes(
     phi: DeepRandomFeatures,
     block: Float[Tensor, "k columns"],
     preactivation: Float[Tensor, " k"],
     error: Float[Tensor, " k"],
     change: float,
-) -> tuple[float, float]:
-    """A bound of ‖diag(c) V‖_op for inputs within `change`, and its relative excess over the
-    computed value."""
+) -> float:
+    """A bound of ‖diag(c) V‖_op for inputs within `change`."""
     block = block.double()
     reach = torch.linalg.vector_norm(block, dim=1) * change * (1 + rounding(block.shape[1] + 8))
-    # The pre-activation is known to within `error`: take the end nearer to crossing, or allow for
-    # it in the slope.
-    nearest = (
-        preactivation + error if phi.activation.name in ("relu", "leaky_relu") else preactivation
-    )
+    # The pre-activation is known to within `error`: of an activation with slope 1 above 0 and a
+    # smaller one below, take the end nearer to crossing; of others, allow for it in the slope.
+    name = phi.activation.name
+    nearest = preactivation if name not in LEAKS else preactivation + error
     slopes = steepest_secant(phi.activation, nearest, reach)
-    if phi.activation.name not in ("relu", "leaky_relu", "identity"):
+    if name not in LEAKS:
         slopes = slopes + 2 * error
     slopes = (slopes + 1e-13).clamp(max=phi.activation.lipschitz)
-    scaled = block * slopes.unsqueeze(1)
-    gram = scaled.T @ scaled if scaled.shape[0] >= scaled.shape[1] else scaled @ scaled.T
-    above = math.sqrt(gram_norm_bound(gram, inner=max(scaled.shape) + 8)) * (1 + 8 * UNIT_ROUNDOFF)
-    computed = math.sqrt(max(float(torch.linalg.eigvalsh(gram)[-1]), 0.0))
-    return above, above / computed - 1 if computed > 0 else 0.0
+    return operator_norm(block * slopes.unsqueeze(1)) * (1 + rounding(max(block.shape) + 16))
 
 
 def _by_law(
@@ -223,7 +215,6 @@ def _by_law(
     return Certificate(
         words=groups[:, 0],
         upper=torch.tensor(uppers, dtype=torch.float64, device=rows.device),
-        slack=slack,
         method="comparison of Gaussian processes, given the pre-activations of the text",
         failure_probability=failure_probability,
     )

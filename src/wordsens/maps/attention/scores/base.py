@@ -212,11 +212,9 @@ class Curve:
         t: score gains; the first is -reach, the last is reach.
         p: the attention at the nodes.
         g: p - a, times `factor`.
-        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width; p' is exact where
-            `affine`.
+        rise, turn: upper bounds of p' s and |p''| s² on each cell, s its width.
         factor: (w, N), g = factor (p - a).
         before: (w, N), a.
-        affine: whether p is affine on every cell.
         dominant: (w, N), where `factor` is that of a > 1/2: g goes with x_i less the row's output
             without word i, and elsewhere, if scores are divided, with x_i less the row's output.
             None: where `before` is more than 1/2. To be given where `factor` goes by another
@@ -230,7 +228,6 @@ class Curve:
     turn: Float[Tensor, "w N cells"]
     factor: PerPair
     before: PerPair
-    affine: bool = False
     dominant: Bool[Tensor, "w N"] | None = None
 
     @property
@@ -300,11 +297,12 @@ class Rounding:
     def kink(self) -> PerPair:
         """Of the error, per radius, of relu(s + t) - relu(s).
 
-        A score that is off puts the kink elsewhere: the difference is off by no more than twice
-        that, and by no more than twice |t|. Where the kink is out of reach, the difference is t.
+        A score that is off puts the kink elsewhere: the difference, whose slope in s is -1, 0 or 1,
+        is off by no more than that, and by no more than 2 |t|. Where the kink is out of reach, the
+        difference is t.
         """
-        off = torch.minimum(2 * self.score / self.radius, 2 * self.fastest) + self.speed
-        clear = self.before - 2 * self.fastest * self.radius > 2 * self.score
+        off = torch.minimum(self.score / self.radius, 2 * self.fastest) + self.speed
+        clear = self.before - (self.fastest + self.speed) * self.radius > self.score
         return torch.where(clear, self.speed, off)
 
 

@@ -90,9 +90,7 @@ class Relu(Undivided, CertifiedElementwise, Expanded):
         # Where both are positive p - a is t itself; the difference would cancel.
         g = torch.where((p > 0) & (scores > 0).unsqueeze(-1), t, p - before.unsqueeze(-1))
         rise = torch.where(p[..., 1:] > 0, t[..., 1:] - t[..., :-1], 0.0)
-        return Curve(
-            t, p, g, rise, torch.zeros_like(rise), torch.ones_like(scores), before, affine=True
-        )
+        return Curve(t, p, g, rise, torch.zeros_like(rise), torch.ones_like(scores), before)
 
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius
@@ -180,9 +178,7 @@ class Linear(Undivided, CertifiedElementwise, Expanded):
         t = nodes(-reach, reach, reach, power=1)
         rise = t[..., 1:] - t[..., :-1]
         ones = torch.ones_like(scores)
-        return Curve(
-            t, scores.unsqueeze(-1) + t, t, rise, torch.zeros_like(rise), ones, scores, affine=True
-        )
+        return Curve(t, scores.unsqueeze(-1) + t, t, rise, torch.zeros_like(rise), ones, scores)
 
     def curve_errors(self, rounding: Rounding) -> tuple[PerPair, PerPair]:
         shift = rounding.score + rounding.speed * rounding.radius
