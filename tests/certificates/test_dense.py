@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
-from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.certificates.dense.bounds import by_law, by_weights
 from wordsens.certificates.dense.layer import chords, steepest_secant
 from wordsens.errors import InputError
 from wordsens.sensitivity.one_word import relative_change
@@ -24,7 +24,7 @@ def text(n, d, seed=0, dtype=torch.float64):
 def bounds(phi, rows, radius, method):
     words = torch.arange(len(rows)).unsqueeze(1)
     reach = torch.full((len(rows),), float(radius), dtype=torch.float64)
-    return dense_certificate(phi, rows, words, reach, method=method)
+    return method(phi, rows, words, reach)
 
 
 def sampled(phi, rows, radius, count, seed=0):
@@ -68,14 +68,14 @@ def test_no_value_exceeds_its_certificate(n, d, width, depth, activation, log_ra
         phi, rows, radius=radius, search=plan, certificate=False
     ).per_word
     found = torch.maximum(searched, sampled(phi, rows, radius, 50, seed))
-    for method in ("weights", "gaussian"):
+    for method in (by_weights, by_law):
         assert exceeded(found, bounds(phi, rows, radius, method).upper, rounding) == []
 
 
 @pytest.mark.parametrize("width", [9, 40])
 def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_found(width):
     phi, rows = ws.RandomFeatures(4, 5, width, "identity", seed=2), text(4, 5, 2)
-    certificate = bounds(phi, rows, 3.0, "weights")
+    certificate = bounds(phi, rows, 3.0, by_weights)
     blocks = phi.weight.reshape(width, 4, 5).transpose(0, 1)
     exact = 3.0 * torch.linalg.matrix_norm(blocks, 2) / torch.linalg.vector_norm(phi(rows))
     assert torch.allclose(certificate.upper, exact, rtol=1e-8)
@@ -86,7 +86,7 @@ def test_the_bound_of_a_linear_map_is_exact_so_one_five_percent_too_small_is_fou
 
 def test_a_five_percent_too_small_bound_of_relu_is_found_at_a_small_radius():
     phi, rows = ws.RandomFeatures(4, 8, 64, seed=3), text(4, 8, 3)
-    certificate = bounds(phi, rows, 1e-5, "weights")
+    certificate = bounds(phi, rows, 1e-5, by_weights)
     found = ws.word_sensitivity(
         phi, rows, radius=1e-5, search=ws.SearchPlan("quick", starts=6, steps=200)
     ).per_word
@@ -100,7 +100,7 @@ def test_at_a_small_radius_the_bound_is_the_jacobians_norm(activation):
     slopes = phi.activation.derivative(phi.weight @ rows.flatten()).unsqueeze(1)
     blocks = (phi.weight * slopes).reshape(30, 4, 5).transpose(0, 1)
     exact = torch.linalg.matrix_norm(blocks, 2) / torch.linalg.vector_norm(phi(rows))
-    upper = bounds(phi, rows, 1e-6, "weights").upper / 1e-6
+    upper = bounds(phi, rows, 1e-6, by_weights).upper / 1e-6
     assert torch.allclose(upper, exact, rtol=1e-5)
     assert bool((upper >= exact * (1 - 1e-9)).all())
 
@@ -110,7 +110,7 @@ def test_the_bracket_of_random_features_is_at_most_one_point_two():
     words = list(range(0, 50, 10))
     found = ws.word_sensitivity(phi, rows, words=words, search="quick").per_word
     radius = torch.full((5,), math.sqrt(32), dtype=torch.float64)
-    ratio = dense_certificate(phi, rows, torch.tensor(words).unsqueeze(1), radius).upper / found
+    ratio = by_weights(phi, rows, torch.tensor(words).unsqueeze(1), radius).upper / found
     assert bool((ratio >= 1).all())
     assert float(ratio.median()) <= 1.2
 
@@ -132,7 +132,7 @@ def test_the_bracket_without_the_matrix_is_at_most_one_point_two():
 def test_deep_bounds_without_the_matrices_are_far_below_the_product_of_norms():
     phi, rows = ws.DeepRandomFeatures(20, 48, 2, seed=7, gaussian="dense"), text(20, 48, 7)
     weights, gaussian = (
-        bounds(phi, rows, math.sqrt(48), method).upper for method in ("weights", "gaussian")
+        bounds(phi, rows, math.sqrt(48), method).upper for method in (by_weights, by_law)
     )
     assert bool((gaussian < 0.85 * weights).all())
     found = ws.word_sensitivity(phi, rows, words=[0, 1], search="quick").per_word
@@ -150,18 +150,10 @@ def test_the_public_names_dispatch_and_say_how_rigorous_they_are():
 def test_what_cannot_be_done_is_refused():
     phi, rows = ws.RandomFeatures(3, 4, gaussian="lazy"), text(3, 4)
     with pytest.raises(InputError, match="sampled on demand"):
-        bounds(phi, rows, 1.0, "weights")
-    with pytest.raises(InputError, match="`method`"):
-        bounds(phi, rows, 1.0, "wieghts")
+        bounds(phi, rows, 1.0, by_weights)
+    radius = torch.tensor([1.0], dtype=torch.float64)
     with pytest.raises(InputError, match="`failure_probability`"):
-        dense_certificate(
-            phi,
-            rows,
-            torch.tensor([[0]]),
-            torch.tensor([1.0], dtype=torch.float64),
-            method="gaussian",
-            failure_probability=0.0,
-        )
+        by_law(phi, rows, torch.tensor([[0]]), radius, failure_probability=0.0)
 
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))

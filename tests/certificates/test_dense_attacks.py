@@ -8,15 +8,13 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.certificates.dense.bounds import by_law, by_weights
 from wordsens.errors import InputError
 
 
 def bounds(phi, rows, radius, method, words):
     reach = torch.full((len(words),), float(radius), dtype=torch.float64)
-    return dense_certificate(
-        phi, rows, torch.tensor(words).unsqueeze(1), reach, method=method
-    ).upper.numpy()
+    return method(phi, rows, torch.tensor(words).unsqueeze(1), reach).upper.numpy()
 
 
 def relu_network(weights, texts):
@@ -63,7 +61,7 @@ def test_no_ascent_on_a_whole_network_goes_beyond_its_bounds(n, d, depth, width,
     rows = ws.gaussian_text(n, d, seed=5).rows
     weights = [weight.numpy() for weight in phi.weights]
     found = [ascend(weights, rows.numpy(), word, radius, 6, 20) for word in (0, n - 1)]
-    for method in ("weights", "gaussian"):
+    for method in (by_weights, by_law):
         upper = bounds(phi, rows, radius, method, [0, n - 1])
         assert (found <= upper).all() and np.isfinite(upper).all()
     assert min(found) > 0.2 * radius / math.sqrt(d) / n  # the attack is one
@@ -88,7 +86,7 @@ def test_a_text_built_from_the_weights_goes_beyond_what_the_law_allows_and_is_to
     moved[0, 0] += radius * (1 - 1e-9)
     base = phi(rows)
     attained = float(torch.linalg.vector_norm(phi(moved) - base) / torch.linalg.vector_norm(base))
-    assert attained > 1.02 * bounds(phi, rows, radius, "gaussian", [0])[0]
+    assert attained > 1.02 * bounds(phi, rows, radius, by_law, [0])[0]
     certificate = ws.certificate(phi, rows, words=0, radius=radius, text_depends_on_weights=True)
     assert certificate is not None and certificate.rigor == "certified"
     assert attained <= certificate.value <= 1.5 * attained
@@ -125,7 +123,7 @@ def test_bounds_hold_at_every_radius(activation, depth):
     X = ws.gaussian_text(n, d, seed=6)
     small = ws.jacobian_sensitivity(phi, X).per_word.numpy()[words]
     base = phi(X.rows)
-    for method in ("weights", "gaussian"):
+    for method in (by_weights, by_law):
         for radius in (1e-300, 1e-290, 1e-170, 1e-12):
             upper = bounds(phi, X.rows, radius, method, words)
             assert (upper >= radius * small * (1 - 1e-9)).all()

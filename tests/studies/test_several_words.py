@@ -6,7 +6,7 @@ import torch
 
 import wordsens as ws
 from tests.made_records import measured
-from wordsens.certificates.dense.bounds import dense_certificate
+from wordsens.certificates.dense.bounds import by_law, by_weights
 from wordsens.errors import InputError
 from wordsens.sensitivity.several_words import word_sets
 from wordsens.studies.correlations import CorrelationCell
@@ -54,21 +54,19 @@ def test_no_set_exceeds_the_bound_of_every_set(depth, count):
     assert bound_of_every_set(ws.RandomAttentionFeatures(4, seed=0), text.rows, count, 1.0) is None
 
 
-@pytest.mark.parametrize("method", ["weights", "gaussian"])
+@pytest.mark.parametrize("method", [by_weights, by_law])
 def test_a_group_of_one_has_the_bound_of_its_word_and_joint_moves_stay_below_theirs(method):
     phi, text = ws.RandomFeatures(5, 6, seed=1), ws.text.gaussian_text(5, 6, seed=2)
     radius = torch.full((5,), 2.0, dtype=torch.float64)
-    if method == "weights":
-        alone = dense_certificate(
-            phi, text.rows, torch.arange(5).unsqueeze(1), radius, method=method
-        )
+    if method is by_weights:
+        alone = by_weights(phi, text.rows, torch.arange(5).unsqueeze(1), radius)
         assert torch.equal(alone.upper, ws.certify(phi, text, radius=2.0))
     pairs = torch.tensor([[0, 1], [2, 4]])
-    bound = dense_certificate(phi, text.rows, pairs, radius[:2], method=method)
+    bound = method(phi, text.rows, pairs, radius[:2])
     found = ws.group_sensitivity(phi, text, pairs.tolist(), 2.0, ball="joint")
     assert bool((found.per_word <= bound.upper).all())
     assert bool(
-        (bound.upper < (1.5 if method == "weights" else 4) * found.per_word).all()
+        (bound.upper < (1.5 if method is by_weights else 4) * found.per_word).all()
     )  # and it is no idle bound
 
 
@@ -78,7 +76,7 @@ def test_a_linear_maps_bound_by_its_weights_is_exact_for_groups():
         ws.text.gaussian_text(4, 3, seed=1),
     )
     group, radius = torch.tensor([[0, 2]]), torch.tensor([1.0], dtype=torch.float64)
-    bound = dense_certificate(phi, text.rows, group, radius, method="weights").value
+    bound = by_weights(phi, text.rows, group, radius).value
     block = phi.weights[0][:, [0, 1, 2, 6, 7, 8]]
     assert bound == pytest.approx(
         float(torch.linalg.matrix_norm(block, 2) / phi(text.rows).norm()), rel=1e-6

@@ -2,6 +2,7 @@
 class."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pkgutil import resolve_name
 from typing import SupportsIndex
 
 import numpy as np
@@ -17,13 +18,12 @@ from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import feature_norm, require_repeatable
 from wordsens.text.matrix import TextMatrix
 
+# Of a product, a quotient and a norm that is summed, beside the error of the features.
 _DIGITS = 16 * UNIT_ROUNDOFF
-"""Of a product, a quotient and a norm that is summed, beside the error of the features."""
 
-
+# (phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64) -> Certificate, or None where
+# there is none.
 CertificateBuilder = Callable[..., Certificate | None]
-"""(phi, rows (n, d) in phi's dtype, words (w,), radius (w,) float64) -> Certificate, or None where
-there is none."""
 
 
 def certify(
@@ -125,7 +125,7 @@ def certificate_for(
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds,
     and None is given.
     """
-    builder = _BUILDERS.get(type(phi)) or _shipped(type(phi))
+    builder = _builder(type(phi))
     bounds = None if builder is None else builder(phi, rows, words, radius)
     probable = bounds is not None and bounds.failure_probability is not None
     return None if probable and text_depends_on_weights else bounds
@@ -146,25 +146,24 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
     _BUILDERS[map_class] = builder
 
 
+# Those that were registered.
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {}
-"""Those that were registered."""
+# Those of the package: a family is loaded for its own maps only.
+_DENSE = "wordsens.certificates.dense.bounds:certificate_of_words"
+_ATTENTION = "wordsens.certificates.attention.bounds:attention_certificate"
+_SHIPPED = {
+    "wordsens.maps.dense.RandomFeatures": _DENSE,
+    "wordsens.maps.dense.DeepRandomFeatures": _DENSE,
+    "wordsens.maps.attention.features.RandomAttentionFeatures": _ATTENTION,
+    "wordsens.maps.attention.given_weights.AttentionFeatures": _ATTENTION,
+}
 
 
-def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
-    """The builder of a map of the package; a family is loaded for its own maps only."""
-    match f"{map_class.__module__}.{map_class.__name__}":
-        case "wordsens.maps.dense.RandomFeatures" | "wordsens.maps.dense.DeepRandomFeatures":
-            from wordsens.certificates.dense.bounds import certificate_of_words
-
-            return certificate_of_words
-        case (
-            "wordsens.maps.attention.features.RandomAttentionFeatures"
-            | "wordsens.maps.attention.given_weights.AttentionFeatures"
-        ):
-            from wordsens.certificates.attention.bounds import attention_certificate
-
-            return attention_certificate
-    return None
+def _builder(map_class: type[FeatureMap]) -> CertificateBuilder | None:
+    if map_class in _BUILDERS:
+        return _BUILDERS[map_class]
+    place = _SHIPPED.get(f"{map_class.__module__}.{map_class.__name__}")
+    return None if place is None else resolve_name(place)
 
 
 def _lipschitz_certificate(

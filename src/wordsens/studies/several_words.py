@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from wordsens.certificates.base import Certificate
-from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, dense_certificate
+from wordsens.certificates.dense.bounds import FAILURE_PROBABILITY, by_law
 from wordsens.display.numbers import Estimate, number
 from wordsens.display.view import Finding, Table
 from wordsens.errors import InputError
@@ -112,9 +112,7 @@ def bound_of_every_set(
     longest = torch.linalg.vector_norm(rows, dim=1).argsort(descending=True)[:count].unsqueeze(0)
     reach = torch.tensor([radius * math.sqrt(count)], dtype=torch.float64, device=rows.device)
     each = FAILURE_PROBABILITY / math.comb(len(rows), count)
-    bound = dense_certificate(
-        phi, rows, longest, reach, method="gaussian", failure_probability=each
-    )
+    bound = by_law(phi, rows, longest, reach, failure_probability=each)
     return replace(bound, failure_probability=FAILURE_PROBABILITY)
 
 

@@ -29,7 +29,7 @@ from wordsens.certificates.attention.text import (
 from wordsens.certificates.base import UNIT_ROUNDOFF, Certificate, operator_norm, rounding
 from wordsens.errors import InputError, ZeroFeaturesError
 from wordsens.maps.attention.features import AttentionLayer
-from wordsens.maps.attention.head import HeadWeights, Sizes
+from wordsens.maps.attention.head import HeadWeights
 from wordsens.maps.attention.scores import Certified, Expanded, offered
 from wordsens.maps.attention.scores.base import NODES
 
@@ -83,7 +83,9 @@ def attention_certificate(
             "relative bound is "
             "known; use another text, seed or map"
         )
-    upper = _combined([part.upper for part in parts], phi.summed) * (reach / norm) * (1 + 1e-14)
+    changes = torch.stack([part.upper for part in parts])
+    change = changes.sum(dim=0) if phi.summed else torch.linalg.vector_norm(changes, dim=0)
+    upper = change * (reach / norm) * (1 + 1e-12)
     if not bool(upper.isfinite().all()):
         raise InputError(
             f"the certificate of {phi.name} overflows float64 at `radius` "
@@ -106,7 +108,11 @@ def _scaled(
     unit = 2.0 ** math.frexp(float(rows.abs().amax()) * math.sqrt(rows.shape[1]))[1]
     heads, units = [], []
     for weights in phi.head_weights(len(rows), torch.float64, isometric=True):
-        of_values = 1.0 if weights.value is None else _value_unit(weights.value, weights.norms)
+        of_values = 1.0
+        if weights.value is not None:
+            # An upper bound of ‖V‖_op, and of what it is after any rounding.
+            rounded = 2 * rounding(weights.norms.terms + 16) * weights.norms.value
+            of_values = operator_norm(weights.value) + rounded or 1.0
         weights = weights.in_units(unit, of_values)
         heads.append(weights)
         units.append(of_values)
@@ -119,15 +125,6 @@ def _scaled(
                 "cannot hold; rescale the rows, or change the temperature"
             )
     return rows / unit, heads, units, unit
-
-
-def _value_unit(value: Float[Tensor, "d p"], norms: Sizes) -> float:
-    """An upper bound of ‖V‖_op, and of what it is after any rounding; 1 where V is zero."""
-    largest = float(value.abs().amax())
-    if largest == 0:
-        return 1.0
-    unit = 2.0 ** math.frexp(largest)[1]
-    return unit * operator_norm(value / unit) + 2 * rounding(norms.terms + 16) * norms.value
 
 
 @dataclass(frozen=True)
@@ -149,16 +146,6 @@ def _norm_of_sum(parts: list[_Changes]) -> float:
     )
     total = float(torch.linalg.vector_norm(outputs.sum(dim=0)))
     return total * (1 - rounding(outputs[0].numel() + 8)) - off * (1 + 1e-9)
-
-
-def _combined(parts: list[Float[Tensor, " w"]], summed: bool) -> Float[Tensor, " w"]:
-    """The root of the sum of the squares; the sum, of heads that are summed."""
-    stacked = torch.stack(parts)
-    if summed:
-        return stacked.sum(dim=0) * (1 + 1e-12)
-    largest = stacked.amax(dim=0)
-    shares = stacked / torch.where(largest > 0, largest, 1.0)
-    return largest * torch.linalg.vector_norm(shares, dim=0)
 
 
 class _Heads:
@@ -214,8 +201,8 @@ class _Heads:
         radius: Float[Tensor, " w"],
         row: Float[Tensor, " w"],
     ) -> Tensor:
-        """True where no term of the first order's remainder exceeds the known bound. Keys are not
-        centred."""
+        """True where no term of the first order's remainder exceeds the known bound of row i. Keys
+        are not centred."""
         text, n = self._text, len(self._text.rows)
         least = torch.zeros_like(row)
         for head in range(text.heads):
@@ -227,8 +214,7 @@ class _Heads:
                 text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1)
             )
             terms = (steps.bend * moves + steps.spread) * text.distances[rows] * speeds
-            rise = steps.rise.gather(1, words[:, None]).squeeze(1)
-            least = torch.maximum(least, torch.maximum(terms.amax(dim=1), rise))
+            least = torch.maximum(least, terms.amax(dim=1))
         return least.nan_to_num(torch.inf) < row
 
     def _hull(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
@@ -241,18 +227,13 @@ class _Heads:
         text, errors = self._text, self._errors
         if not text.score.normalized:
             return torch.full_like(radius, torch.inf)
-        farthest = text.farthest
+        farthest = text.distances.masked_fill(text.hidden, 0.0).amax(dim=1)
         if not text.score.sums_to_one:
             farthest = torch.maximum(farthest, torch.linalg.vector_norm(text.outputs, dim=1))
         error = errors.output.clamp(max=2 * errors.longest) + 16 * UNIT_ROUNDOFF * errors.longest
-        farthest, radius = farthest.expand(len(words), -1), radius.unsqueeze(1)
-        reached = 1 + text.distances[:, words].T / radius
+        radius = radius.unsqueeze(1)
+        rows = torch.maximum(farthest / radius, 1 + text.distances[:, words].T / radius)
         # A row that does not see the word stays, unless it is row i.
-        hidden, itself = text.hidden[:, words].T, torch.zeros_like(reached, dtype=torch.bool)
-        itself = itself.scatter(1, text.self_rows(words).T, True)
-        rows = torch.maximum(farthest / radius, reached.masked_fill(hidden, 0.0)) + error / radius
-        rows = rows.masked_fill(hidden & ~itself, 0.0)
-        longest = rows.amax(dim=1, keepdim=True)
-        return (longest * torch.linalg.vector_norm(rows / longest, dim=1, keepdim=True)).squeeze(
-            1
-        ) * (1 + 1e-12)
+        stays = text.hidden[:, words].T.scatter(1, text.self_rows(words).T, False)
+        rows = (rows + error / radius).masked_fill(stays, 0.0)
+        return torch.linalg.vector_norm(rows, dim=1) * (1 + 1e-12)

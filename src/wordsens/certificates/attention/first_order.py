@@ -49,7 +49,8 @@ class Coordinates:
     perturbations enter values.
 
     Without a value matrix `lift` is the identity, and the values are the rows in the same basis.
-    `error` bounds how far each vector is off, relative to its length.
+    `error` bounds how far each vector is off, relative to its length; `slack` likewise how far sums
+    of products of them are.
     """
 
     queries: Float[Tensor, "heads n k"]
@@ -58,6 +59,7 @@ class Coordinates:
     outputs: Float[Tensor, "heads n p"]
     lift: Float[Tensor, "p k"]
     error: float
+    slack: float
 
 
 def coordinates_of(text: AttentionText) -> Coordinates:
@@ -89,6 +91,7 @@ def coordinates_of(text: AttentionText) -> Coordinates:
         outputs=outputs.reshape(shape),
         lift=lift,
         error=error,
+        slack=rounding(8 * (n + d) + 64) + 4 * error,
     )
 
 
@@ -158,7 +161,7 @@ def self_moves(
 ) -> Moves:
     words, n = pairs.words, len(text.rows)
     row, word = words + n * head, words.unsqueeze(1)
-    slack = _slack(text, coordinates)
+    slack = coordinates.slack
     weights = score.attention(text.scores[row])
     itself = torch.zeros_like(weights).scatter(1, word, 1.0)
     mean = weights if score.shift_invariant else torch.zeros_like(weights)
@@ -190,10 +193,6 @@ def self_moves(
     )
 
 
-def _slack(text: AttentionText, coordinates: Coordinates) -> float:
-    return rounding(8 * sum(text.rows.shape) + 64) + 4 * coordinates.error
-
-
 def self_form(
     text: AttentionText,
     score: Expanded,
@@ -206,7 +205,7 @@ def self_form(
     matrix, F from `bend` and `spread`, and J = sum_l slope_l x~_l kappa_l^T + a_i V^T
     (docs/theory/certificates-attention.md)."""
     moves = self_moves(text, score, coordinates, errors, pairs, head)
-    slack, per = _slack(text, coordinates), pairs.unit.unsqueeze(1)
+    slack, per = coordinates.slack, pairs.unit.unsqueeze(1)
     scores = text.scores[pairs.words + len(text.rows) * head]
     off = errors.score[pairs.words + len(text.rows) * head].unsqueeze(1)
     radius, turned = pairs.radius.unsqueeze(1), moves.twisted

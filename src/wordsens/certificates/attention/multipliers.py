@@ -45,13 +45,6 @@ class State(NamedTuple):
     beta: Float[Tensor, "w N"]
 
 
-class Push(NamedTuple):
-    """Of the Newton systems, what fixes z: h = S's resolvent times the u_j . direction, and k."""
-
-    h: Float[Tensor, "w N"]
-    k: Float[Tensor, "w 1"]
-
-
 class MultiplierSearch:
     """Newton steps for all words of a chunk at once.
 
@@ -153,16 +146,18 @@ class MultiplierSearch:
             state = State(new_lam, eta / (2 * new_lam.unsqueeze(1)) * counted, beta)
         return state
 
-    def _push(self, pairs: Pairs) -> Push:
+    def _push(self, pairs: Pairs) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w 1"]]:
+        """Of the Newton systems, what fixes z: h = S's resolvent times the u_j . direction, and
+        k."""
         h = pairs.along_queries @ self._resolvent
         along = (pairs.along_queries * h).sum(dim=1, keepdim=True)
-        return Push(h, 1 + self._geometry.score_weight * along)
+        return h, 1 + self._geometry.score_weight * along
 
     def _solve(
         self,
         sides: Float[Tensor, "sides w N"],
         curvature: Float[Tensor, "w N"],
-        push: Push,
+        push: tuple[Float[Tensor, "w N"], Float[Tensor, "w 1"]],
         counted: Float[Tensor, "w N"],
     ) -> Float[Tensor, "sides w N"]:
         """(S - h h^T / k + diag(curvature))^-1 sides, about.

@@ -197,7 +197,6 @@ class Forces(NamedTuple):
     quadratic: Float[Tensor, "w N"]
     pull: Float[Tensor, "w N"]
     hold: Float[Tensor, "w 1"]
-    constant: Float[Tensor, "w N"]
     outside: Float[Tensor, " w"]
 
 
@@ -222,7 +221,6 @@ def forces(geometry: Geometry, pairs: Pairs, by: Multipliers, z: Float[Tensor, "
         quadratic=pairs.coupled / (4 * lam * b),
         pull=2 * lam * (a * t - alpha),
         hold=lam * a,
-        constant=constant,
         outside=constant.sum(dim=1) + by.lam * (1 + squared - 2 * by.gamma * z),
     )
 

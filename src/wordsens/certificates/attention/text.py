@@ -187,11 +187,6 @@ class AttentionText:
             )
         return self.rows.new_tensor(norms)
 
-    @cached_property
-    def farthest(self) -> Float[Tensor, " N"]:
-        """The largest distance of a row's output to the words that it sees."""
-        return self.distances.masked_fill(self.hidden, 0.0).amax(dim=1)
-
     def self_rows(self, words: Int[Tensor, " w"]) -> Int[Tensor, "heads w"]:
         """The indices, among the N rows, of the row i of some words i under each head."""
         n = len(self.rows)
@@ -301,9 +296,11 @@ def rounding_errors(text: AttentionText) -> RoundingErrors:
         fastest = norms.matrix * lengths + norms.query_offset
         speeds.append(once * fastest)
         keys.append(once * (norms.matrix * lengths + norms.key_offset))
-        scores.append(twice * (farthest * fastest + norms.key_offset * lengths + norms.constant))
+        terms = farthest * fastest + norms.key_offset * lengths + norms.constant
+        biases = 0.0 if head.bias is None else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
+        scores.append(twice * terms + 8 * UNIT_ROUNDOFF * biases)
     speed, key, score = (torch.cat(part) for part in (speeds, keys, scores))
-    score = score + 8 * UNIT_ROUNDOFF * _terms(text)
+    score = score + 8 * UNIT_ROUNDOFF * text.scores.masked_fill(text.hidden, 0.0).abs().amax(dim=1)
     attention = text.score.attention(text.scores)
     lengths = torch.linalg.vector_norm(text.values, dim=1)
     moved = text.score.weight_errors(text.scores, attention, score.unsqueeze(1))
@@ -317,18 +314,6 @@ def rounding_errors(text: AttentionText) -> RoundingErrors:
     return RoundingErrors(
         speed=speed, key=key, score=score, output=output, norm=norm, longest=longest
     )
-
-
-def _terms(text: AttentionText) -> Float[Tensor, " N"]:
-    """The largest |score| of a row, and bias of a place, of those that are finite."""
-    largest = text.scores.masked_fill(text.hidden, 0.0).abs().amax(dim=1)
-    biases = [
-        torch.zeros_like(text.rows[:, 0])
-        if head.bias is None
-        else head.bias.nan_to_num(neginf=0.0).abs().amax(dim=1)
-        for head in text.weights
-    ]
-    return largest + torch.cat(biases)
 
 
 class SelfRow(NamedTuple):

@@ -1,7 +1,7 @@
 """Upper bounds of word sensitivity for random features and deep random features.
 
-docs/theory/certificates-dense.md: "Bounds that read the weights" (`_by_weights`); "Bounds that need
-no matrix" (`_by_law`, `chain_bound`).
+docs/theory/certificates-dense.md: "Bounds that read the weights" (`by_weights`); "Bounds that need
+no matrix" (`by_law`, `chain_bound`).
 """
 
 import math
@@ -18,12 +18,12 @@ from wordsens.certificates.dense.layer import (
     GaussianLayer,
     InputChange,
     expected_change,
+    expected_width,
     likely_along,
-    likely_width,
     steepest_secant,
 )
 from wordsens.certificates.dense.pullback import ALONG, NORM, WIDTH, Functional, Pullback
-from wordsens.errors import InputError, require_choice
+from wordsens.errors import InputError
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
@@ -39,8 +39,6 @@ _LEAST_RADIUS = 1e-290
 """Smaller balls are bounded as this one is by the law, so that no product of a radius
 underflows."""
 
-METHODS = ("auto", "weights", "gaussian")
-
 
 def certificate_of_words(
     phi: DeepRandomFeatures,
@@ -52,57 +50,31 @@ def certificate_of_words(
     shipped = ACTIVATIONS.get(phi.activation.name) is phi.activation
     if phi.activation.lipschitz == math.inf or (phi.gaussian == "lazy" and not shipped):
         return None
-    return dense_certificate(phi, rows, words.unsqueeze(1), radius)
+    bounds = by_law if phi.gaussian == "lazy" else by_weights
+    return bounds(phi, rows, words.unsqueeze(1), radius)
 
 
-def dense_certificate(
+def by_weights(
     phi: DeepRandomFeatures,
     rows: Float[Tensor, "n d"],
     groups: Int[Tensor, "m g"],
     radius: Float[Tensor, " m"],
-    *,
-    method: str = "auto",
-    failure_probability: float = FAILURE_PROBABILITY,
 ) -> Certificate:
     """Upper bounds of the sensitivity of RF or DRF to each group of words that move at once,
-    ‖Delta‖_F <= radius over the group (docs/theory/certificates-dense.md).
+    ‖Delta‖_F <= radius over the group (docs/theory/certificates-dense.md). They read the matrices
+    of a dense map, and hold for certain.
 
-    "weights" reads the matrices and holds for certain: layer after layer, the change is at most
-    ‖diag(c) V‖_op times the change before, c_k the steepest secant of act within reach of unit k.
-    "gaussian" reads none: it uses the law of what is not yet known of the Gaussian weights given
-    the pre-activations of X, and holds with probability 1 - failure_probability over the draw of
-    the weights, all these groups together, for rows, words and radius that were chosen without
-    looking at the weights; it is tighter, most of all for deep maps. "auto" reads the weights where
-    there are any.
+    rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1), c_l the steepest secants of act within
+    reach; upper = rho_L / ‖phi(X)‖.
 
     A group is to V_1 what one word of g d coordinates is (ours). Words with a ball of radius r each
     are inside the joint ball of radius r sqrt(g). `words` of the result are the groups' first
     words.
 
     Raises:
-        InputError: "weights" for a lazy map, which has none; a probability that is not between 0
-            and 1.
+        InputError: features so close to zero that no bound can be certified.
         ZeroFeaturesError: phi(X) = 0.
     """
-    require_choice("method", method, METHODS)
-    if method == "auto":
-        method = "gaussian" if phi.gaussian == "lazy" else "weights"
-    if method == "weights":
-        return _by_weights(phi, rows, groups, radius)
-    if not 0 < failure_probability < 1:
-        raise InputError(
-            f"`failure_probability` (={failure_probability!r}) must be between 0 and 1"
-        )
-    return _by_law(phi, rows, groups, radius, failure_probability)
-
-
-def _by_weights(
-    phi: DeepRandomFeatures,
-    rows: Float[Tensor, "n d"],
-    groups: Int[Tensor, "m g"],
-    radius: Float[Tensor, " m"],
-) -> Certificate:
-    """rho_0 = radius, rho_l = ‖diag(c_l) V_l‖_op rho_(l-1); upper = rho_L / ‖phi(X)‖."""
     d = rows.shape[1]
     inputs, errors = rows.flatten().double(), 0.0
     change = radius.double().clone()
@@ -175,15 +147,30 @@ def _norm_of_slopes(
     return operator_norm(block * slopes.unsqueeze(1)) * (1 + rounding(max(block.shape) + 16))
 
 
-def _by_law(
+def by_law(
     phi: DeepRandomFeatures,
     rows: Float[Tensor, "n d"],
     groups: Int[Tensor, "m g"],
     radius: Float[Tensor, " m"],
-    failure_probability: float,
+    *,
+    failure_probability: float = FAILURE_PROBABILITY,
 ) -> Certificate:
-    """The chain of docs/theory/certificates-dense.md: sup ‖delta‖ and the Gaussian width, bounded
-    layer after layer."""
+    """The same bounds, which read no matrix: they use the law of what is not yet known of the
+    Gaussian weights given the pre-activations of X.
+
+    They hold with probability 1 - failure_probability over the draw of the weights, all these
+    groups together, for rows, words and radius that were chosen without looking at the weights.
+    They are tighter, most of all for deep maps: sup ‖delta‖ and the Gaussian width are bounded
+    layer after layer.
+
+    Raises:
+        InputError: a probability that is not between 0 and 1.
+        ZeroFeaturesError: phi(X) = 0.
+    """
+    if not 0 < failure_probability < 1:
+        raise InputError(
+            f"`failure_probability` (={failure_probability!r}) must be between 0 and 1"
+        )
     hidden, layers = rows.flatten(), []
     bases = [float(torch.linalg.vector_norm(hidden, dtype=torch.float64))]
     for layer in phi.layers:
@@ -282,7 +269,7 @@ def chain_bound(
         if not math.isfinite(norm):
             return math.inf
         last = index + 1 == len(layers)
-        width = math.inf if last else likely_width(layer, change, margin)
+        width = math.inf if last else expected_width(layer, change) + steepest
         along = math.inf if last else likely_along(layer, change, margin)
         if several:
             below.append(Pullback(layer, change, margin))

@@ -167,18 +167,12 @@ def _general_sum(
     return total + float(torch.where(slope < lipschitz, tail, 0 * tail).sum())
 
 
-def likely_width(layer: GaussianLayer, change: InputChange, margin: float) -> float:
-    """A bound of E_g sup <g, act(h + V delta) - act(h)> over delta in T, g Gaussian (Lemma 3); it
-    fails, over the draw of V given V phi = h, with probability at most exp(-margin² / 2)."""
-    return (
-        expected_width(layer, change)
-        + layer.deviation * change.norm * layer.activation.lipschitz * margin
-    )
-
-
 def expected_width(layer: GaussianLayer, change: InputChange) -> float:
-    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T; V given V phi = h, g
-    Gaussian, act taken as nothing but a Lipschitz function."""
+    """An upper bound of E sup <g, act(h + V delta) - act(h)> over delta in T (Lemma 3); V given V
+    phi = h, g Gaussian, act taken as nothing but a Lipschitz function.
+
+    The mean over g exceeds it by margin sigma L rho with probability at most exp(-margin² / 2).
+    """
     length = float(torch.linalg.vector_norm(layer.preactivation))
     free = layer.deviation * math.sqrt(len(layer.preactivation)) * change.width
     return layer.activation.lipschitz * (change.along * ABSOLUTE_MEAN * length + free)
