@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from wordsens.certificates.attention.first_order import (
@@ -21,6 +21,7 @@ from wordsens.certificates.attention.first_order import (
 from wordsens.certificates.attention.multipliers import MultiplierSearch, swept
 from wordsens.certificates.attention.relaxation import of_words, pairs_of, row_errors
 from wordsens.certificates.attention.text import (
+    SelfRow,
     attention_text,
     directions,
     rounding_errors,
@@ -180,13 +181,12 @@ class _Heads:
         pairs = pairs_of(text, words, radius, row.fixed.sqrt())
         whole = torch.full_like(radius, torch.inf)
         if self._expanded is not None:
-            gains = self._promising(self._expanded, words, radius, row.fixed.sqrt())
-            gains = gains.nonzero().squeeze(1)
-            if len(gains):
-                whole[gains], of_row = first_order_bounds(
-                    text, self._expanded, self._coordinates, errors, of_words(pairs, gains)
+            some = self._promising(self._expanded, words, radius, row).nonzero().squeeze(1)
+            if len(some):
+                whole[some], of_row = first_order_bounds(
+                    text, self._expanded, self._coordinates, errors, of_words(pairs, some)
                 )
-                row.fixed[gains] = torch.minimum(row.fixed[gains], of_row.square())
+                row.fixed[some] = torch.minimum(row.fixed[some], of_row.square())
         row = row.in_units(pairs.unit)
         apart = row.fixed + (pairs.worst.square() * pairs.counted).sum(dim=1)
         squares = torch.minimum(apart * (1 + 1e-11), swept(text, self._search, pairs, row))
@@ -195,27 +195,19 @@ class _Heads:
         return torch.where(joint < hull, joint, hull) * (1 + 1e-12)
 
     def _promising(
-        self,
-        score: Expanded,
-        words: Int[Tensor, " w"],
-        radius: Float[Tensor, " w"],
-        row: Float[Tensor, " w"],
-    ) -> Tensor:
+        self, score: Expanded, words: Int[Tensor, " w"], radius: Float[Tensor, " w"], row: SelfRow
+    ) -> Bool[Tensor, " w"]:
         """True where no term of the first order's remainder exceeds the known bound of row i. Keys
         are not centred."""
-        text, n = self._text, len(self._text.rows)
-        least = torch.zeros_like(row)
-        for head in range(text.heads):
-            rows = words + n * head
-            speeds = torch.linalg.vector_norm(text.keys[n * head : n * (head + 1)], dim=1)
-            moves = radius.unsqueeze(1) * speeds
-            together = torch.linalg.vector_norm(moves, dim=1)
-            steps = score.expansion(
-                text.scores[rows], moves, together, self._errors.score[rows].unsqueeze(1)
-            )
-            terms = (steps.bend * moves + steps.spread) * text.distances[rows] * speeds
-            least = torch.maximum(least, terms.amax(dim=1))
-        return least.nan_to_num(torch.inf) < row
+        text, rows = self._text, self._text.self_rows(words).flatten()
+        speeds = torch.linalg.vector_norm(text.keys, dim=1).view(text.heads, 1, -1)
+        moves = (radius.unsqueeze(1) * speeds).flatten(end_dim=1)
+        together = torch.linalg.vector_norm(moves, dim=1)
+        error = self._errors.score[rows].unsqueeze(1)
+        steps = score.expansion(text.scores[rows], moves, together, error)
+        terms = (steps.bend * moves + steps.spread) * moves * text.distances[rows]
+        least = terms.amax(dim=1).view(text.heads, -1).amax(dim=0).nan_to_num(torch.inf)
+        return least < row.fixed.sqrt() * radius
 
     def _hull(self, words: Int[Tensor, " w"], radius: Float[Tensor, " w"]) -> Float[Tensor, " w"]:
         """A bound, over the radius, of the change under any normalized weights; infinite for

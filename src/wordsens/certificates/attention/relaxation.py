@@ -16,7 +16,7 @@ a and b being the geometry's weights: (2) of docs/theory/certificates-attention.
 ‖y‖²) and letting t_j and e_j vary freely gives the bound, (3).
 """  # noqa: E501
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -83,13 +83,11 @@ class Pairs:
 
 def of_words(record: Record, chosen: Int[Tensor, " c"]) -> Record:
     """A dataclass of arrays, word first, for some of the words."""
-    parts: dict[str, Any] = {}
-    for field in fields(record):  # type: ignore[arg-type]
-        value = getattr(record, field.name)
-        if isinstance(value, Tensor):
-            parts[field.name] = value[chosen]
-        elif is_dataclass(value):
-            parts[field.name] = of_words(value, chosen)
+    parts: dict[str, Any] = {
+        name: of_words(part, chosen) if is_dataclass(part) else part[chosen]
+        for name, part in vars(record).items()
+        if part is not None
+    }
     return replace(record, **parts)  # type: ignore[type-var]
 
 
