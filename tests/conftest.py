@@ -52,10 +52,8 @@ def unchecked_types():
 def loose_bounds(monkeypatch):
     """Attention's upper bounds after one step of tightening: as valid, wider, and a tenth of the
     time."""
-    for name in ("_FIRST_TEMPERATURES", "_CAUTIOUS_FIRST_TEMPERATURES"):
-        monkeypatch.setattr(multipliers, name, [0.3])
-    for name in ("_NEXT_TEMPERATURES", "_CAUTIOUS_NEXT_TEMPERATURES"):
-        monkeypatch.setattr(multipliers, name, [])
+    monkeypatch.setattr(multipliers, "_FIRST_TEMPERATURES", (0.3,))
+    monkeypatch.setattr(multipliers, "_NEXT_TEMPERATURES", ())
 
 
 TOLD = ("app", "cli", "evaluation", "hostile", "report", "studies", "sweeps")

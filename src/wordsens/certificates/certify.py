@@ -125,7 +125,11 @@ def certificate_for(
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds,
     and None is given.
     """
-    builder = _builder(type(phi))
+    map_class = type(phi)
+    builder = _BUILDERS.get(map_class)
+    shipped = _SHIPPED.get(f"{map_class.__module__}.{map_class.__name__}")
+    if builder is None and shipped is not None:
+        builder = resolve_name(shipped)
     bounds = None if builder is None else builder(phi, rows, words, radius)
     probable = bounds is not None and bounds.failure_probability is not None
     return None if probable and text_depends_on_weights else bounds
@@ -157,13 +161,6 @@ _SHIPPED = {
     "wordsens.maps.attention.features.RandomAttentionFeatures": _ATTENTION,
     "wordsens.maps.attention.given_weights.AttentionFeatures": _ATTENTION,
 }
-
-
-def _builder(map_class: type[FeatureMap]) -> CertificateBuilder | None:
-    if map_class in _BUILDERS:
-        return _BUILDERS[map_class]
-    place = _SHIPPED.get(f"{map_class.__module__}.{map_class.__name__}")
-    return None if place is None else resolve_name(place)
 
 
 def _lipschitz_certificate(

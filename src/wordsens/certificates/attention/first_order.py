@@ -282,21 +282,25 @@ def _constant(moves: Moves, row: Expansion, radius: Float[Tensor, "w 1"]) -> Flo
 
 
 def others_form(text: AttentionText, coordinates: Coordinates, pairs: Pairs) -> Form:
-    """Of all rows but i. For low <= rho <= high the square of p y + rho (u . y) r is at most
+    """Of all rows but i. For low <= rho <= high and any p', the square of p y + rho (u . y) r is at
+    most
 
-    (1 + eps) a² ‖V^T y‖² + 2 a high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
+    (1 + eps) p'² ‖V^T y‖² + 2 p' high (u . y) (r . y) + high² ‖r‖² (u . y)²,     1 + eps = 2 high / (high + low),
 
-    but for (p - a) y, which goes to the constant.
+    but for (p - p') y, which goes to the constant.
     """  # noqa: E501
     words, counted, curve = pairs.words, pairs.counted, pairs.curve
     m = coordinates.queries.shape[2]
     low, high = secants(curve, kinked=text.score.kinked)
-    # |p - a| <= (high / factor) |t|, summed over rows.
+    # |p - p'|: half of the range about its middle, or |p - a| <= (high / factor) |t| about a.
+    least, most = curve.p[..., 0], curve.p[..., -1]
+    halves = torch.linalg.vector_norm(0.5 * (most - least) * counted, dim=1)
     steepest = (high / curve.factor * counted).amax(dim=1)
-    constant = steepest * pairs.radius * text.geometry.fastest * (1 + 1e-12)
+    tilted = steepest * pairs.radius * text.geometry.fastest * (1 + 1e-12)
+    middle = torch.where((halves <= tilted).unsqueeze(1), 0.5 * (most + least), curve.before)
     share = torch.where(high > 0, 2 * high / (high + low), 1.0)
     per = pairs.unit.unsqueeze(1)
-    p, high = curve.before * counted / per, high * counted / per
+    p, high = middle * counted / per, high * counted / per
     lengths = pairs.squares.sqrt() * (1 + 1e-12)
     cross = p * high
 
@@ -318,7 +322,7 @@ def others_form(text: AttentionText, coordinates: Coordinates, pairs: Pairs) -> 
     size = 2 * (p.abs() * text.lift_size + reach).square().sum(dim=1)
     through = coordinates.lift.mT @ coordinates.lift
     matrix = half + half.mT + level[:, None, None] * through
-    return Form(matrix, constant / pairs.unit, size)
+    return Form(matrix, torch.minimum(halves, tilted) / pairs.unit, size)
 
 
 def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[Tensor, "w N"]]:

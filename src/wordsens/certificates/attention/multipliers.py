@@ -237,12 +237,10 @@ def _between(
         *(bound_at(text.geometry, pairs, each, z, across) for each, z in zip(by, zs, strict=True)),
         strict=True,
     )
-    size = torch.maximum(*sizes)
-    if text.lift is not None:
-        # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
-        moved = (pairs.q.abs().amax(dim=-1) * pairs.counted).sum(dim=1)
-        terms = 1 + text.weights[0].norms.terms / sum(text.queries.shape)
-        size = size + 4 * terms * text.lift_size * text.longest * moved
+    # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
+    moved = (pairs.q.abs().amax(dim=-1) * pairs.counted).sum(dim=1)
+    terms = 1 + text.weights[0].norms.terms / sum(text.queries.shape)
+    size = torch.maximum(*sizes) + 4 * terms * text.lift_size * text.longest * moved
     fixed = torch.maximum(*values) + row.fixed
     by_z = torch.maximum(*(value + row.at(z, across) for value, z in zip(values, zs, strict=True)))
     rise = rise_between(by[0], zs[0], by[1], zs[1])

@@ -17,7 +17,7 @@ a and b being the geometry's weights: (2) of docs/theory/certificates-attention.
 """  # noqa: E501
 
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -32,8 +32,6 @@ from wordsens.certificates.attention.text import (
 )
 from wordsens.certificates.base import UNIT_ROUNDOFF
 from wordsens.maps.attention.scores.base import Curve, Rounding
-
-Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,7 @@ class Pairs:
         t, q, base: at the nodes of the curve.
         chord, bend: what the second-order bound on a cell takes for curvature times squared width
             (see _row_suprema).
+        sag, lean: what the bound by p alone takes of a cell likewise.
         reach: (w, N), r_j . direction, the part of r_j . y that z carries.
         crude: (w, N), a bound of the length of the rest of r_j; zero where e_j carries the rest.
         coupled: (w, N), 1 where e_j carries the rest of r_j . y.
@@ -71,6 +70,8 @@ class Pairs:
     base: Float[Tensor, "w N K"]
     chord: Float[Tensor, "w N cells"]
     bend: Float[Tensor, "w N cells"]
+    sag: Float[Tensor, "w N cells"]
+    lean: Float[Tensor, "w N cells"]
     reach: Float[Tensor, "w N"]
     crude: Float[Tensor, "w N"]
     coupled: Float[Tensor, "w N"]
@@ -81,14 +82,14 @@ class Pairs:
     along_offsets: Float[Tensor, "w N"]
 
 
-def of_words(record: Record, chosen: Int[Tensor, " c"]) -> Record:
+def of_words(record: Any, chosen: Int[Tensor, " c"]) -> Any:
     """A dataclass of arrays, word first, for some of the words."""
     parts: dict[str, Any] = {
         name: of_words(part, chosen) if is_dataclass(part) else part[chosen]
         for name, part in vars(record).items()
         if part is not None
     }
-    return replace(record, **parts)  # type: ignore[type-var]
+    return replace(record, **parts)
 
 
 def pairs_of(
@@ -124,6 +125,7 @@ def pairs_of(
     chord = 2 * turn * (most_p + most_g * longest.unsqueeze(-1))
     chord = chord * (1 + steep / 2 * longest).unsqueeze(-1)
     chord = chord + slope * sag.unsqueeze(-1) + climb * apart["crude"].unsqueeze(-1)
+    rise = (p[..., 1:] - p[..., :-1]).square() / 8
     return Pairs(
         words=words,
         radius=radius,
@@ -134,6 +136,8 @@ def pairs_of(
         base=p.square() + g.square() * squares.unsqueeze(-1),
         chord=chord,
         bend=climb * apart["coupled"].unsqueeze(-1),
+        sag=rise * (2 * steep * apart["crude"] + sag).unsqueeze(-1),
+        lean=rise * (2 * steep * apart["coupled"]).unsqueeze(-1),
         worst=worst / unit.unsqueeze(1),
         **apart,
     )
@@ -258,15 +262,17 @@ def _row_suprema(
     its curvature.
 
     If h'' >= -c on a cell of width s, h stays below its chord plus c/2 (x - left)(right - x), whose
-    maximum is the larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²).
+    maximum is the larger end plus max(0, c s²/2 - |difference of the ends|)² / (2 c s²). Where p is
+    steep: sup Psi over the cell's p, plus sup of the parabola over its t; all that this needs is
+    that p does not fall.
     """
-    t, q, hold = pairs.t, pairs.q, force.hold.unsqueeze(-1)
+    t, q, hold, pull = pairs.t, pairs.q, force.hold.unsqueeze(-1), force.pull.unsqueeze(-1)
     crude = (pairs.crude * across.unsqueeze(1)).unsqueeze(-1)
-    h = torch.addcmul(
+    psi = torch.addcmul(
         pairs.base, q, torch.addcmul(force.linear[..., None], q, force.quadratic[..., None])
     )
-    h.addcmul_(q.abs(), crude)
-    h.addcmul_(t, torch.addcmul(force.pull[..., None], t, hold, value=-1))
+    psi.addcmul_(q.abs(), crude)
+    h = torch.addcmul(psi, t, torch.addcmul(pull, t, hold, value=-1))
     lam, b = by.lam.unsqueeze(1), geometry.output_weight
     most_q = q.abs().amax(dim=-1)
     spread = force.e.abs() + (most_q + 2 * lam * by.beta.abs()) / (2 * lam * b)
@@ -276,7 +282,12 @@ def _row_suprema(
     jump = (h[..., 1:] - h[..., :-1]).abs_()
     above = (0.5 * curvature).sub_(jump).clamp_(min=0).square_()
     excess = above.div_(curvature.mul_(2).clamp_(min=torch.finfo(h.dtype).tiny))
-    return torch.maximum(h[..., 1:], h[..., :-1]).add_(excess).amax(dim=-1)
+    cells = torch.maximum(h[..., 1:], h[..., :-1]).add_(excess)
+    free = pull / (2 * hold).clamp(min=torch.finfo(h.dtype).tiny)
+    top = torch.maximum(torch.minimum(free, t[..., 1:]), t[..., :-1])
+    by_p = torch.addcmul(pairs.sag, pairs.lean, spread.unsqueeze(-1))
+    by_p.add_(torch.maximum(psi[..., 1:], psi[..., :-1])).addcmul_(top, pull - hold * top)
+    return torch.minimum(cells, by_p).amax(dim=-1)
 
 
 def _size_of_terms(

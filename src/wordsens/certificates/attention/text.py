@@ -127,6 +127,10 @@ class AttentionText:
         values: (n, p), V^T x_l: the rows, without a value matrix.
         outputs: (N, p), o_j.
         distances: (N, n), ‖V^T x_i - o_j‖ for normalized scores, ‖V^T x_i‖ for others.
+        hidden: (N, n), True where row j does not see word l.
+        lift: V, whose operator norm is at most 1; None: the identity.
+        lift_size: the Frobenius norm of V, a unit for its rounding; 1 where there is none.
+        heads: their number.
         longest: at least the length of every value, and of the sum of the terms' absolute values
             that make it up.
         value_error: of any value, at most; 0 for rows as they are.
@@ -143,31 +147,16 @@ class AttentionText:
     outputs: Float[Tensor, "N p"]
     distances: Float[Tensor, "N n"]
     geometry: Geometry
+    hidden: Bool[Tensor, "N n"]
+    lift: Float[Tensor, "d p"] | None
+    lift_size: float
+    heads: int
     longest: float
     value_error: float
-
-    @property
-    def heads(self) -> int:
-        return len(self.weights)
-
-    @property
-    def lift(self) -> Float[Tensor, "d p"] | None:
-        """V, whose operator norm is at most 1; None: the identity."""
-        return self.weights[0].value
-
-    @property
-    def lift_size(self) -> float:
-        """The Frobenius norm of V, a unit for its rounding; 1 where there is none."""
-        return 1.0 if self.lift is None else self.weights[0].norms.value
 
     def lifted(self, vectors: Float[Tensor, "*batch p"]) -> Float[Tensor, "*batch d"]:
         """V r for r among the values: V r . y = r . V^T y."""
         return vectors if self.lift is None else vectors @ self.lift.mT
-
-    @cached_property
-    def hidden(self) -> Bool[Tensor, "N n"]:
-        """True where row j does not see word l."""
-        return self.scores == -torch.inf
 
     @cached_property
     def speeds(self) -> Float[Tensor, " N"]:
@@ -231,6 +220,10 @@ def attention_text(
         outputs=outputs,
         distances=distances,
         geometry=geometry_of(queries, outputs, weights[0].value, normalized=score.normalized),
+        hidden=scores == -torch.inf,
+        lift=weights[0].value,
+        lift_size=1.0 if weights[0].value is None else norms.value,
+        heads=len(weights),
         longest=longest,
         value_error=error,
     )

@@ -182,7 +182,10 @@ def by_law(
                 phi.activation, layer.standard_deviation, preactivation.double(), bases[-1]
             )
         )
-    margin = math.sqrt(2 * math.log(len(groups) * events(phi.depth) / failure_probability))
+    # The bound of one group rests on this many events of probability exp(-margin² / 2): in every
+    # layer one for the norm; in all but the last two for the width, and one for either sign of s.
+    events = len(groups) * (5 * phi.depth - 4)
+    margin = math.sqrt(2 * math.log(events / failure_probability))
     lengths = torch.linalg.vector_norm(rows[groups].double().flatten(start_dim=1), dim=1)
     coordinates = groups.shape[1] * rows.shape[1]
     # float32 features carry errors of this order, which the bounds must cover as well.
@@ -214,15 +217,6 @@ def _rounded_up(value: float, bits: int) -> float:
     return math.ldexp(math.ceil(math.ldexp(value, bits - exponent) + 0.25), exponent - bits)
 
 
-def events(depth: int) -> int:
-    """How many events of probability exp(-margin² / 2) the bound of one word rests on.
-
-    One a layer for the norm; in all layers but the last two for the width, and one for either sign
-    of s.
-    """
-    return 5 * depth - 4
-
-
 def chain_bound(
     layers: Sequence[GaussianLayer],
     bases: Sequence[float],
@@ -243,7 +237,7 @@ def chain_bound(
         layers: from the text upwards; `bases` are ‖X‖ and each layer's ‖features‖.
         length: ‖x_i‖, of a group the norm of its rows.
         radius, dimension: of the ball.
-        margin: see `events`.
+        margin: see `by_law`.
     """
     start = InputChange(
         norm=radius,

@@ -295,16 +295,16 @@ def chords() -> tuple[list[float], list[float], tuple[float, float]]:
     E F(y) <= sum(weights * F(edges)) for convex F with F(0) = 0, up to what is beyond the last
     edge.
     """
-    edges = [_CELL * index for index in range(_CELLS + 1)]
-    density = [math.exp(-0.5 * y * y) / math.sqrt(2 * math.pi) for y in edges]
-    above = [0.5 * math.erfc(y / math.sqrt(2)) for y in edges]
-    weights = [0.0] * len(edges)
-    for cell in range(len(edges) - 1):
-        mass, mean = above[cell] - above[cell + 1], density[cell] - density[cell + 1]
-        right = (mean - mass * edges[cell]) / (edges[cell + 1] - edges[cell])
-        weights[cell] += mass - right
-        weights[cell + 1] += right
-    return edges, weights, (density[-1], edges[-1] * density[-1] + above[-1])
+    edges = _CELL * torch.arange(_CELLS + 1, dtype=torch.float64)
+    density = torch.exp(-0.5 * edges**2) / math.sqrt(2 * math.pi)
+    above = torch.special.ndtr(-edges)
+    mass, mean = above[:-1] - above[1:], density[:-1] - density[1:]
+    right = (mean - mass * edges[:-1]) / _CELL
+    weights = torch.zeros_like(edges)
+    weights[:-1] += mass - right
+    weights[1:] += right
+    beyond_last = float(density[-1]), float(edges[-1] * density[-1] + above[-1])
+    return edges.tolist(), weights.tolist(), beyond_last
 
 
 def weighed_hinges(far: Float[Tensor, " units"], shift: float, ramp: float) -> float:

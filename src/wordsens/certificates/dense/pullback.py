@@ -145,12 +145,12 @@ class Pullback:
 
     def _bends(self, far: Float[Tensor, " units"], share: Float[Tensor, " units"]) -> float:
         """What active units that stop at 0 add to s(delta')."""
-        best = math.inf
-        for fraction in _SHARES:
-            theta = self._reach * self._output / fraction
+
+        def bound(theta: float) -> float:
             stopped = share * reached(far - 0.5 * theta * share / self._sigma)
-            best = min(best, 0.5 * self._reach**2 / theta + self._sigma * float(stopped.sum()))
-        return best
+            return 0.5 * self._reach**2 / theta + self._sigma * float(stopped.sum())
+
+        return min(bound(self._reach * self._output / fraction) for fraction in _SHARES)
 
     def __call__(self, after: Functional) -> tuple[Functional, float, float]:
         """Before, c, C with E sup after <= c + E sup before, the mean over the layer's weights; C:
