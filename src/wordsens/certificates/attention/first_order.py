@@ -232,7 +232,8 @@ def self_form(
     share = (largest / estimated_eigenvalues(square, steps=6)).sqrt()
     share = share.nan_to_num(1.0).clamp(1e-9, 1e9)
     curved = factors.amax(dim=1) > 0
-    more, most = torch.where(curved, 1 + share, 1.0), torch.where(curved, 1 + 1 / share, 0.0)
+    more = torch.where(curved, 1 + share, 1.0)
+    most = torch.where(curved, 1 + 1 / share, 0.0)
     size = more * (row.scale * length).square()
     size = size + most * (factors * moves.lengths.square()).sum(dim=1)
     matrix = more[:, None, None] * square + most[:, None, None] * rest
@@ -345,7 +346,8 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
             reaches[..., 1:], reaches[..., :-1]
         )
         crude = torch.where(t[..., 1:] * t[..., :-1] <= 0, torch.inf, crude)
-        high = torch.minimum(crude, factor * _outward(_per(curve.rise, widths), t)).amax(dim=-1)
+        steepest = factor * _outward(_per(curve.rise, widths), t)
+        high = torch.minimum(crude, steepest).amax(dim=-1)
         low = torch.zeros_like(high)
     else:
         # A node at 0 takes the mean of its neighbours, and its two cells count as wide as both:
@@ -356,7 +358,8 @@ def secants(curve: Curve, *, kinked: bool) -> tuple[Float[Tensor, "w N"], Float[
         middle = 0.5 * (value[..., 1:] + value[..., :-1])
         off = 0.25 * width * factor * _outward(_per(curve.turn, widths.square()), t)
         low, high = (middle - off).amin(dim=-1), (middle + off).amax(dim=-1)
-        low, high = torch.minimum(low, value.amin(dim=-1)), torch.maximum(high, value.amax(dim=-1))
+        low = torch.minimum(low, value.amin(dim=-1))
+        high = torch.maximum(high, value.amax(dim=-1))
     moves = t[..., -1] > 0
     low, high = torch.where(moves, low, 0.0), torch.where(moves, high, 0.0)
     return (low * (1 - 1e-12)).clamp(min=0), high * (1 + 1e-12)

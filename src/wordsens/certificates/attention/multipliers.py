@@ -94,7 +94,8 @@ class MultiplierSearch:
         counted, push = pairs.counted, self._push(pairs)
         picked = slice(None, None, _NODE_STRIDE)
         base = pairs.base + pairs.q.abs() * pairs.crude.unsqueeze(-1)
-        mean_worst = (base.amax(dim=-1) * counted).sum(dim=1) / counted.sum(dim=1).clamp(min=1)
+        worst = (base.amax(dim=-1) * counted).sum(dim=1)
+        mean_worst = worst / counted.sum(dim=1).clamp(min=1)
         unit = torch.where(mean_worst > 0, mean_worst, 1.0) / 3
         t, q, base = (array[..., picked].float() for array in (pairs.t, pairs.q, base))
         square = t.square()
@@ -132,7 +133,8 @@ class MultiplierSearch:
             stretched = (force.t * state.y).sum(dim=1).clamp(min=0)
             lam_curvature = lam_curvature + 2 * stretched / state.lam
             left = lam_curvature - (mixed * steps[1]).sum(dim=1)
-            left = torch.where(left > 0, left, lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny))
+            least = lam_curvature.clamp(min=torch.finfo(lam.dtype).tiny)
+            left = torch.where(left > 0, left, least)
             lam_step = -(slope + (mixed * along).sum(dim=1)) / left
             longest = _LAM_SHARE * state.lam
             lam_step = lam_step.minimum(longest).maximum(-0.7 * longest)
@@ -165,7 +167,8 @@ class MultiplierSearch:
         Rows that do not count are solved for like others, and their part is left out of the
         solution. With M = S + mean c, S M^-1 r = r - mean c M^-1 r.
         """
-        size = sides.abs().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(sides.dtype).tiny)
+        size = sides.abs().amax(dim=-1, keepdim=True)
+        size = size.clamp(min=torch.finfo(sides.dtype).tiny)
         curvature = curvature.clamp(max=_LARGEST_CURVATURE)
         left, curvature, h, k, spectrum, vectors, weight = (
             array.float()
@@ -233,16 +236,16 @@ def _between(
     """The bound over z from one end of an interval to the other, rounded outward."""
     nearest = torch.where(zs[0] * zs[1] <= 0, 0.0, torch.minimum(zs[0].abs(), zs[1].abs()))
     across = (1 - nearest.square()).clamp(min=0).sqrt() * (1 + 1e-15)
-    values, sizes = zip(
-        *(bound_at(text.geometry, pairs, each, z, across) for each, z in zip(by, zs, strict=True)),
-        strict=True,
-    )
+    left, left_size = bound_at(text.geometry, pairs, by[0], zs[0], across)
+    right, right_size = bound_at(text.geometry, pairs, by[1], zs[1], across)
     # V (V^T x_i - o_j) as computed, in the terms q r_j . y.
     moved = (pairs.q.abs().amax(dim=-1) * pairs.counted).sum(dim=1)
     terms = 1 + text.weights[0].norms.terms / sum(text.queries.shape)
-    size = torch.maximum(*sizes) + 4 * terms * text.lift_size * text.longest * moved
-    fixed = torch.maximum(*values) + row.fixed
-    by_z = torch.maximum(*(value + row.at(z, across) for value, z in zip(values, zs, strict=True)))
+    size = torch.maximum(left_size, right_size)
+    size = size + 4 * terms * text.lift_size * text.longest * moved
+    fixed = torch.maximum(left, right) + row.fixed
+    left, right = left + row.at(zs[0], across), right + row.at(zs[1], across)
+    by_z = torch.maximum(left, right)
     rise = rise_between(by[0], zs[0], by[1], zs[1])
     bound = (torch.minimum(fixed, by_z) + rise).clamp(min=0)
     roundings = rounding(4 * sum(text.geometry.queries.shape) + 200)

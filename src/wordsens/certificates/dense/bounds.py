@@ -27,17 +27,16 @@ from wordsens.errors import InputError
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.maps.mapping import feature_norm
 
+# The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the
+# words of one call.
 FAILURE_PROBABILITY = 1e-9
-"""The probability, at most, that a Gaussian certificate fails: over the draw of the weights, the
-words of one call."""
 
+# To which lengths are rounded up: by at most 2e-12 and 2e-6, far more than rows of one length
+# differ by.
 _BITS = {torch.float64: 40, torch.float32: 20}
-"""To which lengths are rounded up: by at most 2e-12 and 2e-6, far more than rows of one length
-differ by."""
 
+# Smaller balls are bounded as this one is by the law, so that no product of a radius underflows.
 _LEAST_RADIUS = 1e-290
-"""Smaller balls are bounded as this one is by the law, so that no product of a radius
-underflows."""
 
 
 def certificate_of_words(

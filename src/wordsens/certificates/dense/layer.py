@@ -18,20 +18,20 @@ from wordsens.activations import Activation
 _GRID = 48
 _TURNS = (1.5, 2.5, 4.0, 6.0)
 
+# Trials of theta, in units of its best value were act not to bend.
 _SHARES = (0.7, 0.85, 1.0)
-"""Trials of theta, in units of its best value were act not to bend."""
 
+# E |g| and E g_+ of a standard Gaussian.
 ABSOLUTE_MEAN = math.sqrt(2 / math.pi)
 POSITIVE_MEAN = 1 / math.sqrt(2 * math.pi)
-"""E |g| and E g_+ of a standard Gaussian."""
+# exp(-40² / 2) is 0 in float64: hinges from here on are.
 _NOTHING = 40.0
-"""exp(-40² / 2) is 0 in float64: hinges from here on are."""
 _CELLS, _CELL = 16, 0.5
+# A hinge this many deviations away is below 1e-20, as is the chance of y > 9.
 _INVISIBLE = 9.0
-"""A hinge this many deviations away is below 1e-20, as is the chance of y > 9."""
 
+# The slope below 0 of the activations that have slope 1 above it and no other.
 LEAKS = {"identity": 1.0, "relu": 0.0, "leaky_relu": 0.01}
-"""The slope below 0 of the activations that have slope 1 above it and no other."""
 _SECANT_NODES = 65
 # Below this distance a quotient of rounded differences is worth less than the derivative plus its
 # growth.

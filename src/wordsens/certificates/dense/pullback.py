@@ -22,20 +22,20 @@ from wordsens.certificates.dense.layer import (
     weighed_hinges,
 )
 
+# Half the length of the rounded hinge's ramp, in units of sigma rho.
 _RAMP = 0.7
-"""Half the length of the rounded hinge's ramp, in units of sigma rho."""
+# Inactive units this near to 0, in units of sigma rho, count in <g, delta> as though they were
+# active.
 _NEAR = 1.0
-"""Inactive units this near to 0, in units of sigma rho, count in <g, delta> as though they were
-active."""
+# How far, in deviations, the two suprema that enter squares are followed; what is beyond is
+# bounded apart.
 _LIKELY, _CERTAIN = 2.5, 6.0
-"""How far, in deviations, the two suprema that enter squares are followed; what is beyond is
-bounded apart."""
 _FEW = (2.0, 4.5, 10.0)
+# Trials of theta: in units of its best value were crossing units alone to count; were few of them
+# to.
 _SHARES = (0.05, 0.2, 1.0)
-"""Trials of theta: in units of its best value were crossing units alone to count; were few of them
-to."""
+# Fewer active units concentrate too little for the lemma.
 _FEWEST = 60
-"""Fewer active units concentrate too little for the lemma."""
 _SPLIT = 0.01
 
 
@@ -66,8 +66,8 @@ class Functional:
         return radius * (math.hypot(self.norm, self.constant / radius) + sideways)
 
 
+# ‖delta‖, s(delta) and <g, delta>: their suprema are what is to be bounded.
 NORM, ALONG, WIDTH = Functional(norm=1.0), Functional(along=1.0), Functional(width=1.0)
-"""‖delta‖, s(delta) and <g, delta>: their suprema are what is to be bounded."""
 
 
 class Pullback:
