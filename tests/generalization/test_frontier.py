@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.generalization import TRAININGS
-from wordsens.generalization.loss import BestPoints, Loss, Losses
+from wordsens.generalization.loss import Loss
 from wordsens.maps.function import FunctionFeatures
 from wordsens.seeds import generator
 
@@ -26,7 +26,7 @@ def linear_frontier(new, training, word, radius, limit):
     """min over ‖Delta‖ <= radius, |a.Delta| <= limit of (2 + (a + b).Delta)² for y = +1, on a fine
     grid."""
     a = new.fit.theta.view(WORDS, D)[word]
-    b = new.update(training).direction.view(WORDS, D)[word] * new.surprise
+    b = new.direction(training).view(WORDS, D)[word] * new.surprise
     # Only the span of a and b matters: Delta = s e1 + t e2, e1 along a.
     e1 = a / a.norm()
     rest = b - (b @ e1) * e1
@@ -81,11 +81,10 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
     # with nothing.
     texts, labels, x = data()
     new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
-    best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)
-    on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
+    objective = new.objective("all", [Loss("retrained", "error", limit=1.0)])
+    on_it, inside = torch.full((1, 1, D), 2.0), torch.full((1, 1, D), 3.0)
     for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
-        best.see(
-            torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double()
-        )
-    assert best.perturbations.tolist() == inside.tolist()
-    assert best.words.tolist() == [2]
+        values = torch.tensor([[shift, 0.0]], dtype=torch.float64)
+        objective.remember(values, torch.tensor([2]), point.double())
+    assert objective.points.tolist() == inside.tolist()
+    assert objective.groups.tolist() == [2]

@@ -135,7 +135,7 @@ def test_the_linear_map_reaches_the_known_optimum_at_every_word(training, radius
     """The identity: delta and F are linear in Delta, so the least error is known by Cauchy and
     Schwarz."""
     new = learned(FunctionFeatures(lambda X: X, batched=True, name="identity"), seed=3)
-    theta = (new.fit.theta + new.update(training).direction * new.surprise).view(WORDS, D)
+    theta = (new.fit.theta + new.direction(training) * new.surprise).view(WORDS, D)
     least = (2 - radius * theta.norm(dim=1)).clamp(min=0).square()
     asked = {"training": training, "objective": "error", "radius": radius, **SHORT}
     for word in (0, 3):
@@ -187,10 +187,10 @@ def test_a_lazy_rf_searches_all_words_and_its_numbers_are_consistent():
 def test_theorem_conditions_say_what_is_known(name, is_random):
     new = learned(build(name))
     tuned, again = (new.generalization(training=training, **SHORT) for training in TRAININGS)
-    assert (tuned.conditions.theorem, again.conditions.theorem) == (4, 5)
-    assert tuned.conditions.hold is (is_random and tuned.gamma < 2)
-    assert again.conditions.texts_per_coordinate == N_TEXTS / (WORDS * D)
-    assert again.conditions.condition == new.fit.conditioning.condition
+    assert (tuned.conditions["theorem"], again.conditions["theorem"]) == (4, 5)
+    assert tuned.conditions["hold"] is (is_random and tuned.gamma < 2)
+    assert again.conditions["texts_per_coordinate"] == N_TEXTS / (WORDS * D)
+    assert again.conditions["condition"] == new.fit.condition
 
 
 def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
@@ -217,10 +217,10 @@ def test_the_theorems_conditions_do_not_hold_where_float64_cannot_solve():
         learned(phi).generalization(search=plan),
         ws.NewText(twice, x, 1).generalization(search=plan),
     )
-    assert (well.conditions.solved, well.conditions.hold) == (True, True)
-    assert ill.conditions.condition > 1e13 and ill.gamma < 2
-    assert (ill.conditions.solved, ill.conditions.hold) == (False, False)
-    assert ill.to_dict()["theorem_conditions_hold"] is False
+    assert (well.conditions["solved"], well.conditions["hold"]) == (True, True)
+    assert ill.conditions["condition"] > 1e13 and ill.gamma < 2
+    assert (ill.conditions["solved"], ill.conditions["hold"]) == (False, False)
+    assert ill.to_dict()["conditions"]["hold"] is False
 
 
 def test_bad_input_is_named():
@@ -236,9 +236,9 @@ def test_bad_input_is_named():
     for call, message in (
         (
             lambda: new.generalization(9),
-            r"`word` \(=9\) is out of range: the text has 5 words, 0 to 4",
+            "`word` has 9, but the text has 5 words; indices run from 0 to 4",
         ),
-        (lambda: new.generalization("one"), "`word` .* must be an index, or 'all'"),
+        (lambda: new.generalization("one"), "`word` .* must be whole numbers, such as word="),
         (
             lambda: new.generalization(training="taught"),
             "`training` .* must be one of fine-tuned, retrained",
@@ -246,7 +246,7 @@ def test_bad_input_is_named():
         (lambda: new.generalization(radius=0), "`radius` .* must be a positive finite number"),
         (lambda: new.frontier(gammas=()), "`gammas` is empty"),
         (lambda: new.frontier(gammas=(0.5, -1)), "`gammas` .* must be a positive finite number"),
-        (lambda: new.outcomes("all"), "`word` .* must be an index here"),
+        (lambda: new.outcomes("all"), "`word` .* must be an index or a group here"),
         (
             lambda: new.swap(vocabulary=(["a"], x.rows[:2])),
             "`vocabulary` has 1 words and rows of shape",

@@ -7,32 +7,32 @@ The model is the min-norm interpolation of labelled texts from the Gram matrix o
 
 from wordsens.generalization.min_norm import (
     TRAININGS,
-    Conditioning,
     MinNormFit,
     SingularGramError,
     fit_min_norm,
 )
-from wordsens.generalization.new_text import NewText, one_word_generalization
+from wordsens.generalization.new_text import (
+    NewText,
+    linear_labels,
+    one_word_generalization,
+    random_labels,
+)
 from wordsens.generalization.result import (
     OBJECTIVE_NAMES,
     OneWordFrontier,
     OneWordGeneralization,
     OneWordOutcomes,
-    TheoremConditions,
 )
-from wordsens.generalization.setting import linear_labels, random_labels
 
 __all__ = [
     "OBJECTIVE_NAMES",
     "TRAININGS",
-    "Conditioning",
     "MinNormFit",
     "NewText",
     "OneWordFrontier",
     "OneWordGeneralization",
     "OneWordOutcomes",
     "SingularGramError",
-    "TheoremConditions",
     "fit_min_norm",
     "linear_labels",
     "one_word_generalization",
