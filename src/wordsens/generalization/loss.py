@@ -44,7 +44,7 @@ _ALONE = Stages(
     starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8
 )
 _TOGETHER = Stages(
-    starts=12, generations=3, population=3, children=4, finalists=1, finish=30, tolerance=1e-7
+    starts=12, generations=3, population=4, children=6, finalists=1, finish=30, tolerance=1e-7
 )
 
 # Coordinates of a text up to which a single loss is climbed from many starts: an evaluation costs
@@ -149,7 +149,7 @@ class LossObjective(Objective):
         self.kinked = change.kinked
         self.change, self.thetas, self.losses = change, thetas, losses
         m = len(losses.limit)
-        self._multipliers = losses.limit.new_zeros(2 * len(change.groups) * m)
+        self._multipliers = losses.limit.new_zeros(len(change.groups) * m)
         self._least = losses.of(thetas.new_zeros(1, len(thetas)))[0]
         self.groups = torch.zeros(m, dtype=torch.long, device=change.device)
         self.points = change.rows.new_zeros(m, *change.shape)
@@ -158,14 +158,13 @@ class LossObjective(Objective):
     def bytes_per_pair(self) -> int:
         return self.change.bytes_per_pair()
 
-    def items(self, groups: Int[Tensor, " w"], copy: int = 0) -> Int[Tensor, "w m"]:
+    def items(self, groups: Int[Tensor, " w"]) -> Int[Tensor, "w m"]:
         """The items of each group."""
         m = len(self.losses.limit)
-        loss = torch.arange(m, device=groups.device)
-        return (copy * len(self.change.groups) + groups.unsqueeze(1)) * m + loss
+        return groups.unsqueeze(1) * m + torch.arange(m, device=groups.device)
 
     def group_of(self, items: Places) -> Places:
-        return items // len(self.losses.limit) % len(self.change.groups)
+        return items // len(self.losses.limit)
 
     def raise_multipliers(self, perturbations: Deltas, items: Places) -> None:
         """A step of the multipliers, at one point per item."""
@@ -278,33 +277,19 @@ def search_losses(
         groups = best.unique()
     alone = _ALONE_SHORT if objective.change.rows.numel() <= _SHORT_TEXT else _ALONE
     found = searched(groups, _LINEAR if linear else alone if few == 1 else _TOGETHER)
-    squared, settled = found.squared, found.converged
-    if bool(objective.losses.limit.isfinite().any()):
-        copies = objective.items(objective.groups, copy=1).diagonal()
-        items = torch.cat([objective.items(groups).flatten(), copies])
-        reach = radius[objective.group_of(items)]
-        problem = BallProblem(objective, items, reach, (), joint=True)
-        points = torch.cat([found.perturbations, objective.points])
-        points = (points / reach.unsqueeze(2).to(points)).flatten(start_dim=1)
-        climb = _climb_within_limits(problem, points, linear)
-        squared, settled = climb.squared, climb.idle >= PATIENCE
-    best = squared.view(-1, few).argmax(dim=0, keepdim=True)
-    return settled.view(-1, few).gather(0, best)[0]
-
-
-def _climb_within_limits(
-    problem: BallProblem, points: Float[Tensor, "w size"], linear: bool
-) -> Climb:
-    """Climb on from one point per item, raising the multipliers before each round."""
-    objective = problem.objective
-    assert isinstance(objective, LossObjective)
+    if not bool(objective.losses.limit.isfinite().any()):
+        best = found.squared.view(-1, few).argmax(dim=0, keepdim=True)
+        return found.converged.view(-1, few).gather(0, best)[0]
+    items = objective.items(objective.groups).diagonal()
+    problem = BallProblem(objective, items, radius[objective.groups], (), joint=True)
+    points = objective.points / problem.radius.unsqueeze(2).to(objective.points)
+    climb = Climb(problem, points.flatten(start_dim=1))
     rounds, steps = _LINEAR_ROUNDS if linear else _ROUNDS
-    climb = Climb(problem, points)
     for _ in range(rounds):
         deltas = problem.scaled(climb.x).unflatten(1, objective.shape)
-        objective.raise_multipliers(deltas, problem.places)
+        objective.raise_multipliers(deltas, items)
         climb = Climb(problem, climb.x)
         rule = QuasiNewton(climb, first=0.05)
         for _ in range(steps):
             rule.step(climb, objective.stages.tolerance)
-    return climb
+    return climb.idle >= PATIENCE

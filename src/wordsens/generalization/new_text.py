@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.generalization.features import Texts, as_equal_texts
-from wordsens.generalization.loss import Loss, LossObjective, Losses, search_losses
+from wordsens.generalization.loss import Loss, Losses, LossObjective, search_losses
 from wordsens.generalization.min_norm import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.generalization.result import (
     OneWordFrontier,
@@ -329,7 +329,7 @@ class NewText:
             allowed = (length <= most) & (values[:, 0].abs().double() <= limit)
             least, index = losses.of(values)[:, 0].masked_fill(~allowed, torch.inf).min(dim=0)
             if bool(allowed.any()):
-                found.append((float(least), position, deltas[index].squeeze(0), names[index]))
+                found.append((float(least), position, deltas[index].squeeze(0), names[int(index)]))
         if not found:
             raise InputError(
                 f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= "
@@ -403,16 +403,14 @@ class NewText:
         """theta* and the directions that the losses read, and the losses as functions of these."""
         kinds = [kind for kind in TRAININGS if kind in {loss.kind for loss in losses}]
         thetas = torch.stack([self.fit.theta, *map(self.direction, kinds)])
-        at_rest = (thetas @ self.features).tolist()
-        parts = torch.zeros(len(losses), 2, 1 + len(thetas), dtype=torch.float64)
-        for row, loss in enumerate(losses):
-            column = 1 + kinds.index(loss.kind)
-            parts[row][:, [0, 1, 1 + column]] = loss.parts(
-                self.label, self.surprise, at_rest[column]
-            )
-        parts = parts.to(self.rows.device)
-        limits = parts.new_tensor([loss.limit for loss in losses])
-        return thetas.to(self.rows), Losses(parts[:, :, 0], parts[:, :, 1:], limits)
+        at_rest = dict(zip(kinds, (thetas[1:] @ self.features).tolist(), strict=True))
+        parts = [loss.parts(self.label, self.surprise, at_rest[loss.kind]) for loss in losses]
+        constant, shift, aligned = torch.stack(parts).to(thetas).unbind(2)
+        chosen = [[float(kind == loss.kind) for kind in kinds] for loss in losses]
+        read = thetas.new_tensor(chosen).unsqueeze(1)
+        slope = torch.cat([shift.unsqueeze(2), aligned.unsqueeze(2) * read], dim=2)
+        limits = thetas.new_tensor([loss.limit for loss in losses])
+        return thetas.to(self.rows), Losses(constant, slope, limits)
 
     def _searched(
         self,

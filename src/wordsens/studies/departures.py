@@ -203,7 +203,7 @@ _REFINING_STEPS = 40
 _FIRST_STEP = 0.1
 """Of the radius; halved whenever a step does not gain."""
 
-_Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
+_Measured = tuple[TextMatrix, Any, Float[Tensor, " d"], dict[str, Any]]
 """The text, the word, its Delta, and the columns of what they give."""
 
 
