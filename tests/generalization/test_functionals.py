@@ -53,9 +53,7 @@ def test_values_and_gradients_agree_with_the_definition(name, groups):
     # Attention moves groups by autograd.
     alone = groups.shape[1] == 1 or kind is not AttentionChange
     assert type(structured) is (kind if alone else AutogradChange)
-    by_definition = AutogradChange(
-        FunctionFeatures(phi.features), X, groups, memory_budget=1 << 28
-    )
+    by_definition = AutogradChange(FunctionFeatures(phi.features), X, groups, memory_budget=1 << 28)
     places = torch.arange(18) % len(groups)
     lengths = torch.logspace(-3, 0.5, 18, dtype=torch.float64).view(18, 1, 1)
     delta = drawn(18, groups.shape[1], D, purpose="delta") * lengths

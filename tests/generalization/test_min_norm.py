@@ -57,9 +57,7 @@ def test_ridge_agrees_with_the_dense_formula_before_and_after_one_more_text():
     direction = fit.direction(x.flatten(), "retrained")
     after = dense(np.vstack([Phi, psi]), np.append(labels.numpy(), 1.0))
     assert np.abs(fit.theta.numpy() - theta).max() < 1e-12
-    assert (
-        np.abs((fit.theta + direction * (1.0 - psi @ theta)).numpy() - after).max() < 1e-12
-    )
+    assert np.abs((fit.theta + direction * (1.0 - psi @ theta)).numpy() - after).max() < 1e-12
     assert float(direction @ x.flatten()) < 1
 
 

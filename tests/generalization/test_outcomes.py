@@ -104,7 +104,10 @@ def test_derivatives_agree_with_differences_and_values_with_the_definition(word)
         [new.outputs(word, point.squeeze(0), kind) for kind in (loss.training, loss.kind)]
         for loss, point in zip(losses, delta, strict=True)
     ]
-    past = [own.gamma - loss.limit * (1 - INSIDE) for loss, (own, _) in zip(losses, outputs, strict=True)]
+    past = [
+        own.gamma - loss.limit * (1 - INSIDE)
+        for loss, (own, _) in zip(losses, outputs, strict=True)
+    ]
     plain = torch.tensor(
         [
             (read.alignment + 1) ** 2

@@ -44,7 +44,7 @@ _ALONE = Stages(
     starts=16, steps=60, generations=3, population=6, children=8, finish=80, tolerance=1e-8
 )
 _TOGETHER = Stages(
-    starts=12, generations=3, population=4, children=6, finalists=1, finish=30, tolerance=1e-7
+    starts=12, generations=3, population=6, children=8, finalists=1, finish=30, tolerance=1e-7
 )
 
 # Coordinates of a text up to which a single loss is climbed from many starts: an evaluation costs
@@ -53,15 +53,15 @@ _TOGETHER = Stages(
 _SHORT_TEXT = 1024
 _ALONE_SHORT = replace(_ALONE, starts=64, halvings=(8, 16))
 
-# Of more groups than a few.
+# Of many groups, to choose those that are searched closely.
 _FIRST = replace(_TOGETHER, steps=15, generations=2, child_steps=12)
 
 # Of fully connected features of a long text: the first gradient points to the optimum.
-_LINEAR = Stages(starts=4, steps=8, finalists=1, finish=20, tolerance=1e-7)
+_LINEAR = Stages(starts=4, steps=8, finalists=1, finish=10, tolerance=1e-7)
 _FIRST_LINEAR = replace(_LINEAR, starts=3, steps=3, finish=0)
 
 # Rounds of multipliers, and the steps of the climb after each.
-_ROUNDS, _LINEAR_ROUNDS = (6, 15), (3, 6)
+_ROUNDS, _LINEAR_ROUNDS = (6, 15), (3, 8)
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,12 @@ class LossObjective(Objective):
     """1 / (1 + loss) of pairs (item, Delta), an item being a group of words and a loss.
 
     A loss gets the term max(0, multiplier + stiffness (|delta| - limit))² / (2 stiffness), an
-    augmented Lagrangian of its limit, with a multiplier for every item. Item (copy G + group) m +
-    loss is one of two copies of the pair, for two climbs.
+    augmented Lagrangian of its limit, with a multiplier for every item. An item's number is
+    group * m + loss.
 
     Attributes:
-        change, thetas: the functionals are those of `change.functionals`.
+        change, thetas, losses: the functionals are those of `change.functionals`.
+        count: m.
         groups, points: the best point of each loss that any evaluation met within its limit, (m,)
             and (m, g, d); Delta = 0 before.
         evaluations: the number of pairs (group, Delta) so far.
@@ -148,11 +149,11 @@ class LossObjective(Objective):
         )
         self.kinked = change.kinked
         self.change, self.thetas, self.losses = change, thetas, losses
-        m = len(losses.limit)
-        self._multipliers = losses.limit.new_zeros(len(change.groups) * m)
+        self.count = len(losses.limit)
+        self._multipliers = losses.limit.new_zeros(len(change.groups) * self.count)
         self._least = losses.of(thetas.new_zeros(1, len(thetas)))[0]
-        self.groups = torch.zeros(m, dtype=torch.long, device=change.device)
-        self.points = change.rows.new_zeros(m, *change.shape)
+        self.groups = torch.zeros(self.count, dtype=torch.long, device=change.device)
+        self.points = change.rows.new_zeros(self.count, *change.shape)
         self.evaluations = 0
 
     def bytes_per_pair(self) -> int:
@@ -160,11 +161,10 @@ class LossObjective(Objective):
 
     def items(self, groups: Int[Tensor, " w"]) -> Int[Tensor, "w m"]:
         """The items of each group."""
-        m = len(self.losses.limit)
-        return groups.unsqueeze(1) * m + torch.arange(m, device=groups.device)
+        return groups.unsqueeze(1) * self.count + torch.arange(self.count, device=groups.device)
 
     def group_of(self, items: Places) -> Places:
-        return items // len(self.losses.limit)
+        return items // self.count
 
     def raise_multipliers(self, perturbations: Deltas, items: Places) -> None:
         """A step of the multipliers, at one point per item."""
@@ -219,7 +219,7 @@ class LossObjective(Objective):
         self.points[better] = perturbations[point[better]]
 
     def _force(self, shift: Float[Tensor, " b"], items: Places) -> Float[Tensor, " b"]:
-        excess = shift.abs() - self.losses.limit[items % len(self.losses.limit)] * (1 - INSIDE)
+        excess = shift.abs() - self.losses.limit[items % self.count] * (1 - INSIDE)
         return (self._multipliers[items] + _STIFFNESS * excess).clamp(min=0)
 
     def _loss(
@@ -227,7 +227,7 @@ class LossObjective(Objective):
     ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b f"]]:
         """Each item's loss, its limit included, in float64, and the derivatives in the
         functionals."""
-        loss, double = items % len(self.losses.limit), values.double()
+        loss, double = items % self.count, values.double()
         slope = self.losses.slope[loss]
         parts = self.losses.constant[loss] + (slope @ double.unsqueeze(2)).squeeze(2)
         force = self._force(double[:, 0], items)
@@ -247,13 +247,13 @@ def search_losses(
     returns which losses were met at a stationary point.
 
     Of many groups those that come out best of a first search are searched closely. Where a loss has
-    a limit, all climb on in rounds of multipliers, from the points that the search ended at and
-    from the best ones: the search may end a little outside of the limit.
+    a limit, each loss then climbs on from where the search ended, in rounds that raise the
+    multipliers.
 
     Args:
         radius: of each row that moves; the rows of a group share one ball.
     """
-    few, linear = len(objective.losses.limit), nearly_linear(objective.change)
+    count, linear = objective.count, nearly_linear(objective.change)
     # Points of the sphere stay inside the ball when their norms are recomputed.
     radius = radius * (1 - 16 * torch.finfo(objective.dtype).eps)
 
@@ -273,16 +273,20 @@ def search_losses(
     groups = torch.arange(len(radius), device=radius.device)
     if len(groups) > FEW_GROUPS:
         first = searched(groups, _FIRST_LINEAR if linear else _FIRST)
-        best = first.squared.view(-1, few).topk(max(1, FEW_GROUPS // few), dim=0).indices
+        best = first.squared.view(-1, count).topk(max(1, FEW_GROUPS // count), dim=0).indices
         groups = best.unique()
     alone = _ALONE_SHORT if objective.change.rows.numel() <= _SHORT_TEXT else _ALONE
-    found = searched(groups, _LINEAR if linear else alone if few == 1 else _TOGETHER)
+    usual = alone if count == 1 else _TOGETHER
+    found = searched(groups, _LINEAR if linear else usual)
+    # For each loss the group at which it came lowest.
+    best = found.squared.view(-1, count).argmax(dim=0)
+    best = best * count + torch.arange(count, device=best.device)
     if not bool(objective.losses.limit.isfinite().any()):
-        best = found.squared.view(-1, few).argmax(dim=0, keepdim=True)
-        return found.converged.view(-1, few).gather(0, best)[0]
-    items = objective.items(objective.groups).diagonal()
-    problem = BallProblem(objective, items, radius[objective.groups], (), joint=True)
-    points = objective.points / problem.radius.unsqueeze(2).to(objective.points)
+        return found.converged[best]
+    items = objective.items(groups).flatten()[best]
+    reach = radius[objective.group_of(items)]
+    problem = BallProblem(objective, items, reach, (), joint=True)
+    points = found.perturbations[best] / reach.unsqueeze(2).to(found.perturbations)
     climb = Climb(problem, points.flatten(start_dim=1))
     rounds, steps = _LINEAR_ROUNDS if linear else _ROUNDS
     for _ in range(rounds):

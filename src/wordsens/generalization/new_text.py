@@ -481,12 +481,13 @@ class NewText:
             inside = [place for place, outputs in enumerate(reached) if outputs.gamma <= limit]
             chosen.append(min(inside, key=lambda place: reached[place].error))
         numbers = torch.tensor([reached[place] for place in chosen], dtype=torch.float64)
+        _, gammas, alignments, _, _, errors = numbers.unbind(1)
         grid = torch.tensor(limits, dtype=torch.float64)
         return OneWordFrontier(
             gammas=grid,
-            errors=numbers[:, Outputs._fields.index("error")],
-            attained_gammas=numbers[:, Outputs._fields.index("gamma")],
-            alignments=numbers[:, Outputs._fields.index("alignment")],
+            errors=errors,
+            attained_gammas=gammas,
+            alignments=alignments,
             words=torch.tensor([points[place][0] for place in chosen]),
             perturbations=torch.stack([points[place][1] for place in chosen]),
             theorem=(2 - grid).clamp(min=0).square(),
