@@ -193,6 +193,16 @@ def test_theorem_conditions_say_what_is_known(name, is_random):
     assert again.conditions["condition"] == new.fit.condition
 
 
+def test_retraining_asks_for_fewer_texts_than_coordinates():
+    """45 texts of 40 coordinates, 60 features."""
+    texts = [ws.gaussian_text(WORDS, D, seed=index) for index in range(46)]
+    fit = ws.fit_min_norm(build("rf"), texts[:-1], [1, -1, 1] * 15)
+    new = ws.NewText(fit, texts[-1], 1)
+    assert new.conditions("fine-tuned", 1.9)["hold"] is True
+    assert new.conditions("fine-tuned", 2.1)["hold"] is False
+    assert new.conditions("retrained", 1.9)["hold"] is False
+
+
 def test_ridge_keeps_the_identity_and_leaves_x_short_of_its_label():
     g = learned(build("raf"), ridge=2.0).generalization(
         training="retrained", objective="error", **SHORT

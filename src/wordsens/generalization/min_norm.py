@@ -59,7 +59,7 @@ class MinNormFit:
         labels: Y, (N,).
         theta: theta*, (p,), float64.
         ridge: the number added to K's diagonal.
-        kernel, factor: K = Phi Phi^T + ridge I, and its Cholesky factor.
+        factor: the Cholesky factor of K = Phi Phi^T + ridge I.
         jitter: what was added to the diagonal of K to repair a singular matrix; 0 unless a
             ConditioningWarning was given.
         missed: the relative residual ‖K a - Y‖ / ‖Y‖ of the solution a.
@@ -72,7 +72,6 @@ class MinNormFit:
     labels: Float[Tensor, " N"]
     theta: Float[Tensor, " p"]
     ridge: float
-    kernel: Float[Tensor, "N N"]
     factor: Float[Tensor, "N N"]
     jitter: float
     missed: float
@@ -154,7 +153,7 @@ class MinNormFit:
 
     def _projected(self, features: Float[Tensor, " p"]) -> Float[Tensor, " p"]:
         products = self.features.inner_products(features.unsqueeze(0))
-        return features - self.features.combine(_solve(self.kernel, self.factor, products))[0]
+        return features - self.features.combine(torch.cholesky_solve(products.T, self.factor).T)[0]
 
 
 @torch.inference_mode(False)
@@ -202,7 +201,7 @@ def fit_min_norm(
     kernel = features.gram()
     kernel.diagonal().add_(ridge)
     factor, jitter = _factor(kernel)
-    solution = _solve(kernel, factor, labels.unsqueeze(0))
+    solution = torch.cholesky_solve(labels.unsqueeze(1), factor).T
     missed, size = (solution @ kernel - labels).norm(), labels.norm()
     fit = MinNormFit(
         phi,
@@ -210,7 +209,6 @@ def fit_min_norm(
         labels,
         features.combine(solution)[0],
         float(ridge),
-        kernel,
         factor,
         jitter,
         float(missed / size) if size > 0 else 0.0,
@@ -247,15 +245,6 @@ def _factor(kernel: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N N"], float]:
         stacklevel=3,
     )
     return factor, jitter
-
-
-def _solve(
-    kernel: Float[Tensor, "N N"], factor: Float[Tensor, "N N"], right: Float[Tensor, "m N"]
-) -> Float[Tensor, "m N"]:
-    """K^-1 b for every row b, with one iterative refinement."""
-    solution = torch.cholesky_solve(right.T, factor).T
-    rest = right - solution @ kernel
-    return solution + torch.cholesky_solve(rest.T, factor).T
 
 
 def _extremes(kernel: Float[Tensor, "N N"], factor: Float[Tensor, "N N"]) -> tuple[float, float]:
