@@ -46,6 +46,12 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
     assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
     assert any(value > 0.1 for value in known)
+    of_words = [
+        [linear_frontier(new, training, word, radius, limit) for word in range(WORDS)]
+        for limit in GAMMAS
+    ]
+    best = new.frontier("all", training=training, gammas=GAMMAS, radius=radius, **SHORT)
+    assert best.errors.tolist() == pytest.approx([min(values) for values in of_words], abs=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,11 @@ def search_losses(
             )
         return SearchResult.joined(results)
 
+    def lowest(squared: Float[Tensor, " i"], settled: Bool[Tensor, " i"]) -> Bool[Tensor, " m"]:
+        """Whether each loss was settled in the group where it came lowest."""
+        best = squared.view(-1, count).argmax(dim=0, keepdim=True)
+        return settled.view(-1, count).gather(0, best)[0]
+
     groups = torch.arange(len(radius), device=radius.device)
     if len(groups) > FEW_GROUPS:
         first = searched(groups, _FIRST_LINEAR if linear else _FIRST)
@@ -278,15 +283,12 @@ def search_losses(
     alone = _ALONE_SHORT if objective.change.rows.numel() <= _SHORT_TEXT else _ALONE
     usual = alone if count == 1 else _TOGETHER
     found = searched(groups, _LINEAR if linear else usual)
-    # For each loss the group at which it came lowest.
-    best = found.squared.view(-1, count).argmax(dim=0)
-    best = best * count + torch.arange(count, device=best.device)
     if not bool(objective.losses.limit.isfinite().any()):
-        return found.converged[best]
-    items = objective.items(groups).flatten()[best]
+        return lowest(found.squared, found.converged)
+    items = objective.items(groups).flatten()
     reach = radius[objective.group_of(items)]
     problem = BallProblem(objective, items, reach, (), joint=True)
-    points = found.perturbations[best] / reach.unsqueeze(2).to(found.perturbations)
+    points = found.perturbations / reach.unsqueeze(2).to(found.perturbations)
     climb = Climb(problem, points.flatten(start_dim=1))
     rounds, steps = _LINEAR_ROUNDS if linear else _ROUNDS
     for _ in range(rounds):
@@ -296,4 +298,4 @@ def search_losses(
         rule = QuasiNewton(climb, first=0.05)
         for _ in range(steps):
             rule.step(climb, objective.stages.tolerance)
-    return climb.idle >= PATIENCE
+    return lowest(climb.squared, climb.idle >= PATIENCE)
