@@ -73,7 +73,8 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
         assert float(delta.norm()) <= math.sqrt(D) * (1 + 1e-12)
         assert frontier.at(limit) == float(frontier.errors[index])
     assert frontier.at(0.01) == frontier.error_unchanged
-    assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
+    theorem = frontier.columns()["(2 - limit)^2"]
+    assert theorem == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
     penalized = new.generalization(
         word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
     )

@@ -29,13 +29,13 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
     found = new.outcomes(1, gammas=GAMMAS, radius=radius)
     for training in TRAININGS:
         known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
-        assert found.frontier(training).errors.tolist() == pytest.approx(known, abs=2e-3)
+        assert found.frontiers[training].errors.tolist() == pytest.approx(known, abs=2e-3)
         least = linear_frontier(new, training, 1, radius, 1e6)
-        assert found.of(training, "error").error == pytest.approx(least, abs=2e-3)
+        assert found.chosen[training]["error"].error == pytest.approx(least, abs=2e-3)
         # F + 1 of a linear map is least along the part of its direction that the word sees.
         direction = new.direction(training).view(*new.rows.shape)
         least = float((direction * new.rows.double()).sum()) - radius * float(direction[1].norm())
-        aligned = found.of(training, "alignment")
+        aligned = found.chosen[training][f"{training}-alignment"]
         assert aligned.alignment == pytest.approx(max(least, -1.0), abs=2e-3)
 
 
@@ -43,13 +43,9 @@ def test_the_linear_map_reaches_its_known_frontiers_and_errors(radius):
 def test_every_number_is_that_of_its_witness(name):
     new = new_text(name)
     found = new.outcomes(2, gammas=GAMMAS, penalty=0.5)
-    assert {(one.training, one.objective) for one in found.chosen} == set(
-        product(TRAININGS, OBJECTIVES)
-    )
-    assert len(found.chosen) == 8
-    for one in found.chosen:
-        training, objective = one.training, one.objective
-        assert found.of(training, objective) is one and one.word == 2
+    for training, objective in product(TRAININGS, OBJECTIVES):
+        one = found.chosen[training][objective]
+        assert (one.training, one.objective, one.word) == (training, objective, 2)
         assert float(one.perturbation.norm()) <= one.radius * (1 + 1e-6)
         rows = new.rows.clone()
         rows[2] += one.perturbation
@@ -67,7 +63,7 @@ def test_every_number_is_that_of_its_witness(name):
             expected += 0.5 * shift**2
         assert one.loss == pytest.approx(expected, abs=1e-9)
     for training in TRAININGS:
-        frontier = found.frontier(training)
+        frontier = found.frontiers[training]
         assert frontier.training == training and frontier.gammas.tolist() == list(GAMMAS)
         assert bool((frontier.attained_gammas <= frontier.gammas).all())
         assert bool((frontier.errors.diff() <= 0).all())
@@ -80,10 +76,11 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
     for seed in (3, 4, 5):
         new = new_text(name, seed)
         found = new.outcomes(1, gammas=GAMMAS)
-        for one in found.chosen:
-            alone = new.generalization(1, training=one.training, objective=one.objective)
+        for training, objective in product(TRAININGS, OBJECTIVES):
+            one = found.chosen[training][objective]
+            alone = new.generalization(1, training=training, objective=objective)
             gaps.append(one.loss - alone.loss)
-        for frontier in found.frontiers:
+        for frontier in found.frontiers.values():
             alone = new.frontier(1, training=frontier.training, gammas=GAMMAS)
             gaps += (frontier.errors - alone.errors).tolist()
     assert len(gaps) == 48
@@ -142,8 +139,8 @@ def test_two_words_of_the_linear_map_reach_the_known_optimum_in_their_joint_ball
         assert alone.word == (3, 1) and alone.radius == (0.3, 0.3)
         assert alone.perturbation.shape == (2, 6) and float(alone.perturbation.norm()) <= 0.3
         outcomes = new.outcomes((3, 1), gammas=GAMMAS, radius=0.3)
-        assert outcomes.of(training, "error").error == pytest.approx(least, abs=2e-3)
-        frontier = outcomes.frontier(training)
+        assert outcomes.chosen[training]["error"].error == pytest.approx(least, abs=2e-3)
+        frontier = outcomes.frontiers[training]
         assert frontier.words.tolist() == [[3, 1]] * len(GAMMAS)
         for limit, error, delta in zip(
             GAMMAS, frontier.errors.tolist(), frontier.perturbations, strict=True

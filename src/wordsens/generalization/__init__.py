@@ -11,12 +11,7 @@ from wordsens.generalization.min_norm import (
     SingularGramError,
     fit_min_norm,
 )
-from wordsens.generalization.new_text import (
-    NewText,
-    linear_labels,
-    one_word_generalization,
-    random_labels,
-)
+from wordsens.generalization.new_text import NewText, one_word_generalization
 from wordsens.generalization.result import (
     OBJECTIVE_NAMES,
     OneWordFrontier,
@@ -34,7 +29,5 @@ __all__ = [
     "OneWordOutcomes",
     "SingularGramError",
     "fit_min_norm",
-    "linear_labels",
     "one_word_generalization",
-    "random_labels",
 ]

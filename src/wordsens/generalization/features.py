@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, shown
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
@@ -57,20 +57,19 @@ class TrainingFeatures:
 
     def gram(self) -> Float[Tensor, "N N"]:
         """Phi Phi^T in float64."""
+        if self.stored is None:
+            size = max(1, self.memory_budget // (self.size * 8))
+            blocks = []
+            for start in range(0, len(self), size):
+                rows = self._rows(start, min(start + size, len(self)), torch.float64)
+                blocks.append(self.inner_products(rows))
+            return torch.cat(blocks)
         gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.phi.device)
-        if self.stored is not None:
-            # A block of features at a time: float64 copies stay small.
-            for block in self.stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
-                part = block.double()
-                gram.addmm_(part, part.T)
-            return gram
-        size = max(1, self.memory_budget // (self.size * 8))
-        for start in range(0, len(self), size):
-            stop = min(start + size, len(self))
-            rows = self._rows(start, stop, torch.float64)
-            for begin, others in self._chunks(start, len(self)):
-                gram[start:stop, begin : begin + len(others)] = rows @ others.T
-        return torch.triu(gram) + torch.triu(gram, 1).T
+        # A block of features at a time: float64 copies stay small.
+        for block in self.stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
+            part = block.double()
+            gram.addmm_(part, part.T)
+        return gram
 
     def inner_products(self, vectors: Float[Tensor, "m p"]) -> Float[Tensor, "m N"]:
         """v Phi^T for every vector: one pass over Phi."""
@@ -120,12 +119,10 @@ def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
             )
         return texts.detach()
     rows = [as_text_matrix(text, f"texts[{at}]").rows.detach() for at, text in enumerate(texts)]
-    if not rows:
-        raise InputError("`texts` holds no text; give at least one")
-    for index, text in enumerate(rows):
-        if text.shape != rows[0].shape:
-            raise InputError(
-                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at "
-                "0; truncate all texts to one size (TextMatrix.truncated)"
-            )
+    shapes = sorted({tuple(text.shape) for text in rows})
+    if len(shapes) != 1:
+        raise InputError(
+            f"`texts` has texts of {len(shapes)} shapes ({shown(shapes)}); give at least one text, "
+            "and truncate all to one size (TextMatrix.truncated)"
+        )
     return rows

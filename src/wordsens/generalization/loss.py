@@ -97,29 +97,28 @@ class Loss:
             return (alignment + 1) ** 2
         return error + (self.penalty * gamma**2 if self.objective == "penalized-error" else 0.0)
 
-    def parts(self, label: float, surprise: float, at_rest: float) -> Float[Tensor, "2 3"]:
-        """The loss as a sum of two squares, of c + a delta + b (F - F(X)): a row (c, a, b) for
-        each. F(X) is `at_rest`."""
-        rows = [[at_rest + 1, 0.0, 1.0], [0.0, 0.0, 0.0]]
-        if not self.objective.endswith("alignment"):
-            weight = self.penalty if self.objective == "penalized-error" else 0.0
-            miss = 2 * label + (at_rest - 1) * surprise
-            rows = [[miss, 1.0, surprise], [0.0, math.sqrt(weight), 0.0]]
-        return torch.tensor(rows, dtype=torch.float64)
+    def terms(self, label: float, surprise: float, at_rest: float) -> tuple[float, ...]:
+        """c, a, b, w of the loss (c + a delta + b (F - F(X)))² + w delta²; F(X) is `at_rest`."""
+        if self.objective.endswith("alignment"):
+            return at_rest + 1, 0.0, 1.0, 0.0
+        weight = self.penalty if self.objective == "penalized-error" else 0.0
+        return 2 * label + (at_rest - 1) * surprise, 1.0, surprise, weight
 
 
 class Losses(NamedTuple):
-    """m losses of f functionals of the change, delta first: ‖constant + slope @ values‖², where
-    |delta| <= limit. All float64."""
+    """m losses of f functionals of the change, delta first: (constant + slope . values)² + weight
+    delta², where |delta| <= limit. All float64."""
 
-    constant: Float[Tensor, "m 2"]
-    slope: Float[Tensor, "m 2 f"]
+    constant: Float[Tensor, " m"]
+    slope: Float[Tensor, "m f"]
+    weight: Float[Tensor, " m"]
     limit: Float[Tensor, " m"]
 
     def of(self, values: Float[Tensor, "b f"]) -> Float[Tensor, "b m"]:
         """Every loss at every point, its limit aside."""
-        moved = torch.einsum("bf,mkf->bmk", values.double(), self.slope)
-        return (self.constant + moved).square().sum(dim=2)
+        values = values.double()
+        missed = self.constant + values @ self.slope.T
+        return missed.square() + self.weight * values[:, :1].square()
 
 
 class LossObjective(Objective):
@@ -184,27 +183,22 @@ class LossObjective(Objective):
             for row in torch.eye(len(self.thetas)).to(self.thetas)
         ]
         scaled = torch.stack(gradients)[:, index] * radius.unsqueeze(-1).to(zero)
-        scaled = scaled.flatten(start_dim=2)
-        weights = self._loss(scaled.new_zeros(len(places), len(scaled)), places)[1].T.unsqueeze(2)
-        shift, aligned = unit(scaled[0]), -(weights[1:] * scaled[1:]).sum(dim=0)
-        down = aligned - weights[0] * scaled[0]
+        at_rest = scaled.new_zeros(len(places), len(scaled))
+        uphill = self._pull(at_rest, places).T.unsqueeze(2) * scaled.flatten(start_dim=2)
+        aligned = uphill[1:].sum(dim=0)
+        shift = unit(scaled[0].flatten(start_dim=1))
         apart = aligned - torch.linalg.vecdot(aligned, shift).unsqueeze(1) * shift
         own = self.change.directions.repeat(1, self.shape[0]).unsqueeze(1)
-        along = torch.where(weights[0] > 0, -shift, shift)
-        points = [torch.stack([down, apart, aligned, along]), own.expand(-1, len(places), -1)]
-        return unit(torch.cat(points)).unflatten(2, self.shape)
+        points = torch.stack([uphill.sum(dim=0), apart, aligned, uphill[0]])
+        points = torch.cat([points, own.expand(-1, len(places), -1)])
+        return unit(points).unflatten(2, self.shape)
 
     def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
-        def pull(values: Tensor) -> Tensor:
-            loss, slopes = self._loss(values, places)
-            return -slopes / (1 + loss).square().unsqueeze(1).to(slopes)
-
         groups = self.group_of(places)
-        values, slope = self.change.functionals(
-            perturbations, groups, self.thetas, pull if gradient else None
-        )
+        pull = (lambda read: self._pull(read, places)) if gradient else None
+        values, slope = self.change.functionals(perturbations, groups, self.thetas, pull)
         self.remember(values, groups, perturbations)
-        return (1 / (1 + self._loss(values, places)[0])).to(self.dtype), slope
+        return self._height(values, places).to(self.dtype), slope
 
     def remember(self, values: Float[Tensor, "b f"], groups: Places, perturbations: Deltas) -> None:
         """Keep what is better than before."""
@@ -222,18 +216,18 @@ class LossObjective(Objective):
         excess = shift.abs() - self.losses.limit[items % self.count] * (1 - INSIDE)
         return (self._multipliers[items] + _STIFFNESS * excess).clamp(min=0)
 
-    def _loss(
-        self, values: Float[Tensor, "b f"], items: Places
-    ) -> tuple[Float[Tensor, " b"], Float[Tensor, "b f"]]:
-        """Each item's loss, its limit included, in float64, and the derivatives in the
-        functionals."""
-        loss, double = items % self.count, values.double()
-        slope = self.losses.slope[loss]
-        parts = self.losses.constant[loss] + (slope @ double.unsqueeze(2)).squeeze(2)
-        force = self._force(double[:, 0], items)
-        slopes = 2 * (parts.unsqueeze(1) @ slope).squeeze(1)
-        slopes[:, 0] += force * double[:, 0].sign()
-        return parts.square().sum(dim=1) + force.square() / (2 * _STIFFNESS), slopes.to(values)
+    def _height(self, values: Float[Tensor, "b f"], items: Places) -> Float[Tensor, " b"]:
+        """1 / (1 + the item's loss), its limit included, in float64."""
+        force = self._force(values[:, 0].double(), items)
+        of_item = (items % self.count).unsqueeze(1)
+        loss = self.losses.of(values).gather(1, of_item).squeeze(1)
+        return 1 / (1 + loss + force.square() / (2 * _STIFFNESS))
+
+    def _pull(self, values: Float[Tensor, "b f"], items: Places) -> Float[Tensor, "b f"]:
+        """The derivatives of `_height` in the functionals."""
+        with torch.enable_grad():
+            values = values.detach().requires_grad_()
+            return torch.autograd.grad(self._height(values, items).sum(), values)[0]
 
 
 def search_losses(

@@ -19,6 +19,7 @@ from wordsens.errors import (
     ZeroFeaturesError,
     require_choice,
     require_count,
+    shown,
 )
 from wordsens.generalization.features import TRAINING_BYTES, Texts, TrainingFeatures
 from wordsens.maps.arguments import as_feature_map
@@ -63,8 +64,10 @@ class MinNormFit:
         jitter: what was added to the diagonal of K to repair a singular matrix; 0 unless a
             ConditioningWarning was given.
         missed: the relative residual ‖K a - Y‖ / ‖Y‖ of the solution a.
-        largest, smallest: estimates of the extreme eigenvalues of K, jitter included, by power
-            iteration. A vector attains `smallest`, so the true one is at most that.
+        smallest: an estimate of the smallest eigenvalue of K, jitter included, by power iteration.
+            A vector attains it, so the true one is at most that.
+        condition: of the largest eigenvalue to the smallest: a lower bound of the condition number,
+            close to it as a rule.
     """
 
     phi: FeatureMap
@@ -75,13 +78,8 @@ class MinNormFit:
     factor: Float[Tensor, "N N"]
     jitter: float
     missed: float
-    largest: float
     smallest: float
-
-    @property
-    def condition(self) -> float:
-        """largest / smallest: a lower bound of the condition number, close to it as a rule."""
-        return self.largest / self.smallest if self.smallest > 0 else float("inf")
+    condition: float
 
     def __repr__(self) -> str:
         n, d = self.features.text_shape
@@ -212,7 +210,7 @@ def fit_min_norm(
         factor,
         jitter,
         float(missed / size) if size > 0 else 0.0,
-        *_extremes(kernel, factor),
+        *_conditioning(kernel, factor),
     )
     if fit.missed > RESIDUAL:
         raise SingularGramError(
@@ -247,27 +245,28 @@ def _factor(kernel: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N N"], float]:
     return factor, jitter
 
 
-def _extremes(kernel: Float[Tensor, "N N"], factor: Float[Tensor, "N N"]) -> tuple[float, float]:
-    """Estimates of the largest and the smallest eigenvalue: power iteration with K, and with K^-1
-    on the factor."""
+def _conditioning(
+    kernel: Float[Tensor, "N N"], factor: Float[Tensor, "N N"]
+) -> tuple[float, float]:
+    """Estimates of the smallest eigenvalue and of the condition number: power iteration with K^-1
+    on the factor, and with K."""
     stream = torch.Generator().manual_seed(0)
     start = torch.randn(len(kernel), 1, generator=stream, dtype=torch.float64)
     large = small = start.to(kernel.device)
     for _ in range(_POWER_STEPS):
         large = kernel @ (large / large.norm())
         small = torch.cholesky_solve(small / small.norm(), factor)
-    return float(large.norm()), float(1 / small.norm())
+    return float(1 / small.norm()), float(large.norm() * small.norm())
 
 
 def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N"]:
     """The labels in float64; InputError unless there are `count` finite ones."""
     listed = [float("nan") if label is None else float(label) for label in labels]
     signs = torch.tensor(listed, dtype=torch.float64)
-    if signs.shape != (count,):
+    missing = (~torch.isfinite(signs)).nonzero().flatten().tolist()
+    if len(signs) != count or missing:
         raise InputError(
-            f"`{name}` has {tuple(signs.shape)} labels for {count} texts; give one per text"
+            f"`{name}` has {len(signs)} labels for {count} texts, missing or infinite at "
+            f"{shown(missing)}; give one finite label per text"
         )
-    if not bool(torch.isfinite(signs).all()):
-        missing = int((~torch.isfinite(signs)).nonzero()[0])
-        raise InputError(f"`{name}` has a missing or infinite label at {missing}; label every text")
     return signs

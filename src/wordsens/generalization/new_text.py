@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple, SupportsIndex
 
 import torch
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
-from wordsens.generalization.features import Texts, as_equal_texts
+from wordsens.generalization.features import Texts
 from wordsens.generalization.loss import Loss, Losses, LossObjective, search_losses
 from wordsens.generalization.min_norm import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.generalization.result import (
@@ -26,7 +27,7 @@ from wordsens.maps.functionals import functional_values, functionals_change
 from wordsens.maps.mapping import restores_state
 from wordsens.search.objective import Progress
 from wordsens.search.plan import Search, SearchPlan
-from wordsens.seeds import Seed, gaussian_on, generator
+from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
 
 # An index; several that move at once; None or "all" for the best of all words.
@@ -34,6 +35,9 @@ WordIndex = SupportsIndex | Sequence[int] | str | None
 
 # Words, and their rows at one position of a text, (v, d); or phrases for a group of g, (v, g, d).
 WordRows = tuple[Sequence[str], Tensor]
+
+# A loss, and the fields of a result that say where it is lowest.
+Found = tuple[Loss, dict[str, Any]]
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 
@@ -73,7 +77,6 @@ class Outputs(NamedTuple):
         shift: delta = (phi(X^G(Delta)) - phi(X)) . theta*.
         gamma: |delta|.
         alignment: F = phi(X^G(Delta)) . direction of the training.
-        before: phi(X^G(Delta)) . theta*.
         after: phi(X^G(Delta)) . theta after (X, y) is learned.
         error: Err = (after + y)², the squared distance from -y.
     """
@@ -81,7 +84,6 @@ class Outputs(NamedTuple):
     shift: float
     gamma: float
     alignment: float
-    before: float
     after: float
     error: float
 
@@ -108,6 +110,8 @@ class NewText:
         features: phi(X), (p,), float64.
         output_before: f(X) = phi(X) . theta*.
         surprise: y - f(X), what learning X has to make up for.
+        direction: of a training, the change of the parameters per unit of surprise when (X, y) is
+            learned (`MinNormFit.direction`); made once.
 
     Raises:
         InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of
@@ -132,10 +136,8 @@ class NewText:
     ):
         self.fit, self.text, self.memory_budget = fit, as_text(x), memory_budget
         if others := sorted({*fit.labels.tolist(), y_x} - {1, -1}):
-            more = ", ..." if len(others) > 3 else ""
-            listed = ", ".join(f"{label:g}" for label in others[:3]) + more
             raise InputError(
-                f"`{'y_x' if y_x in others else 'y'}` (={listed}) must be +1 or -1, since the "
+                f"`{'y_x' if y_x in others else 'y'}` (={others[0]:g}) must be +1 or -1, since the "
                 "changed text has the opposite label; map the labels first: 2 * y - 1 for labels "
                 "0 and 1"
             )
@@ -149,7 +151,12 @@ class NewText:
         self.features = fit.map(self.rows)
         self.output_before = float(self.features @ fit.theta)
         self.surprise = self.label - self.output_before
-        self._directions: dict[str, Float[Tensor, " p"]] = {}
+        self._setting: dict[str, Any] = {
+            "label": self.label,
+            "output_before": self.output_before,
+            "map_name": fit.phi.name,
+        }
+        self.direction = cache(partial(fit.direction, self.features))
 
     def __repr__(self) -> str:
         n, d = self.rows.shape
@@ -193,8 +200,8 @@ class NewText:
             SingularGramError: X lies in the span of the training texts and is retrained on.
         """
         loss = Loss(training, objective, penalty)
-        (found,), spent = self._searched(word, [loss], radius, seed, search, progress)
-        return self._at(found, loss, training, **spent)
+        [(_, witness)], spent = self._searched(word, [loss], radius, seed, search, progress)
+        return self._at(witness, loss, training, **spent)
 
     @torch.inference_mode(False)
     def frontier(
@@ -221,10 +228,9 @@ class NewText:
         Raises:
             InputError: no limit, or one that is not positive; and what `generalization` raises.
         """
-        limits = _limits(gammas)
-        losses = [Loss(training, "error", limit=limit) for limit in limits]
+        losses = [Loss(training, "error", limit=limit) for limit in _limits(gammas)]
         found, spent = self._searched(word, losses, radius, seed, search)
-        return self._frontier(found, limits, training, **spent)
+        return self._frontier(found, training, **spent)
 
     @torch.inference_mode(False)
     def outcomes(
@@ -263,20 +269,18 @@ class NewText:
             )
         limits = _limits(gammas)
         losses = [Loss(training, name, penalty) for training, name in _CHOICES]
-        under = [Loss(kind, "error", limit=limit) for kind in TRAININGS for limit in limits]
-        found, spent = self._searched(word, losses + under, radius, seed, search)
-        chosen = [
-            self._at(witness, loss, training, **spent)
-            for loss, witness in zip(losses, found, strict=False)
-            for training in (TRAININGS if "alignment" in loss.objective else [loss.training])
-        ]
-        middle = len(losses) + len(limits)
-        parts = found[len(losses) : middle], found[middle:]
-        frontiers = [
-            self._frontier(part, limits, training, **spent)
-            for part, training in zip(parts, TRAININGS, strict=True)
-        ]
-        return OneWordOutcomes(tuple(chosen), tuple(frontiers))
+        losses += [Loss(kind, "error", limit=limit) for kind in TRAININGS for limit in limits]
+        found, spent = self._searched(word, losses, radius, seed, search)
+        chosen = {
+            training: {
+                loss.objective: self._at(witness, loss, training, **spent)
+                for loss, witness in found[: len(_CHOICES)]
+                if loss.training == training or "alignment" in loss.objective
+            }
+            for training in TRAININGS
+        }
+        frontiers = {kind: self._frontier(found, kind, **spent) for kind in TRAININGS}
+        return OneWordOutcomes(chosen, frontiers)
 
     @torch.inference_mode(False)
     def swap(
@@ -311,49 +315,45 @@ class NewText:
         most = torch.inf if radius is None else require_positive("radius", radius)
         limit = torch.inf if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
         (thetas, losses), change = self._functionals([loss]), self._change(word)
-        shape, found = tuple(change.shape if len(change.groups[0]) > 1 else change.shape[1:]), []
-        evaluations = 0
+        shape = change.shape if change.shape[0] > 1 else change.shape[1:]
+        found: list[tuple[float, dict[str, Any], int]] = []
         for place, members in enumerate(change.groups):
             position = _plain(members)
             names, rows = vocabulary(position) if callable(vocabulary) else vocabulary
-            if tuple(rows.shape[1:]) != shape or not len(rows) == len(names) > 0:
+            if not names or tuple(rows.shape) != (len(names), *shape):
                 raise InputError(
                     f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; "
-                    f"give one array of shape {shape} per word, at least one"
+                    f"give one array of shape {tuple(shape)} per word, at least one"
                 )
             deltas = rows.to(self.rows).view(len(names), *change.shape) - self.rows[members]
             places = torch.full((len(names),), place, device=deltas.device)
             values = functional_values(change, thetas, deltas, places)
-            evaluations += len(names)
             length = torch.linalg.vector_norm(deltas.double(), dim=(1, 2))
-            allowed = (length <= most) & (values[:, 0].abs().double() <= limit)
-            least, index = losses.of(values)[:, 0].masked_fill(~allowed, torch.inf).min(dim=0)
-            if bool(allowed.any()):
-                found.append((float(least), position, deltas[index].squeeze(0), names[int(index)]))
-        if not found:
+            refused = (length > most) | (values[:, 0].abs().double() > limit)
+            least, index = losses.of(values)[:, 0].masked_fill(refused, torch.inf).min(dim=0)
+            witness = {
+                "word": position,
+                "perturbation": deltas[index].squeeze(0),
+                "swapped_for": names[int(index)],
+            }
+            found.append((float(least), witness, len(names)))
+        least, witness, _ = min(found, key=lambda swap: swap[0])
+        if least == torch.inf:
             raise InputError(
                 f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= "
                 f"`gamma_limit` (={gamma_limit}); raise them, or pass None"
             )
-        _, position, delta, name = min(found, key=lambda candidate: candidate[0])
         return self._at(
-            {"word": position, "perturbation": delta, "radius": most, "converged": True},
+            witness,
             loss,
             training,
+            radius=most,
+            converged=True,
             search="every word of the vocabulary",
-            evaluations=evaluations,
+            evaluations=sum(tried for _, _, tried in found),
             seconds=time.perf_counter() - started,
             seed=0,
-            swapped_for=name,
         )
-
-    @torch.inference_mode(False)
-    def direction(self, training: str) -> Float[Tensor, " p"]:
-        """The change of the parameters per unit of surprise when (X, y) is learned
-        (`MinNormFit.direction`); made once."""
-        if training not in self._directions:
-            self._directions[training] = self.fit.direction(self.features, training)
-        return self._directions[training]
 
     def outputs(
         self, word: int | Sequence[int] | Tensor, perturbation: Tensor, training: str
@@ -365,9 +365,8 @@ class NewText:
         features = self.fit.map(rows)
         shift = float((features - self.features) @ self.fit.theta)
         alignment = float(features @ self.direction(training))
-        before = float(features @ self.fit.theta)
-        after = before + alignment * self.surprise
-        return Outputs(shift, abs(shift), alignment, before, after, (after + self.label) ** 2)
+        after = self.output_before + shift + alignment * self.surprise
+        return Outputs(shift, abs(shift), alignment, after, (after + self.label) ** 2)
 
     def conditions(self, training: str, gamma: float) -> dict[str, float | bool]:
         """The conditions of Theorem 4 or 5 at this sample: see `OneWordGeneralization`."""
@@ -387,11 +386,9 @@ class NewText:
 
     def _change(self, word: WordIndex) -> Change:
         """The change of the word, the group, or every word."""
-        n = len(self.text)
-        if word is None or (isinstance(word, str) and word == "all"):
-            groups = torch.arange(n).unsqueeze(1)
-        else:
-            groups = word_indices(word, n, "word").unsqueeze(0)  # pyright: ignore[reportArgumentType]
+        every = word is None or (isinstance(word, str) and word == "all")
+        indices: Any = None if every else word
+        groups = word_indices(indices, len(self.text), "word").unsqueeze(int(every))
         return functionals_change(self.fit.phi, self.rows, groups, self.memory_budget)
 
     @torch.inference_mode(False)
@@ -404,13 +401,16 @@ class NewText:
         kinds = [kind for kind in TRAININGS if kind in {loss.kind for loss in losses}]
         thetas = torch.stack([self.fit.theta, *map(self.direction, kinds)])
         at_rest = dict(zip(kinds, (thetas[1:] @ self.features).tolist(), strict=True))
-        parts = [loss.parts(self.label, self.surprise, at_rest[loss.kind]) for loss in losses]
-        constant, shift, aligned = torch.stack(parts).to(thetas).unbind(2)
-        chosen = [[float(kind == loss.kind) for kind in kinds] for loss in losses]
-        read = thetas.new_tensor(chosen).unsqueeze(1)
-        slope = torch.cat([shift.unsqueeze(2), aligned.unsqueeze(2) * read], dim=2)
-        limits = thetas.new_tensor([loss.limit for loss in losses])
-        return thetas.to(self.rows), Losses(constant, slope, limits)
+        slope = thetas.new_zeros(len(losses), len(thetas))
+        rest = []
+        for row, loss in zip(slope, losses, strict=True):
+            constant, row[0], aligned, weight = loss.terms(
+                self.label, self.surprise, at_rest[loss.kind]
+            )
+            row[1 + kinds.index(loss.kind)] = aligned
+            rest.append((constant, weight, loss.limit))
+        constants, weights, limits = thetas.new_tensor(rest).unbind(1)
+        return thetas.to(self.rows), Losses(constants, slope, weights, limits)
 
     def _searched(
         self,
@@ -420,13 +420,12 @@ class NewText:
         seed: Seed,
         search: Search,
         progress: Progress | None = None,
-    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The fields of a result that say where each loss is lowest, and those of the search."""
-        started, plan, objective = (
-            time.perf_counter(),
-            SearchPlan.of(search),
-            self.objective(word, losses),
-        )
+    ) -> tuple[list[Found], dict[str, Any]]:
+        """The losses, each with the fields of a result that say where it is lowest; and the fields
+        that the search has."""
+        started = time.perf_counter()
+        plan = SearchPlan.of(search)
+        objective = self.objective(word, losses)
         groups = objective.change.groups
         lengths = radii(radius, self.fit.phi, self.rows, groups.flatten()).view(groups.shape)
         stream = generator(seed, "one word")
@@ -442,7 +441,7 @@ class NewText:
         ]
         seconds = time.perf_counter() - started
         spent = {"evaluations": objective.evaluations, "seconds": seconds, "seed": int(seed)}
-        return witnesses, spent | {"search": str(plan)}
+        return list(zip(losses, witnesses, strict=True)), spent | {"search": str(plan)}
 
     def _at(
         self, witness: dict[str, Any], loss: Loss, training: str, **search: Any
@@ -457,53 +456,47 @@ class NewText:
             alignment=outputs.alignment,
             bound=finite_sample_bound(outputs.gamma, outputs.alignment, self.surprise),
             output_after=outputs.after,
-            variant_output_before=outputs.before,
+            variant_output_before=self.output_before + outputs.shift,
             text_output_after=self.output_before + learned,
             token=" ".join(self.text.word(i) for i in torch.tensor([where[0]]).flatten().tolist()),
             objective=loss.objective,
             loss=loss.at(read.error, read.gamma, read.alignment),
             conditions=self.conditions(training, outputs.gamma),
-            **self._setting(training),
+            training=training,
+            **self._setting,
             **witness,
             **search,
         )
 
-    def _frontier(
-        self, witnesses: list[dict[str, Any]], limits: list[float], training: str, **search: Any
-    ) -> OneWordFrontier:
+    def _frontier(self, found: list[Found], training: str, **search: Any) -> OneWordFrontier:
         """The result: every witness is mapped through phi; a point that then breaks a limit does
         not count for it, and Delta = 0 counts for each."""
-        points = [(witness["word"], witness["perturbation"]) for witness in witnesses]
-        points.insert(0, (points[0][0], torch.zeros_like(points[0][1])))
-        reached = [self.outputs(*point, training) for point in points]
-        chosen = []
-        for limit in limits:
-            inside = [place for place, outputs in enumerate(reached) if outputs.gamma <= limit]
-            chosen.append(min(inside, key=lambda place: reached[place].error))
-        numbers = torch.tensor([reached[place] for place in chosen], dtype=torch.float64)
-        _, gammas, alignments, _, _, errors = numbers.unbind(1)
-        grid = torch.tensor(limits, dtype=torch.float64)
+        mine = [
+            (loss.limit, witness)
+            for loss, witness in found
+            if loss.training == training and loss.limit < torch.inf
+        ]
+        words = [mine[0][1]["word"]] + [witness["word"] for _, witness in mine]
+        deltas = [witness["perturbation"] for _, witness in mine]
+        deltas.insert(0, torch.zeros_like(deltas[0]))
+        reached = [self.outputs(*point, training) for point in zip(words, deltas, strict=True)]
+        numbers = torch.tensor(reached, dtype=torch.float64)
+        _, gammas, alignments, _, errors = numbers.unbind(1)
+        grid = torch.tensor([limit for limit, _ in mine], dtype=torch.float64)
+        past = gammas > grid.unsqueeze(1)
+        best = errors.masked_fill(past, torch.inf).argmin(dim=1)
         return OneWordFrontier(
             gammas=grid,
-            errors=errors,
-            attained_gammas=gammas,
-            alignments=alignments,
-            words=torch.tensor([points[place][0] for place in chosen]),
-            perturbations=torch.stack([points[place][1] for place in chosen]),
-            theorem=(2 - grid).clamp(min=0).square(),
+            errors=errors[best],
+            attained_gammas=gammas[best],
+            alignments=alignments[best],
+            words=torch.tensor(words)[best],
+            perturbations=torch.stack(deltas)[best],
             error_unchanged=reached[0].error,
-            **self._setting(training),
+            training=training,
+            **self._setting,
             **search,
         )
-
-    def _setting(self, training: str) -> dict[str, Any]:
-        """The fields that results share."""
-        return {
-            "training": training,
-            "label": self.label,
-            "output_before": self.output_before,
-            "map_name": self.fit.phi.name,
-        }
 
 
 def _limits(gammas: Iterable[Any]) -> list[float]:
@@ -518,31 +511,3 @@ def _plain(values: Tensor) -> Any:
     """The one number, or a tuple of several."""
     listed = values.tolist()
     return listed[0] if len(listed) == 1 else tuple(listed)
-
-
-def linear_labels(texts: Texts, seed: Seed = 0) -> Float[Tensor, " N"]:
-    """The sign of a linear function of each text: sign(<G, X>), G iid N(0, 1), fixed by the seed; 0
-    gives +1.
-
-    >>> linear_labels(torch.ones(2, 3, 4)).tolist() in ([1.0, 1.0], [-1.0, -1.0])
-    True
-    """
-    rows = as_equal_texts(texts)
-    direction = gaussian_on(
-        *rows[0].shape,
-        generator=generator(seed, "linear labels"),
-        dtype=torch.float64,
-        device=rows[0].device,
-    )
-    products = torch.stack([(text.double() * direction).sum() for text in rows])
-    return torch.where(products >= 0, 1.0, -1.0).double()
-
-
-def random_labels(count: int, seed: Seed = 0) -> Float[Tensor, " N"]:
-    """+1 and -1 with equal chances.
-
-    >>> sorted(set(random_labels(100).tolist()))
-    [-1.0, 1.0]
-    """
-    drawn = torch.rand(count, generator=generator(seed, "random labels"), dtype=torch.float64)
-    return torch.where(drawn < 0.5, -1.0, 1.0).double()

@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.display.view import Chart, View
-from wordsens.errors import require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.results import Result
 
@@ -131,7 +130,6 @@ class OneWordFrontier(_Searched):
         alignments: (g,), its F.
         words: (g,), its word; (g, k) for a group of k words.
         perturbations: (g, d), or (g, k, d).
-        theorem: (g,), (2 - limit)², where Theorems 4 and 5 put RF in the limit; 0 past 2.
         error_unchanged: Err at Delta = 0.
     """
 
@@ -141,7 +139,6 @@ class OneWordFrontier(_Searched):
     alignments: Float[Tensor, " g"]
     words: Int[Tensor, "g *k"]
     perturbations: Float[Tensor, "g *k d"]
-    theorem: Float[Tensor, " g"]
     error_unchanged: float
 
     @property
@@ -157,7 +154,7 @@ class OneWordFrontier(_Searched):
             "gamma": self.attained_gammas.tolist(),
             "alignment": self.alignments.tolist(),
             "word": self.words.tolist(),
-            "(2 - limit)^2": self.theorem.tolist(),
+            "(2 - limit)^2": (2 - self.gammas).clamp(min=0).square().tolist(),
         }
 
     def view(self) -> View:
@@ -184,41 +181,25 @@ class OneWordOutcomes(Result):
     """The results of one search for every training and objective, and both frontiers.
 
     Attributes:
-        chosen: of each training, for "fine-tuned-alignment", "retrained-alignment", "error" and
-            "penalized-error".
-        frontiers: of each training.
+        chosen: by training and objective: "fine-tuned-alignment", "retrained-alignment", "error"
+            and "penalized-error".
+        frontiers: by training.
     """
 
-    chosen: tuple[OneWordGeneralization, ...]
-    frontiers: tuple[OneWordFrontier, ...]
-
-    def of(self, training: str, objective: str) -> OneWordGeneralization:
-        """The result for the objective; "alignment" is the training's own."""
-        require_choice("training", training, TRAININGS)
-        require_choice("objective", objective, OBJECTIVE_NAMES)
-        name = f"{training}-alignment" if objective == "alignment" else objective
-        return next(
-            choice
-            for choice in self.chosen
-            if (choice.training, choice.objective) == (training, name)
-        )
-
-    def frontier(self, training: str) -> OneWordFrontier:
-        """The least errors under each limit on gamma."""
-        return self.frontiers[TRAININGS.index(require_choice("training", training, TRAININGS))]
+    chosen: dict[str, dict[str, OneWordGeneralization]]
+    frontiers: dict[str, OneWordFrontier]
 
     @property
     def headline(self) -> str:
         """What the rows are."""
-        return (
-            f"{self.chosen[0].map_name}: one word changes and the label flips; every training and "
-            "objective"
-        )
+        map_name = self.frontiers[TRAININGS[0]].map_name
+        return f"{map_name}: one word changes and the label flips; every training and objective"
 
     def columns(self) -> dict[str, Any]:
         """One row per training and objective."""
         names = ("training", "objective", "error", "gamma", "alignment", "bound")
-        return {name: [getattr(choice, name) for choice in self.chosen] for name in names}
+        rows = [choice for chosen in self.chosen.values() for choice in chosen.values()]
+        return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> float:

@@ -187,8 +187,10 @@ def _shared(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What the search that this cell shares finds for it."""
     outcomes = _outcomes(cell.of_search())
     if cell.objective == FRONTIER:
-        return _of_frontier(new, outcomes.frontier(cell.training))
-    return _of_choice(outcomes.of(cell.training, cell.objective))
+        return _of_frontier(new, outcomes.frontiers[cell.training])
+    aligned = f"{cell.training}-alignment"
+    objective = aligned if cell.objective == "alignment" else cell.objective
+    return _of_choice(outcomes.chosen[cell.training][objective])
 
 
 @lru_cache(maxsize=1)
