@@ -43,8 +43,17 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
     frontier = new.frontier(1, training=training, gammas=GAMMAS, radius=radius, **SHORT)
+    found = new.outcomes(1, gammas=GAMMAS, radius=radius)
     known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
-    assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
+    for errors in (frontier.errors, found.frontiers[training].errors):
+        assert errors.tolist() == pytest.approx(known, abs=2e-3)
+    least = linear_frontier(new, training, 1, radius, 1e6)
+    assert found.chosen[training]["error"].error == pytest.approx(least, abs=2e-3)
+    # F + 1 of a linear map is least along the part of its direction that the word sees.
+    direction = new.direction(training).view(WORDS, D)
+    least = float((direction * new.rows.double()).sum()) - radius * float(direction[1].norm())
+    aligned = found.chosen[training][f"{training}-alignment"]
+    assert aligned.alignment == pytest.approx(max(least, -1.0), abs=2e-3)
     assert any(value > 0.1 for value in known)
     of_words = [
         [linear_frontier(new, training, word, radius, limit) for word in range(WORDS)]

@@ -41,7 +41,13 @@ class TrainingFeatures:
         InputError: no text, texts of unequal shape, or features that are not finite.
     """
 
-    def __init__(self, phi: FeatureMap, texts: Texts, *, memory_budget: int = TRAINING_BYTES):
+    def __init__(
+        self,
+        phi: FeatureMap,
+        texts: Texts,
+        *,
+        memory_budget: int = TRAINING_BYTES,
+    ):
         self.phi, self.memory_budget = phi, memory_budget
         self._texts = as_equal_texts(texts)
         self.text_shape = tuple(self._texts[0].shape)
@@ -82,22 +88,35 @@ class TrainingFeatures:
             total.addmm_(coefficients[:, start : start + len(rows)], rows)
         return total
 
-    def _chunks(self, start: int, stop: int) -> Iterator[tuple[int, Float[Tensor, "rows p"]]]:
+    def _chunks(
+        self,
+        start: int,
+        stop: int,
+    ) -> Iterator[tuple[int, Float[Tensor, "rows p"]]]:
         """(index of the first row, rows of Phi in float64)."""
         for begin in range(start, stop, self._chunk):
             end = min(begin + self._chunk, stop)
             rows = self._mapped(begin, end) if self.stored is None else self.stored[begin:end]
             yield begin, rows.double()
 
-    def _rows(self, start: int, stop: int, dtype: torch.dtype) -> Float[Tensor, "rows p"]:
+    def _rows(
+        self,
+        start: int,
+        stop: int,
+        dtype: torch.dtype,
+    ) -> Float[Tensor, "rows p"]:
         rows = torch.empty(stop - start, self.size, dtype=dtype, device=self.phi.device)
         for begin, part in self._chunks(start, stop):
             rows[begin - start : begin - start + len(part)] = part
         return rows
 
-    def _mapped(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
+    def _mapped(
+        self,
+        start: int,
+        stop: int,
+    ) -> Float[Tensor, "rows p"]:
         with torch.no_grad():
-            batch = self.phi.accept(torch.stack(list(self._texts[start:stop])))
+            batch = self.phi.accept(torch.stack(self._texts[start:stop]))
             features = features_by_text(self.phi, batch)
         if not bool(torch.isfinite(features).all()):
             raise InputError(
@@ -107,17 +126,10 @@ class TrainingFeatures:
         return features
 
 
-def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
-    """The rows of each text, all of one shape; an array (N, n, d) stays one tensor, not copied."""
+def as_equal_texts(texts: Texts) -> list[Tensor]:
+    """The rows of each text, all of one shape; those of an array are not copied."""
     if isinstance(texts, np.ndarray):
         texts = torch.from_numpy(texts)
-    if isinstance(texts, Tensor):
-        if texts.ndim != 3 or 0 in texts.shape or not bool(torch.isfinite(texts).all()):
-            raise InputError(
-                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts "
-                "of n words each"
-            )
-        return texts.detach()
     rows = [as_text_matrix(text, f"texts[{at}]").rows.detach() for at, text in enumerate(texts)]
     shapes = sorted({tuple(text.shape) for text in rows})
     if len(shapes) != 1:

@@ -64,6 +64,10 @@ _FIRST_LINEAR = replace(_LINEAR, starts=3, steps=3, finish=0)
 _ROUNDS, _LINEAR_ROUNDS = (6, 15), (3, 8)
 
 
+# The functionals of b pairs.
+Values = Float[Tensor, "b f"]
+
+
 @dataclass(frozen=True)
 class Loss:
     """One loss of a model that learns (X, y) by a training.
@@ -91,18 +95,28 @@ class Loss:
         named = self.objective.removesuffix("-alignment")
         return named if named in TRAININGS else self.training
 
-    def at(self, error: float, gamma: float, alignment: float) -> float:
+    def at(
+        self,
+        error: float,
+        gamma: float,
+        alignment: float,
+    ) -> float:
         """The loss of a changed text on which the model has these numbers."""
         if self.objective.endswith("alignment"):
             return (alignment + 1) ** 2
         return error + (self.penalty * gamma**2 if self.objective == "penalized-error" else 0.0)
 
-    def terms(self, label: float, surprise: float, at_rest: float) -> tuple[float, ...]:
+    def terms(
+        self,
+        label: float,
+        surprise: float,
+        at_rest: float,
+    ) -> list[float]:
         """c, a, b, w of the loss (c + a delta + b (F - F(X)))² + w delta²; F(X) is `at_rest`."""
         if self.objective.endswith("alignment"):
-            return at_rest + 1, 0.0, 1.0, 0.0
+            return [at_rest + 1, 0.0, 1.0, 0.0]
         weight = self.penalty if self.objective == "penalized-error" else 0.0
-        return 2 * label + (at_rest - 1) * surprise, 1.0, surprise, weight
+        return [2 * label + (at_rest - 1) * surprise, 1.0, surprise, weight]
 
 
 class Losses(NamedTuple):
@@ -114,7 +128,7 @@ class Losses(NamedTuple):
     weight: Float[Tensor, " m"]
     limit: Float[Tensor, " m"]
 
-    def of(self, values: Float[Tensor, "b f"]) -> Float[Tensor, "b m"]:
+    def of(self, values: Values) -> Float[Tensor, "b m"]:
         """Every loss at every point, its limit aside."""
         values = values.double()
         missed = self.constant + values @ self.slope.T
@@ -138,7 +152,12 @@ class LossObjective(Objective):
 
     inward = True
 
-    def __init__(self, change: Change, thetas: Float[Tensor, "f p"], losses: Losses):
+    def __init__(
+        self,
+        change: Change,
+        thetas: Float[Tensor, "f p"],
+        losses: Losses,
+    ):
         super().__init__(
             change.shape,
             dtype=change.dtype,
@@ -165,14 +184,20 @@ class LossObjective(Objective):
     def group_of(self, items: Places) -> Places:
         return items // self.count
 
-    def raise_multipliers(self, perturbations: Deltas, items: Places) -> None:
+    def raise_multipliers(
+        self,
+        perturbations: Deltas,
+        items: Places,
+    ) -> None:
         """A step of the multipliers, at one point per item."""
         places = self.group_of(items)
         shift = functional_values(self.change, self.thetas, perturbations, places)[:, 0]
         self._multipliers[items] = self._force(shift.double(), items)
 
     def starts(
-        self, places: Int[Tensor, " w"], radius: Float[Tensor, "w r"]
+        self,
+        places: Int[Tensor, " w"],
+        radius: Float[Tensor, "w r"],
     ) -> Float[Tensor, "count w *shape"]:
         """Down the loss at Delta = 0; towards its F with delta unchanged; towards its F; along
         delta; the map's own directions."""
@@ -193,14 +218,25 @@ class LossObjective(Objective):
         points = torch.cat([points, own.expand(-1, len(places), -1)])
         return unit(points).unflatten(2, self.shape)
 
-    def _evaluate(self, perturbations: Deltas, places: Places, *, gradient: bool) -> Evaluated:
+    def _evaluate(
+        self,
+        perturbations: Deltas,
+        places: Places,
+        *,
+        gradient: bool,
+    ) -> Evaluated:
         groups = self.group_of(places)
         pull = (lambda read: self._pull(read, places)) if gradient else None
         values, slope = self.change.functionals(perturbations, groups, self.thetas, pull)
         self.remember(values, groups, perturbations)
         return self._height(values, places).to(self.dtype), slope
 
-    def remember(self, values: Float[Tensor, "b f"], groups: Places, perturbations: Deltas) -> None:
+    def remember(
+        self,
+        values: Values,
+        groups: Places,
+        perturbations: Deltas,
+    ) -> None:
         """Keep what is better than before."""
         self.evaluations += len(groups)
         # A point on the limit itself could lie past it when it is recomputed, and then would not
@@ -212,18 +248,30 @@ class LossObjective(Objective):
         self.groups = torch.where(better, groups[point], self.groups)
         self.points[better] = perturbations[point[better]]
 
-    def _force(self, shift: Float[Tensor, " b"], items: Places) -> Float[Tensor, " b"]:
+    def _force(
+        self,
+        shift: Float[Tensor, " b"],
+        items: Places,
+    ) -> Float[Tensor, " b"]:
         excess = shift.abs() - self.losses.limit[items % self.count] * (1 - INSIDE)
         return (self._multipliers[items] + _STIFFNESS * excess).clamp(min=0)
 
-    def _height(self, values: Float[Tensor, "b f"], items: Places) -> Float[Tensor, " b"]:
+    def _height(
+        self,
+        values: Values,
+        items: Places,
+    ) -> Float[Tensor, " b"]:
         """1 / (1 + the item's loss), its limit included, in float64."""
         force = self._force(values[:, 0].double(), items)
         of_item = (items % self.count).unsqueeze(1)
         loss = self.losses.of(values).gather(1, of_item).squeeze(1)
         return 1 / (1 + loss + force.square() / (2 * _STIFFNESS))
 
-    def _pull(self, values: Float[Tensor, "b f"], items: Places) -> Float[Tensor, "b f"]:
+    def _pull(
+        self,
+        values: Values,
+        items: Places,
+    ) -> Values:
         """The derivatives of `_height` in the functionals."""
         with torch.enable_grad():
             values = values.detach().requires_grad_()
@@ -251,7 +299,10 @@ def search_losses(
     # Points of the sphere stay inside the ball when their norms are recomputed.
     radius = radius * (1 - 16 * torch.finfo(objective.dtype).eps)
 
-    def searched(groups: Int[Tensor, " w"], stages: Stages) -> SearchResult:
+    def searched(
+        groups: Int[Tensor, " w"],
+        stages: Stages,
+    ) -> SearchResult:
         objective.stages = stages
         results = []
         for some in groups.split(1 if linear else len(groups)):
@@ -264,7 +315,10 @@ def search_losses(
             )
         return SearchResult.joined(results)
 
-    def lowest(squared: Float[Tensor, " i"], settled: Bool[Tensor, " i"]) -> Bool[Tensor, " m"]:
+    def lowest(
+        squared: Float[Tensor, " i"],
+        settled: Bool[Tensor, " i"],
+    ) -> Bool[Tensor, " m"]:
         """Whether each loss was settled in the group where it came lowest."""
         best = squared.view(-1, count).argmax(dim=0, keepdim=True)
         return settled.view(-1, count).gather(0, best)[0]

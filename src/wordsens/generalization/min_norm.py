@@ -26,6 +26,10 @@ from wordsens.maps.arguments import as_feature_map
 from wordsens.maps.base import FeatureMap
 from wordsens.text.matrix import TextMatrix
 
+# phi(X) of one text, flat; the kernel matrix of the training texts, or its factor.
+Features = Float[Tensor, " p"]
+Kernel = Float[Tensor, "N N"]
+
 TRAININGS = ("fine-tuned", "retrained")
 
 # Features whose part outside the training span is at most this many units of their precision count
@@ -73,9 +77,9 @@ class MinNormFit:
     phi: FeatureMap
     features: TrainingFeatures
     labels: Float[Tensor, " N"]
-    theta: Float[Tensor, " p"]
+    theta: Features
     ridge: float
-    factor: Float[Tensor, "N N"]
+    factor: Kernel
     jitter: float
     missed: float
     smallest: float
@@ -90,7 +94,7 @@ class MinNormFit:
             f"smallest kernel eigenvalue {self.smallest:.3g}, condition {self.condition:.3g})"
         )
 
-    def map(self, text: TextMatrix | Tensor) -> Float[Tensor, " p"]:
+    def map(self, text: TextMatrix | Tensor) -> Features:
         """flat(phi(X)) in float64."""
         with torch.no_grad():
             return self.phi(text).flatten().double()
@@ -100,14 +104,18 @@ class MinNormFit:
         features = TrainingFeatures(self.phi, texts, memory_budget=1)
         return features.inner_products(self.theta.unsqueeze(0))[0]
 
-    def accuracy(self, texts: Texts, labels: Iterable[Any]) -> float:
+    def accuracy(
+        self,
+        texts: Texts,
+        labels: Iterable[Any],
+    ) -> float:
         """The share of texts whose output has the sign of its label; an output of 0 counts as
         wrong."""
         outputs = self.predict(texts)
         signs = as_labels(labels, len(outputs), "labels").to(outputs.device)
         return float((outputs * signs > 0).double().mean())
 
-    def residual(self, features: Float[Tensor, " p"]) -> Float[Tensor, " p"]:
+    def residual(self, features: Features) -> Features:
         """v - Phi^T (K + ridge I)^-1 Phi v: with ridge 0, the projection (I - Phi^+ Phi) v.
 
         The projector is never formed. Costs two passes over Phi; four where most of v lies in the
@@ -119,7 +127,11 @@ class MinNormFit:
             return self._projected(rest)
         return rest
 
-    def direction(self, features: Float[Tensor, " p"], training: str) -> Float[Tensor, " p"]:
+    def direction(
+        self,
+        features: Features,
+        training: str,
+    ) -> Features:
         """The direction in which learning (X, y), phi(X) = features, moves the parameters: to
         theta* + direction (y - phi(X).theta*).
 
@@ -149,7 +161,7 @@ class MinNormFit:
             )
         return rest / (squared + self.ridge)
 
-    def _projected(self, features: Float[Tensor, " p"]) -> Float[Tensor, " p"]:
+    def _projected(self, features: Features) -> Features:
         products = self.features.inner_products(features.unsqueeze(0))
         return features - self.features.combine(torch.cholesky_solve(products.T, self.factor).T)[0]
 
@@ -221,7 +233,7 @@ def fit_min_norm(
     return fit
 
 
-def _factor(kernel: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N N"], float]:
+def _factor(kernel: Kernel) -> tuple[Kernel, float]:
     """L of K = L L^T, and the jitter of a K that is singular to rounding: N eps times its mean
     diagonal, with a ConditioningWarning."""
     factor, failed = torch.linalg.cholesky_ex(kernel)
@@ -246,7 +258,8 @@ def _factor(kernel: Float[Tensor, "N N"]) -> tuple[Float[Tensor, "N N"], float]:
 
 
 def _conditioning(
-    kernel: Float[Tensor, "N N"], factor: Float[Tensor, "N N"]
+    kernel: Kernel,
+    factor: Kernel,
 ) -> tuple[float, float]:
     """Estimates of the smallest eigenvalue and of the condition number: power iteration with K^-1
     on the factor, and with K."""
@@ -259,7 +272,11 @@ def _conditioning(
     return float(1 / small.norm()), float(large.norm() * small.norm())
 
 
-def as_labels(labels: Iterable[Any], count: int, name: str) -> Float[Tensor, " N"]:
+def as_labels(
+    labels: Iterable[Any],
+    count: int,
+    name: str,
+) -> Float[Tensor, " N"]:
     """The labels in float64; InputError unless there are `count` finite ones."""
     listed = [float("nan") if label is None else float(label) for label in labels]
     signs = torch.tensor(listed, dtype=torch.float64)

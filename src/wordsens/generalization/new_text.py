@@ -21,7 +21,7 @@ from wordsens.generalization.result import (
     finite_sample_bound,
 )
 from wordsens.maps.arguments import as_text, radii, word_indices
-from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, Change, FeatureMap
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
 from wordsens.maps.dense import RandomFeatures
 from wordsens.maps.functionals import functional_values, functionals_change
 from wordsens.maps.mapping import restores_state
@@ -311,26 +311,29 @@ class NewText:
         Raises:
             InputError: an empty vocabulary, rows of another shape, or no swap within the limits.
         """
-        started, loss = time.perf_counter(), Loss(training, objective, penalty)
+        started = time.perf_counter()
+        loss = Loss(training, objective, penalty)
         most = torch.inf if radius is None else require_positive("radius", radius)
         limit = torch.inf if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
-        (thetas, losses), change = self._functionals([loss]), self._change(word)
+        climbed = self.objective(word, [loss])
+        change = climbed.change
         shape = change.shape if change.shape[0] > 1 else change.shape[1:]
         found: list[tuple[float, dict[str, Any], int]] = []
         for place, members in enumerate(change.groups):
             position = _plain(members)
             names, rows = vocabulary(position) if callable(vocabulary) else vocabulary
-            if not names or tuple(rows.shape) != (len(names), *shape):
+            if len(names) == 0 or tuple(rows.shape) != (len(names), *shape):
                 raise InputError(
                     f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; "
                     f"give one array of shape {tuple(shape)} per word, at least one"
                 )
             deltas = rows.to(self.rows).view(len(names), *change.shape) - self.rows[members]
             places = torch.full((len(names),), place, device=deltas.device)
-            values = functional_values(change, thetas, deltas, places)
+            values = functional_values(change, climbed.thetas, deltas, places)
             length = torch.linalg.vector_norm(deltas.double(), dim=(1, 2))
             refused = (length > most) | (values[:, 0].abs().double() > limit)
-            least, index = losses.of(values)[:, 0].masked_fill(refused, torch.inf).min(dim=0)
+            loss_of = climbed.losses.of(values)[:, 0].masked_fill(refused, torch.inf)
+            least, index = loss_of.min(dim=0)
             witness = {
                 "word": position,
                 "perturbation": deltas[index].squeeze(0),
@@ -356,7 +359,10 @@ class NewText:
         )
 
     def outputs(
-        self, word: int | Sequence[int] | Tensor, perturbation: Tensor, training: str
+        self,
+        word: int | Sequence[int] | Tensor,
+        perturbation: Tensor,
+        training: str,
     ) -> Outputs:
         """The models on X^G(Delta), Delta (d,) for a word or (g, d) for a group: the perturbed text
         is built and mapped."""
@@ -368,7 +374,11 @@ class NewText:
         after = self.output_before + shift + alignment * self.surprise
         return Outputs(shift, abs(shift), alignment, after, (after + self.label) ** 2)
 
-    def conditions(self, training: str, gamma: float) -> dict[str, float | bool]:
+    def conditions(
+        self,
+        training: str,
+        gamma: float,
+    ) -> dict[str, float | bool]:
         """The conditions of Theorem 4 or 5 at this sample: see `OneWordGeneralization`."""
         texts, condition = len(self.fit.features), self.fit.condition
         per_feature, per_coordinate = texts / self.fit.features.size, texts / self.rows.numel()
@@ -384,33 +394,30 @@ class NewText:
             "hold": necessary,
         }
 
-    def _change(self, word: WordIndex) -> Change:
-        """The change of the word, the group, or every word."""
+    @torch.inference_mode(False)
+    def objective(
+        self,
+        word: WordIndex,
+        losses: Sequence[Loss],
+    ) -> LossObjective:
+        """What a search for the lowest of these losses climbs."""
         every = word is None or (isinstance(word, str) and word == "all")
         indices: Any = None if every else word
         groups = word_indices(indices, len(self.text), "word").unsqueeze(int(every))
-        return functionals_change(self.fit.phi, self.rows, groups, self.memory_budget)
-
-    @torch.inference_mode(False)
-    def objective(self, word: WordIndex, losses: Sequence[Loss]) -> LossObjective:
-        """What a search for the lowest of these losses climbs."""
-        return LossObjective(self._change(word), *self._functionals(losses))
+        change = functionals_change(self.fit.phi, self.rows, groups, self.memory_budget)
+        return LossObjective(change, *self._functionals(losses))
 
     def _functionals(self, losses: Sequence[Loss]) -> tuple[Float[Tensor, "f p"], Losses]:
         """theta* and the directions that the losses read, and the losses as functions of these."""
         kinds = [kind for kind in TRAININGS if kind in {loss.kind for loss in losses}]
         thetas = torch.stack([self.fit.theta, *map(self.direction, kinds)])
         at_rest = dict(zip(kinds, (thetas[1:] @ self.features).tolist(), strict=True))
-        slope = thetas.new_zeros(len(losses), len(thetas))
-        rest = []
-        for row, loss in zip(slope, losses, strict=True):
-            constant, row[0], aligned, weight = loss.terms(
-                self.label, self.surprise, at_rest[loss.kind]
-            )
-            row[1 + kinds.index(loss.kind)] = aligned
-            rest.append((constant, weight, loss.limit))
-        constants, weights, limits = thetas.new_tensor(rest).unbind(1)
-        return thetas.to(self.rows), Losses(constants, slope, weights, limits)
+        terms = [loss.terms(self.label, self.surprise, at_rest[loss.kind]) for loss in losses]
+        constant, shift, aligned, weight = thetas.new_tensor(terms).unbind(dim=1)
+        reads = [[loss.kind == kind for kind in kinds] for loss in losses]
+        slope = torch.column_stack([shift, aligned.unsqueeze(1) * thetas.new_tensor(reads)])
+        limit = thetas.new_tensor([loss.limit for loss in losses])
+        return thetas.to(self.rows), Losses(constant, slope, weight, limit)
 
     def _searched(
         self,
@@ -439,16 +446,24 @@ class NewText:
             }
             for index, group in enumerate(objective.groups.tolist())
         ]
-        seconds = time.perf_counter() - started
-        spent = {"evaluations": objective.evaluations, "seconds": seconds, "seed": int(seed)}
-        return list(zip(losses, witnesses, strict=True)), spent | {"search": str(plan)}
+        return list(zip(losses, witnesses, strict=True)), {
+            "evaluations": objective.evaluations,
+            "seconds": time.perf_counter() - started,
+            "seed": int(seed),
+            "search": str(plan),
+        }
 
     def _at(
-        self, witness: dict[str, Any], loss: Loss, training: str, **search: Any
+        self,
+        witness: dict[str, Any],
+        loss: Loss,
+        training: str,
+        **search: Any,
     ) -> OneWordGeneralization:
         """The result at one witness, every number recomputed through the map."""
         where = witness["word"], witness["perturbation"]
-        outputs, read = self.outputs(*where, training), self.outputs(*where, loss.kind)
+        outputs = self.outputs(*where, training)
+        read = outputs if loss.kind == training else self.outputs(*where, loss.kind)
         learned = float(self.features @ self.direction(training)) * self.surprise
         return OneWordGeneralization(
             error=outputs.error,
@@ -468,7 +483,12 @@ class NewText:
             **search,
         )
 
-    def _frontier(self, found: list[Found], training: str, **search: Any) -> OneWordFrontier:
+    def _frontier(
+        self,
+        found: list[Found],
+        training: str,
+        **search: Any,
+    ) -> OneWordFrontier:
         """The result: every witness is mapped through phi; a point that then breaks a limit does
         not count for it, and Delta = 0 counts for each."""
         mine = [

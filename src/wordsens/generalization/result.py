@@ -202,7 +202,11 @@ class OneWordOutcomes(Result):
         return {name: [getattr(row, name) for row in rows] for name in names}
 
 
-def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> float:
+def finite_sample_bound(
+    gamma: float,
+    alignment: float,
+    surprise: float,
+) -> float:
     """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours;
     docs/theory/generalization.md).
 
