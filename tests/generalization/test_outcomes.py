@@ -15,10 +15,10 @@ from wordsens.maps.function import FunctionFeatures
 OBJECTIVES = ("fine-tuned-alignment", "retrained-alignment", "error", "penalized-error")
 
 
-def new_text(name, seed=0, d=6, y=-1):
+def new_text(name, seed=0, d=6, y=-1, ridge=0.0):
     texts, labels, x = data(seed)
     phi = ws.RandomFeatures(4, d, 40) if name == "rf" else ws.RandomAttentionFeatures(d, name)
-    return ws.NewText(ws.fit_min_norm(phi, texts, labels), x, y)
+    return ws.NewText(ws.fit_min_norm(phi, texts, labels, ridge=ridge), x, y)
 
 
 @pytest.mark.parametrize("name", ["softmax", "relu", "rf"])
@@ -61,8 +61,9 @@ def test_losses_are_on_average_no_higher_than_in_searches_of_their_own(name):
 
 @pytest.mark.parametrize("word", [2, (0, 3)])
 def test_derivatives_agree_with_differences_and_values_with_the_definition(word):
-    """Of every loss, before and after a step of the multipliers; each item is a loss."""
-    new = new_text("softmax")
+    """Of every loss, before and after a step of the multipliers; each item is a loss. With a ridge
+    F of the unchanged text is not 1."""
+    new = new_text("softmax", ridge=0.5)
     losses = [Loss(*choice, 0.7) for choice in product(TRAININGS, OBJECTIVES)]
     losses += [Loss(kind, "error", limit=limit) for kind in TRAININGS for limit in GAMMAS]
     objective = new.objective(word, losses)

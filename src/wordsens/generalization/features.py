@@ -110,14 +110,14 @@ class TrainingFeatures:
             rows[begin - start : begin - start + len(part)] = part
         return rows
 
+    @torch.no_grad()
     def _mapped(
         self,
         start: int,
         stop: int,
     ) -> Float[Tensor, "rows p"]:
-        with torch.no_grad():
-            batch = self.phi.accept(torch.stack(self._texts[start:stop]))
-            features = features_by_text(self.phi, batch)
+        batch = self.phi.accept(torch.stack(self._texts[start:stop]))
+        features = features_by_text(self.phi, batch)
         if not bool(torch.isfinite(features).all()):
             raise InputError(
                 f"{self.phi.name} gives NaN or infinity on one of the texts {start} to {stop - 1}; "

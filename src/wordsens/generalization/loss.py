@@ -267,15 +267,16 @@ class LossObjective(Objective):
         loss = self.losses.of(values).gather(1, of_item).squeeze(1)
         return 1 / (1 + loss + force.square() / (2 * _STIFFNESS))
 
+    @torch.enable_grad()
     def _pull(
         self,
         values: Values,
         items: Places,
     ) -> Values:
         """The derivatives of `_height` in the functionals."""
-        with torch.enable_grad():
-            values = values.detach().requires_grad_()
-            return torch.autograd.grad(self._height(values, items).sum(), values)[0]
+        values = values.detach().requires_grad_()
+        height = self._height(values, items).sum()
+        return torch.autograd.grad(height, values)[0]
 
 
 def search_losses(

@@ -94,10 +94,10 @@ class MinNormFit:
             f"smallest kernel eigenvalue {self.smallest:.3g}, condition {self.condition:.3g})"
         )
 
+    @torch.no_grad()
     def map(self, text: TextMatrix | Tensor) -> Features:
         """flat(phi(X)) in float64."""
-        with torch.no_grad():
-            return self.phi(text).flatten().double()
+        return self.phi(text).flatten().double()
 
     def predict(self, texts: Texts) -> Float[Tensor, " m"]:
         """phi(X).theta* for every text."""
@@ -127,6 +127,7 @@ class MinNormFit:
             return self._projected(rest)
         return rest
 
+    @torch.inference_mode(False)
     def direction(
         self,
         features: Features,

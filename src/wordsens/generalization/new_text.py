@@ -135,7 +135,7 @@ class NewText:
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ):
         self.fit, self.text, self.memory_budget = fit, as_text(x), memory_budget
-        if others := sorted({*fit.labels.tolist(), y_x} - {1, -1}):
+        if others := [label for label in (y_x, *fit.labels.tolist()) if label not in (1, -1)]:
             raise InputError(
                 f"`{'y_x' if y_x in others else 'y'}` (={others[0]:g}) must be +1 or -1, since the "
                 "changed text has the opposite label; map the labels first: 2 * y - 1 for labels "
