@@ -267,6 +267,8 @@ class LossObjective(Objective):
         loss = self.losses.of(values).gather(1, of_item).squeeze(1)
         return 1 / (1 + loss + force.square() / (2 * _STIFFNESS))
 
+    # Also where the caller is in inference mode, whose tensors autograd does not take.
+    @torch.inference_mode(False)
     @torch.enable_grad()
     def _pull(
         self,
@@ -274,7 +276,7 @@ class LossObjective(Objective):
         items: Places,
     ) -> Values:
         """The derivatives of `_height` in the functionals."""
-        values = values.detach().requires_grad_()
+        values = values.detach().clone().requires_grad_()
         height = self._height(values, items).sum()
         return torch.autograd.grad(height, values)[0]
 
