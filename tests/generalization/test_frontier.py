@@ -54,7 +54,6 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     least = float((direction * new.rows.double()).sum()) - radius * float(direction[1].norm())
     aligned = found.chosen[training][f"{training}-alignment"]
     assert aligned.alignment == pytest.approx(max(least, -1.0), abs=2e-3)
-    assert any(value > 0.1 for value in known)
     of_words = [
         [linear_frontier(new, training, word, radius, limit) for word in range(WORDS)]
         for limit in GAMMAS
@@ -82,14 +81,9 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
         assert float(delta.norm()) <= math.sqrt(D) * (1 + 1e-12)
         assert frontier.at(limit) == float(frontier.errors[index])
     assert frontier.at(0.01) == frontier.error_unchanged
-    theorem = frontier.columns()["(2 - limit)^2"]
-    assert theorem == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
-    penalized = new.generalization(
-        word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
+    assert frontier.columns()["(2 - limit)^2"] == pytest.approx(
+        [(2 - limit) ** 2 for limit in GAMMAS]
     )
-    inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
-    if inside:
-        assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
 
 
 def test_a_point_on_its_limit_does_not_push_out_one_inside():

@@ -108,8 +108,7 @@ def test_conditioning_reports_the_extreme_eigenvalues():
     report = fit_min_norm(IDENTITY, texts, labels)
     assert report.jitter == 0 and report.missed < 1e-11
     assert report.smallest == pytest.approx(float(values[0]), rel=0.2)
-    largest = report.condition * report.smallest
-    assert largest == pytest.approx(float(values[-1]), rel=0.05)
+    assert report.condition * report.smallest == pytest.approx(float(values[-1]), rel=0.05)
 
 
 def test_a_repeated_text_is_repaired_with_a_stated_jitter_when_its_labels_agree():
