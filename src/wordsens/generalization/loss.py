@@ -64,6 +64,9 @@ _FIRST_LINEAR = replace(_LINEAR, starts=3, steps=3, finish=0)
 _ROUNDS, _LINEAR_ROUNDS = (6, 15), (3, 8)
 
 
+# One number for each loss.
+PerLoss = Float[Tensor, " m"]
+
 # The functionals of b pairs.
 Values = Float[Tensor, "b f"]
 
@@ -123,10 +126,10 @@ class Losses(NamedTuple):
     """m losses of f functionals of the change, delta first: (constant + slope . values)² + weight
     delta², where |delta| <= limit. All float64."""
 
-    constant: Float[Tensor, " m"]
+    constant: PerLoss
     slope: Float[Tensor, "m f"]
-    weight: Float[Tensor, " m"]
-    limit: Float[Tensor, " m"]
+    weight: PerLoss
+    limit: PerLoss
 
     def of(self, values: Values) -> Float[Tensor, "b m"]:
         """Every loss at every point, its limit aside."""

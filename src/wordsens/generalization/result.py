@@ -14,6 +14,9 @@ from wordsens.results import Result
 # Points of (2 - gamma)², where Theorems 4 and 5 put RF in the limit.
 THEOREM = tuple((gamma / 50, (2 - gamma / 50) ** 2) for gamma in range(101))
 
+# One number for each limit on gamma.
+PerLimit = Float[Tensor, " g"]
+
 # alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err;
 # penalized-error: Err + penalty gamma².
 OBJECTIVE_NAMES = (
@@ -133,10 +136,10 @@ class OneWordFrontier(_Searched):
         error_unchanged: Err at Delta = 0.
     """
 
-    gammas: Float[Tensor, " g"]
-    errors: Float[Tensor, " g"]
-    attained_gammas: Float[Tensor, " g"]
-    alignments: Float[Tensor, " g"]
+    gammas: PerLimit
+    errors: PerLimit
+    attained_gammas: PerLimit
+    alignments: PerLimit
     words: Int[Tensor, "g *k"]
     perturbations: Float[Tensor, "g *k d"]
     error_unchanged: float
