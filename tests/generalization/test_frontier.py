@@ -7,7 +7,7 @@ import torch
 
 import wordsens as ws
 from wordsens.generalization import TRAININGS
-from wordsens.generalization.loss import BestPoints, Loss, Losses
+from wordsens.generalization.loss import Loss
 from wordsens.maps.function import FunctionFeatures
 from wordsens.seeds import generator
 
@@ -26,7 +26,7 @@ def linear_frontier(new, training, word, radius, limit):
     """min over ‖Delta‖ <= radius, |a.Delta| <= limit of (2 + (a + b).Delta)² for y = +1, on a fine
     grid."""
     a = new.fit.theta.view(WORDS, D)[word]
-    b = new.update(training).direction.view(WORDS, D)[word] * new.surprise
+    b = new.direction(training).view(WORDS, D)[word] * new.surprise
     # Only the span of a and b matters: Delta = s e1 + t e2, e1 along a.
     e1 = a / a.norm()
     rest = b - (b @ e1) * e1
@@ -43,9 +43,23 @@ def test_the_linear_map_reaches_its_known_frontier(training, radius):
     phi = FunctionFeatures(lambda X: X, batched=True, name="identity")
     new = ws.NewText(ws.fit_min_norm(phi, texts, labels), x, 1)
     frontier = new.frontier(1, training=training, gammas=GAMMAS, radius=radius, **SHORT)
+    found = new.outcomes(1, gammas=GAMMAS, radius=radius)
     known = [linear_frontier(new, training, 1, radius, limit) for limit in GAMMAS]
-    assert frontier.errors.tolist() == pytest.approx(known, abs=2e-3)
-    assert any(value > 0.1 for value in known)
+    for errors in (frontier.errors, found.frontiers[training].errors):
+        assert errors.tolist() == pytest.approx(known, abs=2e-3)
+    least = linear_frontier(new, training, 1, radius, 1e6)
+    assert found.chosen[training]["error"].error == pytest.approx(least, abs=2e-3)
+    # F + 1 of a linear map is least along the part of its direction that the word sees.
+    direction = new.direction(training).view(WORDS, D)
+    least = float((direction * new.rows.double()).sum()) - radius * float(direction[1].norm())
+    aligned = found.chosen[training][f"{training}-alignment"]
+    assert aligned.alignment == pytest.approx(max(least, -1.0), abs=2e-3)
+    of_words = [
+        [linear_frontier(new, training, word, radius, limit) for word in range(WORDS)]
+        for limit in GAMMAS
+    ]
+    best = new.frontier("all", training=training, gammas=GAMMAS, radius=radius, **SHORT)
+    assert best.errors.tolist() == pytest.approx([min(values) for values in of_words], abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +81,9 @@ def test_the_frontier_obeys_its_limits_and_never_rises(name, word):
         assert float(delta.norm()) <= math.sqrt(D) * (1 + 1e-12)
         assert frontier.at(limit) == float(frontier.errors[index])
     assert frontier.at(0.01) == frontier.error_unchanged
-    assert frontier.theorem.tolist() == pytest.approx([(2 - limit) ** 2 for limit in GAMMAS])
-    penalized = new.generalization(
-        word, training="retrained", objective="penalized-error", penalty=0.3, **SHORT
+    assert frontier.columns()["(2 - limit)^2"] == pytest.approx(
+        [(2 - limit) ** 2 for limit in GAMMAS]
     )
-    inside = [limit for limit in GAMMAS if penalized.gamma <= limit]
-    if inside:
-        assert float(frontier.errors[GAMMAS.index(inside[0])]) <= penalized.error + 5e-2
 
 
 def test_a_point_on_its_limit_does_not_push_out_one_inside():
@@ -81,11 +91,10 @@ def test_a_point_on_its_limit_does_not_push_out_one_inside():
     # with nothing.
     texts, labels, x = data()
     new = ws.NewText(ws.fit_min_norm(ws.RandomAttentionFeatures(D), texts, labels), x, -1)
-    best = BestPoints(Losses(new, [Loss("error", "retrained", limit=1.0)]), new)
-    on_it, inside = torch.full((1, D), 2.0), torch.full((1, D), 3.0)
+    objective = new.objective("all", [Loss("retrained", "error", limit=1.0)])
+    on_it, inside = torch.full((1, 1, D), 2.0), torch.full((1, 1, D), 3.0)
     for shift, point in ((1.0 - 1e-6, on_it), (1.0 - 1e-4, inside), (1.0, on_it)):
-        best.see(
-            torch.tensor([[shift, 0.0]], dtype=torch.float64), torch.tensor([2]), point.double()
-        )
-    assert best.perturbations.tolist() == inside.tolist()
-    assert best.words.tolist() == [2]
+        values = torch.tensor([[shift, 0.0]], dtype=torch.float64)
+        objective.remember(values, torch.tensor([2]), point.double())
+    assert objective.points.tolist() == inside.tolist()
+    assert objective.groups.tolist() == [2]

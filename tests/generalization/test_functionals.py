@@ -10,7 +10,7 @@ from wordsens.maps.base import AutogradChange
 from wordsens.maps.dense import DeepRandomFeatures, RandomFeatures
 from wordsens.maps.dense_change import WholeBlocksChange
 from wordsens.maps.function import FunctionFeatures
-from wordsens.maps.functionals import WordFunctionals, word_functionals
+from wordsens.maps.functionals import functional_values, functionals_change
 from wordsens.seeds import generator
 
 N, D = 6, 10
@@ -43,44 +43,30 @@ def drawn(*shape, purpose):
     return torch.randn(*shape, generator=generator(3, purpose), dtype=torch.float64)
 
 
+@pytest.mark.parametrize("groups", [[[word] for word in range(N)], [[0, 3], [4, 1], [5, 2]]])
 @pytest.mark.parametrize("name", MAPS)
-def test_values_and_gradients_agree_with_the_definition(name):
+def test_values_and_gradients_agree_with_the_definition(name, groups):
     kind, build = MAPS[name]
-    phi, X = build(), drawn(N, D, purpose="text")
+    phi, X, groups = build(), drawn(N, D, purpose="text"), torch.tensor(groups)
     thetas = drawn(3, phi(X).numel(), purpose="thetas")
-    structured = word_functionals(phi, X, thetas)
-    assert type(structured._change) is kind
-    groups, by_definition = torch.arange(N).unsqueeze(1), FunctionFeatures(phi.features)
-    change = AutogradChange(by_definition, X, groups, memory_budget=1 << 28)
-    plain = WordFunctionals(change, thetas)
-    words = torch.arange(18) % N
-    delta = drawn(18, D, purpose="delta") * torch.logspace(
-        -3, 0.5, 18, dtype=torch.float64
-    ).unsqueeze(1)
+    structured = functionals_change(phi, X, groups, 1 << 28)
+    # Attention moves groups by autograd.
+    alone = groups.shape[1] == 1 or kind is not AttentionChange
+    assert type(structured) is (kind if alone else AutogradChange)
+    by_definition = AutogradChange(FunctionFeatures(phi.features), X, groups, memory_budget=1 << 28)
+    places = torch.arange(18) % len(groups)
+    lengths = torch.logspace(-3, 0.5, 18, dtype=torch.float64).view(18, 1, 1)
+    delta = drawn(18, groups.shape[1], D, purpose="delta") * lengths
 
     def pull(values):
         return torch.cos(values) * torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
 
-    values, gradient = structured.values_and_gradient(delta, words, pull)
-    expected, slope = plain.values_and_gradient(delta, words, pull)
+    values, gradient = structured.functionals(delta, places, thetas, pull)
+    expected, slope = by_definition.functionals(delta, places, thetas, pull)
     assert torch.allclose(values, expected, rtol=0, atol=1e-11 * float(expected.abs().max()))
     assert torch.allclose(gradient, slope, rtol=0, atol=1e-11 * float(slope.abs().max()))
-    assert torch.allclose(structured.values(delta, words), values, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["softmax, 1 heads, temperature 0.1", "rf"])
-def test_chunks_of_a_small_budget_change_nothing(name):
-    phi, X = MAPS[name][1](), drawn(N, D, purpose="text")
-    thetas = drawn(2, phi(X).numel(), purpose="thetas")
-    whole, pieces = (
-        word_functionals(phi, X, thetas),
-        word_functionals(phi, X, thetas, memory_budget=1),
-    )
-    assert pieces.bytes_per_pair() > pieces.memory_budget
-    delta, words = drawn(7, D, purpose="delta"), torch.arange(7) % N
-    for one, other in zip(
-        whole.values_and_gradient(delta, words, lambda v: v),
-        pieces.values_and_gradient(delta, words, lambda v: v),
-        strict=True,
-    ):
-        assert torch.allclose(one, other, rtol=0, atol=1e-12)
+    plain = functional_values(structured, thetas, delta, places)
+    assert torch.allclose(plain, values, rtol=0, atol=1e-12)
+    structured.memory_budget = 1
+    in_pieces = functional_values(structured, thetas, delta, places)
+    assert torch.allclose(in_pieces, values, rtol=0, atol=1e-12)

@@ -40,15 +40,13 @@ def test_the_swap_is_the_best_of_all_words_by_definition(training, radius, gamma
     assert g.evaluations == WORDS * len(NAMES)
 
 
-def test_rows_of_the_vocabulary_are_those_that_embed_gives_at_the_position():
-    pytest.importorskip("transformers")
-    wanted = {"love", "her", "much"}
-    phi = ws.TransformerFeatures.from_pretrained("minilm")
-    for special in (False, True):
-        vocabulary = phi.vocabulary(special_tokens=special, rescale=True)
-        X = ws.embed("I love her much", special_tokens=special)[0]
-        for position, token in enumerate(X.tokens):
-            if token in wanted:
-                entry = torch.tensor([vocabulary.tokens.index(token)])
-                rows = vocabulary.rows(entry, torch.tensor([position]))[0, 0]
-                assert torch.allclose(rows.double(), X.rows[position], rtol=0, atol=1e-5)
+def test_phrases_take_the_place_of_a_group():
+    new, rows = setting()
+    phrases = rows[:24].view(12, 2, D)
+    g = new.swap((3, 1), vocabulary=lambda position: (NAMES[:12], phrases))
+    errors = [new.outputs((3, 1), rows - new.rows[[3, 1]], "fine-tuned").error for rows in phrases]
+    assert g.error == pytest.approx(min(errors), abs=1e-9)
+    assert g.swapped_for == NAMES[errors.index(min(errors))] and g.word == (3, 1)
+    assert torch.allclose(new.rows[[3, 1]] + g.perturbation, phrases[errors.index(min(errors))])
+    with pytest.raises(ws.InputError, match=r"give one array of shape \(2, 6\) per word"):
+        new.swap((3, 1), vocabulary=(NAMES, rows))

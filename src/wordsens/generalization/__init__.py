@@ -7,7 +7,6 @@ The model is the min-norm interpolation of labelled texts from the Gram matrix o
 
 from wordsens.generalization.min_norm import (
     TRAININGS,
-    Conditioning,
     MinNormFit,
     SingularGramError,
     fit_min_norm,
@@ -18,23 +17,17 @@ from wordsens.generalization.result import (
     OneWordFrontier,
     OneWordGeneralization,
     OneWordOutcomes,
-    TheoremConditions,
 )
-from wordsens.generalization.setting import linear_labels, random_labels
 
 __all__ = [
     "OBJECTIVE_NAMES",
     "TRAININGS",
-    "Conditioning",
     "MinNormFit",
     "NewText",
     "OneWordFrontier",
     "OneWordGeneralization",
     "OneWordOutcomes",
     "SingularGramError",
-    "TheoremConditions",
     "fit_min_norm",
-    "linear_labels",
     "one_word_generalization",
-    "random_labels",
 ]

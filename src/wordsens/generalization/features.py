@@ -8,19 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from wordsens.errors import InputError
+from wordsens.errors import InputError, shown
 from wordsens.maps.base import FeatureMap
 from wordsens.maps.mapping import features_by_text
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
+# Bytes that the training features may take in memory, unless a caller says otherwise: 2 GiB.
 TRAINING_BYTES = 2 << 30
-"""The most memory that the training features may take in memory, unless a caller says otherwise: 2
-GiB."""
 
 _PIECE_BYTES = 32 << 20
 
+# Texts of one shape: a list of (n, d) texts, or one array (texts, n, d).
 Texts = Sequence[TextMatrix | Tensor | np.ndarray] | Tensor | np.ndarray
-"""Texts of one shape: a list of (n, d) texts, or one array (texts, n, d)."""
 
 
 class TrainingFeatures:
@@ -33,83 +32,92 @@ class TrainingFeatures:
             computed again, in chunks, for every product, and about N p itemsize / memory_budget
             times for the Gram matrix.
 
+    Attributes:
+        size: p.
+        text_shape: (n, d) of every text.
+        stored: Phi where it is in memory, else None.
+
     Raises:
         InputError: no text, texts of unequal shape, or features that are not finite.
     """
 
-    def __init__(self, phi: FeatureMap, texts: Texts, *, memory_budget: int = TRAINING_BYTES):
-        self.phi = phi
+    def __init__(
+        self,
+        phi: FeatureMap,
+        texts: Texts,
+        *,
+        memory_budget: int = TRAINING_BYTES,
+    ):
+        self.phi, self.memory_budget = phi, memory_budget
         self._texts = as_equal_texts(texts)
-        self.memory_budget = memory_budget
+        self.text_shape = tuple(self._texts[0].shape)
         first = self._mapped(0, 1)
         self.size = first.shape[1]
         self._chunk = max(1, _PIECE_BYTES // (self.size * 8))
-        self._stored: Tensor | None = None
+        self.stored: Tensor | None = None
         if len(self) * self.size * first.element_size() <= memory_budget:
-            self._stored = self._rows(0, len(self))
+            self.stored = self._rows(0, len(self), first.dtype)
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    @property
-    def stored(self) -> bool:
-        """True where Phi is in memory."""
-        return self._stored is not None
-
-    @property
-    def text_shape(self) -> tuple[int, int]:
-        """(n, d) of every text."""
-        rows = self._texts[0]
-        return rows.shape[0], rows.shape[1]
-
     def gram(self) -> Float[Tensor, "N N"]:
         """Phi Phi^T in float64."""
+        if self.stored is None:
+            size = max(1, self.memory_budget // (self.size * 8))
+            blocks = []
+            for start in range(0, len(self), size):
+                rows = self._rows(start, min(start + size, len(self)), torch.float64)
+                blocks.append(self.inner_products(rows))
+            return torch.cat(blocks)
         gram = torch.zeros(len(self), len(self), dtype=torch.float64, device=self.phi.device)
-        if self._stored is not None:
-            # A block of features at a time: float64 copies stay small.
-            for block in self._stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
-                part = block.double()
-                gram.addmm_(part, part.T)
-            return gram
-        size = max(1, self.memory_budget // (self.size * 8))
-        for start in range(0, len(self), size):
-            stop = min(start + size, len(self))
-            rows = self._rows(start, stop).double()
-            gram[start:stop, start:stop] = rows @ rows.T
-            for begin, others in self._chunks(stop):
-                gram[start:stop, begin : begin + len(others)] = rows @ others.T
-        return torch.triu(gram) + torch.triu(gram, 1).T
+        # A block of features at a time: float64 copies stay small.
+        for block in self.stored.split(max(1, _PIECE_BYTES // (len(self) * 8)), dim=1):
+            part = block.double()
+            gram.addmm_(part, part.T)
+        return gram
 
     def inner_products(self, vectors: Float[Tensor, "m p"]) -> Float[Tensor, "m N"]:
         """v Phi^T for every vector: one pass over Phi."""
-        return torch.cat([vectors @ rows.T for _, rows in self._chunks(0)], dim=1)
+        return torch.cat([vectors @ rows.T for _, rows in self._chunks(0, len(self))], dim=1)
 
     def combine(self, coefficients: Float[Tensor, "m N"]) -> Float[Tensor, "m p"]:
         """c Phi for every row of coefficients: one pass over Phi."""
         total = coefficients.new_zeros(len(coefficients), self.size)
-        for start, rows in self._chunks(0):
+        for start, rows in self._chunks(0, len(self)):
             total.addmm_(coefficients[:, start : start + len(rows)], rows)
         return total
 
-    def _chunks(self, start: int) -> Iterator[tuple[int, Float[Tensor, "rows p"]]]:
-        """(index of the first row, rows of Phi in float64), from `start` on."""
-        for begin in range(start, len(self), self._chunk):
-            stop = min(begin + self._chunk, len(self))
-            rows = self._mapped(begin, stop) if self._stored is None else self._stored[begin:stop]
-            yield begin, rows.double()
-
-    def _rows(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
-        """Rows of Phi in the map's dtype."""
-        rows = torch.empty(stop - start, self.size, dtype=self.phi.dtype, device=self.phi.device)
+    def _chunks(
+        self,
+        start: int,
+        stop: int,
+    ) -> Iterator[tuple[int, Float[Tensor, "rows p"]]]:
+        """(index of the first row, rows of Phi in float64)."""
         for begin in range(start, stop, self._chunk):
             end = min(begin + self._chunk, stop)
-            rows[begin - start : end - start] = self._mapped(begin, end)
+            rows = self._mapped(begin, end) if self.stored is None else self.stored[begin:end]
+            yield begin, rows.double()
+
+    def _rows(
+        self,
+        start: int,
+        stop: int,
+        dtype: torch.dtype,
+    ) -> Float[Tensor, "rows p"]:
+        rows = torch.empty(stop - start, self.size, dtype=dtype, device=self.phi.device)
+        for begin, part in self._chunks(start, stop):
+            rows[begin - start : begin - start + len(part)] = part
         return rows
 
-    def _mapped(self, start: int, stop: int) -> Float[Tensor, "rows p"]:
-        with torch.no_grad():
-            batch = self.phi.accept(torch.stack(list(self._texts[start:stop])))
-            features = features_by_text(self.phi, batch)
+    @torch.no_grad()
+    def _mapped(
+        self,
+        start: int,
+        stop: int,
+    ) -> Float[Tensor, "rows p"]:
+        batch = self.phi.accept(torch.stack(self._texts[start:stop]))
+        features = features_by_text(self.phi, batch)
         if not bool(torch.isfinite(features).all()):
             raise InputError(
                 f"{self.phi.name} gives NaN or infinity on one of the texts {start} to {stop - 1}; "
@@ -118,27 +126,15 @@ class TrainingFeatures:
         return features
 
 
-def as_equal_texts(texts: Texts) -> list[Tensor] | Tensor:
-    """The rows of each text, all of one shape; an array (N, n, d) stays one tensor, not copied."""
+def as_equal_texts(texts: Texts) -> list[Tensor]:
+    """The rows of each text, all of one shape; those of an array are not copied."""
     if isinstance(texts, np.ndarray):
         texts = torch.from_numpy(texts)
-    if isinstance(texts, Tensor):
-        if texts.ndim != 3 or 0 in texts.shape or not bool(torch.isfinite(texts).all()):
-            raise InputError(
-                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts "
-                "of n words each"
-            )
-        return texts.detach()
-    rows = [
-        as_text_matrix(text, f"texts[{index}]").rows.detach() for index, text in enumerate(texts)
-    ]
-    if not rows:
-        raise InputError("`texts` holds no text; give at least one")
-    for index, text in enumerate(rows):
-        if text.shape != rows[0].shape:
-            raise InputError(
-                f"`texts` has shape {tuple(text.shape)} at {index}, but {tuple(rows[0].shape)} at "
-                "0; "
-                "truncate all texts to one size (TextMatrix.truncated)"
-            )
+    rows = [as_text_matrix(text, f"texts[{at}]").rows.detach() for at, text in enumerate(texts)]
+    shapes = sorted({tuple(text.shape) for text in rows})
+    if len(shapes) != 1:
+        raise InputError(
+            f"`texts` has texts of {len(shapes)} shapes ({shown(shapes)}); give at least one text, "
+            "and truncate all to one size (TextMatrix.truncated)"
+        )
     return rows

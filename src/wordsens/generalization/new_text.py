@@ -1,76 +1,54 @@
-"""The one-word experiment: a model learns (X, y), one word of X changes, and the right label is
--y."""
+"""The one-word experiment: a model learns (X, y), words of X change, and the right label is -y."""
 
-import operator
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import chain
-from typing import Any, SupportsIndex
+from functools import cache, partial
+from typing import Any, NamedTuple, SupportsIndex
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from wordsens.errors import InputError, require_positive
 from wordsens.generalization.features import Texts
-from wordsens.generalization.loss import (
-    FEW_WORDS,
-    BestPoints,
-    Loss,
-    Losses,
-    LossObjective,
-    climb_within_limits,
-    stages_for,
-)
-from wordsens.generalization.min_norm import TRAININGS, fit_min_norm
+from wordsens.generalization.loss import Loss, Losses, LossObjective, search_losses
+from wordsens.generalization.min_norm import TRAININGS, MinNormFit, fit_min_norm
 from wordsens.generalization.result import (
     OneWordFrontier,
     OneWordGeneralization,
     OneWordOutcomes,
     finite_sample_bound,
 )
-from wordsens.generalization.setting import OneWordSetting
-from wordsens.maps.arguments import radii
-from wordsens.maps.base import FeatureMap
+from wordsens.maps.arguments import as_text, radii, word_indices
+from wordsens.maps.base import DEFAULT_MEMORY_BUDGET, FeatureMap
+from wordsens.maps.dense import RandomFeatures
+from wordsens.maps.functionals import functional_values, functionals_change
 from wordsens.maps.mapping import restores_state
-from wordsens.search.maximize import maximize
-from wordsens.search.objective import Ball, Progress, SearchResult
-from wordsens.search.plan import Search, SearchPlan, Stages
+from wordsens.search.objective import Progress
+from wordsens.search.plan import Search, SearchPlan
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
 
-WordIndex = SupportsIndex | str | None
-"""An index; None or "all" for the best of all words."""
+# An index; several that move at once; None or "all" for the best of all words.
+WordIndex = SupportsIndex | Sequence[int] | str | None
 
+# Words, and their rows at one position of a text, (v, d); or phrases for a group of g, (v, g, d).
 WordRows = tuple[Sequence[str], Tensor]
-"""Words and their rows (v, d) at one position of a text."""
+
+# A loss, and the fields of a result that say where it is lowest.
+Found = tuple[Loss, dict[str, Any]]
 
 DEFAULT_GAMMAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
 
-_ROUNDS, _ROUND_STEPS = 6, 15
-"""Of the multipliers, and of the climb after each."""
-_LINEAR_ROUNDS, _LINEAR_ROUND_STEPS = 3, 6
-"""Of maps that are nearly linear in one word: a few steps suffice."""
+# So many digits of theta* must be left by rounding for the theorems' numbers to be about it.
+SOLVED_DIGITS = 3
 
-_TOGETHER = Stages(
-    starts=12,
-    steps=30,
-    generations=3,
-    population=3,
-    children=4,
-    finalists=1,
-    finish=30,
-    tolerance=1e-7,
-)
-_TOGETHER_LINEAR = Stages(starts=4, steps=8, finalists=1, finish=10, tolerance=1e-7)
-
-_ALIGNMENTS = tuple(f"{training}-alignment" for training in TRAININGS)
-_CHOICES = [(name.removesuffix("-alignment"), name) for name in _ALIGNMENTS] + [
+# The trainings and objectives that have a loss of their own; an alignment is the same for both
+# trainings.
+_CHOICES = [(training, f"{training}-alignment") for training in TRAININGS] + [
     (training, name) for training in TRAININGS for name in ("error", "penalized-error")
 ]
-"""The trainings and objectives that have a loss of their own; an alignment is the same for both
-trainings."""
 
 
 @restores_state
@@ -92,13 +70,34 @@ def one_word_generalization(
     return NewText(fit_min_norm(phi, texts, y), x, y_x).generalization(**options)
 
 
-class NewText(OneWordSetting):
-    """A text X that a fitted model is about to learn, with its label y; and what one changed word
-    of it can do.
+class Outputs(NamedTuple):
+    """The linear models on one perturbed text, by definition.
 
-    Err = (phi(X^i(Delta)).theta + y)² is the error of the model that has learned (X, y) on
-    X^i(Delta), whose label is -y (the setting of Theorems 4 and 5). Every number that a method
+    Attributes:
+        shift: delta = (phi(X^G(Delta)) - phi(X)) . theta*.
+        gamma: |delta|.
+        alignment: F = phi(X^G(Delta)) . direction of the training.
+        after: phi(X^G(Delta)) . theta after (X, y) is learned.
+        error: Err = (after + y)², the squared distance from -y.
+    """
+
+    shift: float
+    gamma: float
+    alignment: float
+    after: float
+    error: float
+
+
+class NewText:
+    """A text X that a fitted model is about to learn, with its label y; and what one changed word,
+    or a group that changes at once, can do.
+
+    Err = (phi(X^G(Delta)).theta + y)² is the error of the model that has learned (X, y) on
+    X^G(Delta), whose label is -y (the setting of Theorems 4 and 5). Every number that a method
     reports is recomputed through phi at its witness.
+
+    `word` is an index; a sequence of indices that move at once in a joint ball, sum_i ‖Delta_i‖² /
+    radius_i² <= 1; or None or "all" for the best of all words.
 
     Args:
         fit: the model before it sees (X, y): `fit_min_norm` of the training texts.
@@ -111,6 +110,8 @@ class NewText(OneWordSetting):
         features: phi(X), (p,), float64.
         output_before: f(X) = phi(X) . theta*.
         surprise: y - f(X), what learning X has to make up for.
+        direction: of a training, the change of the parameters per unit of surprise when (X, y) is
+            learned (`MinNormFit.direction`); made once.
 
     Raises:
         InputError: a label, of X or of a training text, that is neither +1 nor -1; or a text of
@@ -123,6 +124,39 @@ class NewText(OneWordSetting):
     >>> round(g.error, 3), round(g.gamma, 3), round(g.alignment, 3)
     (0.318, 1.393, 0.956)
     """  # noqa: E501
+
+    @torch.inference_mode(False)
+    def __init__(
+        self,
+        fit: MinNormFit,
+        x: TextMatrix | Tensor,
+        y_x: float | int,
+        *,
+        memory_budget: int = DEFAULT_MEMORY_BUDGET,
+    ):
+        self.fit, self.text, self.memory_budget = fit, as_text(x), memory_budget
+        if others := [label for label in (y_x, *fit.labels.tolist()) if label not in (1, -1)]:
+            raise InputError(
+                f"`{'y_x' if y_x in others else 'y'}` (={others[0]:g}) must be +1 or -1, since the "
+                "changed text has the opposite label; map the labels first: 2 * y - 1 for labels "
+                "0 and 1"
+            )
+        self.label = float(y_x)
+        if tuple(self.text.rows.shape) != fit.features.text_shape:
+            raise InputError(
+                f"`x` (shape {tuple(self.text.rows.shape)}) must have the shape of the training "
+                f"texts, {fit.features.text_shape}; truncate it (TextMatrix.truncated)"
+            )
+        self.rows = fit.phi.accept(self.text.rows)
+        self.features = fit.map(self.rows)
+        self.output_before = float(self.features @ fit.theta)
+        self.surprise = self.label - self.output_before
+        self._setting: dict[str, Any] = {
+            "label": self.label,
+            "output_before": self.output_before,
+            "map_name": fit.phi.name,
+        }
+        self.direction = cache(partial(fit.direction, self.features))
 
     def __repr__(self) -> str:
         n, d = self.rows.shape
@@ -144,11 +178,12 @@ class NewText(OneWordSetting):
         search: Search = "normal",
         progress: Progress | None = None,
     ) -> OneWordGeneralization:
-        """The model after (X, y), on X with one word moved within a ball so that the objective is
+        """The model after (X, y), on X with its word moved within a ball so that the objective is
         as low as can be.
 
         Args:
-            word: an index, or None or "all" for the word at which the objective comes lowest.
+            word: an index, a group, or None or "all" for the word at which the objective comes
+                lowest.
             training: "fine-tuned" (one exact step on (X, y)) or "retrained" (interpolation of all N
                 + 1 texts).
             objective: "alignment": (F + 1)² of the training's own F; "fine-tuned-alignment",
@@ -164,31 +199,9 @@ class NewText(OneWordSetting):
             InputError: an unknown name, word or radius.
             SingularGramError: X lies in the span of the training texts and is retrained on.
         """
-        started, plan = time.perf_counter(), SearchPlan.of(search)
-        loss = Loss.of(training, objective, penalty)
-        losses, words = Losses(self, [loss]), self._words(word)
-        ball, stream = self._ball(words, radius), generator(seed, "one word", training, objective)
-        searched, points = _search_words(words, ball, losses, plan, stream, progress)
-        # The searcher's ranking picks a few; the definition decides between them.
-        front = points.squared.topk(min(FEW_WORDS, len(searched))).indices.tolist()
-        values = [
-            losses.at(self.outputs(int(searched[item]), points.perturbations[item], loss.kind))
-            for item in front
-        ]
-        value, best = min(zip(values, front, strict=True), key=operator.itemgetter(0))
-        return self._at(
-            int(searched[best]),
-            points.perturbations[best],
-            training=training,
-            objective=objective,
-            loss=value,
-            radius=float(ball.radius[words == searched[best]]),
-            converged=bool(points.converged[best]),
-            search=str(plan),
-            evaluations=points.evaluations + len(front),
-            seconds=time.perf_counter() - started,
-            seed=int(seed),
-        )
+        loss = Loss(training, objective, penalty)
+        [(_, witness)], spent = self._searched(word, [loss], radius, seed, search, progress)
+        return self._at(witness, loss, training, **spent)
 
     @torch.inference_mode(False)
     def frontier(
@@ -205,8 +218,8 @@ class NewText(OneWordSetting):
 
         For RF the frontier lies near (2 - g)² (Theorems 4 and 5); for attention it need not. Each
         limit has a loss of its own, Err plus an augmented Lagrangian of |delta| <= g; all limits
-        (and words) are searched together and exchange their points, and every point that was
-        evaluated counts for every limit it obeys.
+        (and words) are searched together, and every point that was evaluated counts for every limit
+        it obeys.
 
         Args:
             word, training, radius, seed, search: as for `generalization`.
@@ -215,48 +228,14 @@ class NewText(OneWordSetting):
         Raises:
             InputError: no limit, or one that is not positive; and what `generalization` raises.
         """
-        started, plan = time.perf_counter(), SearchPlan.of(search)
-        limits = _limits(gammas)
-        losses, words = Losses(self, losses_under(training, limits)), self._words(word)
-        best, stream = BestPoints(losses, self), generator(seed, "frontier", training)
-
-        def search_words(chosen: Int[Tensor, " w"], stages: Stages, rounds: int) -> None:
-            """Every pair of a word and a limit is an item; a search, then rounds that raise the
-            multipliers."""
-            for group in chosen.split(1 if losses.functionals.one_word_at_a_time else len(chosen)):
-                items = losses.repeated(len(group))
-                of_items = group.repeat_interleave(len(losses))
-                objective = LossObjective(items, of_items, stages, observe=best.see)
-                reach = self._ball(group, radius).radius.repeat_interleave(len(losses))
-                each = torch.arange(len(items), device=reach.device)
-                points = maximize(
-                    objective, each, Ball(reach), plan, generator=stream
-                ).perturbations
-                points = points / reach.to(points.dtype).unsqueeze(1)
-                climb_within_limits(
-                    objective, items, of_items, reach, points, rounds=rounds, steps=_ROUND_STEPS
-                )
-
-        first_stages, close_stages = stages_for(losses.functionals)
-        if len(words) > FEW_WORDS:
-            search_words(words, first_stages, 1)
-            words = best.words.unique()
-        search_words(words, close_stages, _ROUNDS)
-        return self._frontier_at(
-            training,
-            limits,
-            best.words,
-            best.perturbations,
-            search=str(plan),
-            evaluations=best.evaluations,
-            seconds=time.perf_counter() - started,
-            seed=int(seed),
-        )
+        losses = [Loss(training, "error", limit=limit) for limit in _limits(gammas)]
+        found, spent = self._searched(word, losses, radius, seed, search)
+        return self._frontier(found, training, **spent)
 
     @torch.inference_mode(False)
     def outcomes(
         self,
-        word: SupportsIndex = 0,
+        word: SupportsIndex | Sequence[int] = 0,
         *,
         gammas: Iterable[Any] = DEFAULT_GAMMAS,
         penalty: float | int = 1.0,
@@ -264,17 +243,17 @@ class NewText(OneWordSetting):
         seed: Seed = 0,
         search: Search = "normal",
     ) -> OneWordOutcomes:
-        """`generalization` and `frontier` of one word, for both trainings and all objectives, from
-        one search.
+        """`generalization` and `frontier` of one word or group, for both trainings and all
+        objectives, from one search.
 
         The losses all depend on delta and on the two alignments alone. Each is climbed from a few
         starts of its own, all at once; every point that is evaluated counts for every loss (and for
-        every limit on gamma that it obeys); from the best of them the climbs go on. A fraction of
-        the cost of one search a loss: O(L s (n d + d²)) for L losses (22 with eight limits) and s
-        steps of a few points (ours).
+        every limit on gamma that it obeys); from the best of them the climbs continue. A fraction
+        of the cost of one search per loss: O(L s (n d + d²)) for L losses (22 with eight limits)
+        and s steps of a few points (ours).
 
         Args:
-            word: the word that changes.
+            word: what changes.
             gammas, penalty, radius, seed: as for `frontier` and `generalization`.
             search: what the search spends on each loss.
 
@@ -283,65 +262,32 @@ class NewText(OneWordSetting):
             SingularGramError: X lies in the span of the training texts, so that it cannot be
                 retrained on.
         """
-        started, plan = time.perf_counter(), SearchPlan.of(search)
-        words = self._words(word)
-        if len(words) != 1:
+        if word is None or isinstance(word, str):
             raise InputError(
-                f"`word` (={word!r}) must be an index here; for all words search one objective at "
-                "a time"
+                f"`word` (={word!r}) must be an index or a group here; for all words search one "
+                "objective at a time"
             )
-        limits, ball = _limits(gammas), self._ball(words, radius)
-        under = chain.from_iterable(losses_under(training, limits) for training in TRAININGS)
-        losses = Losses(self, [*(Loss.of(*choice, penalty) for choice in _CHOICES), *under])
-        best, linear = BestPoints(losses, self), losses.functionals.one_word_at_a_time
-        stages = _TOGETHER_LINEAR if linear else _TOGETHER
-
-        def objective(items: Losses) -> LossObjective:
-            return LossObjective(items, words.expand(len(items)), stages, observe=best.see)
-
-        each = torch.arange(len(losses), device=words.device)
-        reach, stream = ball.radius.expand(len(each)), generator(seed, "together")
-        points = maximize(
-            objective(losses), each, Ball(reach), plan, generator=stream
-        ).perturbations
-        # Points inside a limit and, beside them, those that the stiffness of the limits leaves a
-        # little outside.
-        both, reach = losses.repeated(2), reach.repeat(2)
-        points = torch.cat([points, best.perturbations]) / reach.to(points.dtype).unsqueeze(1)
-        rounds, steps = (_LINEAR_ROUNDS, _LINEAR_ROUND_STEPS) if linear else (_ROUNDS, _ROUND_STEPS)
-        each_word = words.expand(len(both))
-        idle = climb_within_limits(
-            objective(both), both, each_word, reach, points, rounds=rounds, steps=steps
-        )
-        converged = idle.view(2, -1).any(dim=0)
-        spent: dict[str, Any] = {
-            "search": str(plan),
-            "evaluations": best.evaluations,
-            "seed": int(seed),
+        limits = _limits(gammas)
+        losses = [Loss(training, name, penalty) for training, name in _CHOICES]
+        losses += [Loss(kind, "error", limit=limit) for kind in TRAININGS for limit in limits]
+        found, spent = self._searched(word, losses, radius, seed, search)
+        chosen = {
+            training: {
+                loss.objective: self._at(witness, loss, training, **spent)
+                for loss, witness in found[: len(_CHOICES)]
+                if loss.training == training or "alignment" in loss.objective
+            }
+            for training in TRAININGS
         }
-        spent["seconds"] = time.perf_counter() - started
-        index, chosen = int(words[0]), []
-        for item, (kind, name) in enumerate(_CHOICES):
-            delta = best.perturbations[item]
-            where: dict[str, Any] = {"loss": losses.at(self.outputs(index, delta, kind), item)}
-            where |= {"radius": float(ball.radius[0]), "converged": bool(converged[item])}
-            for training in TRAININGS if name in _ALIGNMENTS else (kind,):
-                chosen.append(
-                    self._at(index, delta, training=training, objective=name, **where, **spent)
-                )
-        deltas = best.perturbations[len(_CHOICES) :].chunk(len(TRAININGS))
-        frontiers = [
-            self._frontier_at(training, limits, words.expand(len(limits)), delta, **spent)
-            for training, delta in zip(TRAININGS, deltas, strict=True)
-        ]
-        return OneWordOutcomes(tuple(chosen), tuple(frontiers))
+        frontiers = {kind: self._frontier(found, kind, **spent) for kind in TRAININGS}
+        return OneWordOutcomes(chosen, frontiers)
 
     @torch.inference_mode(False)
     def swap(
         self,
         word: WordIndex = 0,
         *,
-        vocabulary: WordRows | Callable[[int], WordRows],
+        vocabulary: WordRows | Callable[[Any], WordRows],
         training: str = "fine-tuned",
         objective: str = "error",
         gamma_limit: float | int | None = None,
@@ -349,208 +295,239 @@ class NewText(OneWordSetting):
         radius: float | int | None = None,
     ) -> OneWordGeneralization:
         """`generalization` with Delta restricted to real words: row i becomes a vocabulary word's
-        own row.
+        own row, or the rows of a group those of a phrase.
 
         All words of the vocabulary are evaluated: the minimum is exact, not searched.
 
         Args:
             word, training, objective, penalty: as for `generalization`.
-            vocabulary: (words, rows (v, d)), or a function of the position that gives them where
-                rows depend on it (`TransformerFeatures.vocabulary`).
+            vocabulary: (words, rows (v, d)), for a group of g (phrases, rows (v, g, d)); or a
+                function of `word` that gives them where rows depend on the position
+                (`TransformerFeatures.vocabulary`).
             gamma_limit: only swaps with gamma up to this count; None for all.
             radius: only swaps with ‖Delta‖ up to this count; None for all: a swap may leave the
                 ball of radius sqrt(d).
 
         Raises:
-            InputError: an empty vocabulary, rows of another length, or no swap within the limits.
+            InputError: an empty vocabulary, rows of another shape, or no swap within the limits.
         """
         started = time.perf_counter()
-        losses = Losses(self, [Loss.of(training, objective, penalty)])
-        most = float("inf") if radius is None else require_positive("radius", radius)
-        limit = (
-            float("inf") if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
-        )
-        best: tuple[float, int, Tensor, str] | None = None
-        evaluations = 0
-        for index in self._words(word).tolist():
-            names, rows = vocabulary(index) if callable(vocabulary) else vocabulary
-            d = self.rows.shape[1]
-            if rows.ndim != 2 or rows.shape[1] != d or len(rows) != len(names) or len(rows) == 0:
+        loss = Loss(training, objective, penalty)
+        most = torch.inf if radius is None else require_positive("radius", radius)
+        limit = torch.inf if gamma_limit is None else require_positive("gamma_limit", gamma_limit)
+        climbed = self.objective(word, [loss])
+        change = climbed.change
+        shape = change.shape if change.shape[0] > 1 else change.shape[1:]
+        found: list[tuple[float, dict[str, Any], int]] = []
+        for place, members in enumerate(change.groups):
+            position = _plain(members)
+            names, rows = vocabulary(position) if callable(vocabulary) else vocabulary
+            if len(names) == 0 or tuple(rows.shape) != (len(names), *shape):
                 raise InputError(
                     f"`vocabulary` has {len(names)} words and rows of shape {tuple(rows.shape)}; "
-                    f"give one row of {d} "
-                    "coordinates a word, at least one"
+                    f"give one array of shape {tuple(shape)} per word, at least one"
                 )
-            perturbations = rows.to(self.rows) - self.rows[index]
-            same = torch.full((len(names),), index, device=self.rows.device)
-            values = losses.functionals.values(perturbations, same)
-            evaluations += len(names)
-            allowed = torch.linalg.vector_norm(perturbations, dim=1, dtype=torch.float64) <= most
-            allowed &= values[:, 0].abs().double() <= limit
-            loss = torch.where(
-                allowed, losses.loss(values, torch.zeros_like(same))[0].double(), torch.inf
-            )
-            least = int(loss.argmin())
-            if bool(allowed.any()) and (best is None or float(loss[least]) < best[0]):
-                best = float(loss[least]), index, perturbations[least], names[least]
-        if best is None:
+            deltas = rows.to(self.rows).view(len(names), *change.shape) - self.rows[members]
+            places = torch.full((len(names),), place, device=deltas.device)
+            values = functional_values(change, climbed.thetas, deltas, places)
+            length = torch.linalg.vector_norm(deltas.double(), dim=(1, 2))
+            refused = (length > most) | (values[:, 0].abs().double() > limit)
+            loss_of = climbed.losses.of(values)[:, 0].masked_fill(refused, torch.inf)
+            least, index = loss_of.min(dim=0)
+            witness = {
+                "word": position,
+                "perturbation": deltas[index].squeeze(0),
+                "swapped_for": names[int(index)],
+            }
+            found.append((float(least), witness, len(names)))
+        least, witness, _ = min(found, key=lambda swap: swap[0])
+        if least == torch.inf:
             raise InputError(
                 f"no vocabulary word has ‖Delta‖ <= `radius` (={radius}) and gamma <= "
-                f"`gamma_limit` (={gamma_limit}); "
-                "raise them, or pass None"
+                f"`gamma_limit` (={gamma_limit}); raise them, or pass None"
             )
-        loss, index, delta, name = best
         return self._at(
-            index,
-            delta,
-            training=training,
-            objective=objective,
-            loss=loss,
+            witness,
+            loss,
+            training,
             radius=most,
             converged=True,
             search="every word of the vocabulary",
-            evaluations=evaluations,
+            evaluations=sum(tried for _, _, tried in found),
             seconds=time.perf_counter() - started,
             seed=0,
-            swapped_for=name,
         )
 
+    def outputs(
+        self,
+        word: int | Sequence[int] | Tensor,
+        perturbation: Tensor,
+        training: str,
+    ) -> Outputs:
+        """The models on X^G(Delta), Delta (d,) for a word or (g, d) for a group: the perturbed text
+        is built and mapped."""
+        rows = self.rows.clone()
+        rows[torch.as_tensor(word)] += perturbation.to(rows.dtype)
+        features = self.fit.map(rows)
+        shift = float((features - self.features) @ self.fit.theta)
+        alignment = float(features @ self.direction(training))
+        after = self.output_before + shift + alignment * self.surprise
+        return Outputs(shift, abs(shift), alignment, after, (after + self.label) ** 2)
+
+    def conditions(
+        self,
+        training: str,
+        gamma: float,
+    ) -> dict[str, float | bool]:
+        """The conditions of Theorem 4 or 5 at this sample: see `OneWordGeneralization`."""
+        texts, condition = len(self.fit.features), self.fit.condition
+        per_feature, per_coordinate = texts / self.fit.features.size, texts / self.rows.numel()
+        solved = condition * texts * sys.float_info.epsilon <= 10.0**-SOLVED_DIGITS
+        tall = training == "retrained" and max(per_feature, per_coordinate) >= 1
+        necessary = isinstance(self.fit.phi, RandomFeatures) and gamma < 2 and solved and not tall
+        return {
+            "theorem": 4 if training == "fine-tuned" else 5,
+            "texts_per_feature": per_feature,
+            "texts_per_coordinate": per_coordinate,
+            "condition": condition,
+            "solved": solved,
+            "hold": necessary,
+        }
+
+    @torch.inference_mode(False)
+    def objective(
+        self,
+        word: WordIndex,
+        losses: Sequence[Loss],
+    ) -> LossObjective:
+        """What a search for the lowest of these losses climbs."""
+        every = word is None or (isinstance(word, str) and word == "all")
+        indices: Any = None if every else word
+        groups = word_indices(indices, len(self.text), "word").unsqueeze(int(every))
+        change = functionals_change(self.fit.phi, self.rows, groups, self.memory_budget)
+        return LossObjective(change, *self._functionals(losses))
+
+    def _functionals(self, losses: Sequence[Loss]) -> tuple[Float[Tensor, "f p"], Losses]:
+        """theta* and the directions that the losses read, and the losses as functions of these."""
+        kinds = [kind for kind in TRAININGS if kind in {loss.kind for loss in losses}]
+        thetas = torch.stack([self.fit.theta, *map(self.direction, kinds)])
+        at_rest = dict(zip(kinds, (thetas[1:] @ self.features).tolist(), strict=True))
+        terms = [loss.terms(self.label, self.surprise, at_rest[loss.kind]) for loss in losses]
+        constant, shift, aligned, weight = thetas.new_tensor(terms).unbind(dim=1)
+        reads = [[loss.kind == kind for kind in kinds] for loss in losses]
+        slope = torch.column_stack([shift, aligned.unsqueeze(1) * thetas.new_tensor(reads)])
+        limit = thetas.new_tensor([loss.limit for loss in losses])
+        return thetas.to(self.rows), Losses(constant, slope, weight, limit)
+
+    def _searched(
+        self,
+        word: WordIndex,
+        losses: Sequence[Loss],
+        radius: float | int | None,
+        seed: Seed,
+        search: Search,
+        progress: Progress | None = None,
+    ) -> tuple[list[Found], dict[str, Any]]:
+        """The losses, each with the fields of a result that say where it is lowest; and the fields
+        that the search has."""
+        started = time.perf_counter()
+        plan = SearchPlan.of(search)
+        objective = self.objective(word, losses)
+        groups = objective.change.groups
+        lengths = radii(radius, self.fit.phi, self.rows, groups.flatten()).view(groups.shape)
+        stream = generator(seed, "one word")
+        converged = search_losses(objective, lengths, plan, stream, progress).tolist()
+        witnesses = [
+            {
+                "word": _plain(groups[group]),
+                "perturbation": objective.points[index].squeeze(0),
+                "radius": _plain(lengths[group]),
+                "converged": converged[index],
+            }
+            for index, group in enumerate(objective.groups.tolist())
+        ]
+        return list(zip(losses, witnesses, strict=True)), {
+            "evaluations": objective.evaluations,
+            "seconds": time.perf_counter() - started,
+            "seed": int(seed),
+            "search": str(plan),
+        }
+
     def _at(
-        self, word: int, perturbation: Float[Tensor, " d"], *, training: str, **search: Any
+        self,
+        witness: dict[str, Any],
+        loss: Loss,
+        training: str,
+        **search: Any,
     ) -> OneWordGeneralization:
         """The result at one witness, every number recomputed through the map."""
-        outputs = self.outputs(word, perturbation, training)
+        where = witness["word"], witness["perturbation"]
+        outputs = self.outputs(*where, training)
+        read = outputs if loss.kind == training else self.outputs(*where, loss.kind)
+        learned = float(self.features @ self.direction(training)) * self.surprise
         return OneWordGeneralization(
             error=outputs.error,
             gamma=outputs.gamma,
             alignment=outputs.alignment,
             bound=finite_sample_bound(outputs.gamma, outputs.alignment, self.surprise),
-            perturbation=perturbation,
-            output_before=self.output_before,
             output_after=outputs.after,
-            variant_output_before=outputs.before,
-            text_output_after=self.text_output_after(training),
-            word=word,
-            token=self.text.word(word),
-            label=self.label,
-            training=training,
+            variant_output_before=self.output_before + outputs.shift,
+            text_output_after=self.output_before + learned,
+            token=" ".join(self.text.word(i) for i in torch.tensor([where[0]]).flatten().tolist()),
+            objective=loss.objective,
+            loss=loss.at(read.error, read.gamma, read.alignment),
             conditions=self.conditions(training, outputs.gamma),
-            map_name=self.fit.phi.name,
+            training=training,
+            **self._setting,
+            **witness,
             **search,
         )
 
-    def _frontier_at(
+    def _frontier(
         self,
+        found: list[Found],
         training: str,
-        limits: Float[Tensor, " g"],
-        words: Int[Tensor, " g"],
-        perturbations: Float[Tensor, "g d"],
         **search: Any,
     ) -> OneWordFrontier:
         """The result: every witness is mapped through phi; a point that then breaks a limit does
-        not count for it."""
-        at_rest = self.outputs(int(words[0]), torch.zeros_like(perturbations[0]), training)
-        reached = [
-            self.outputs(int(word), delta, training)
-            for word, delta in zip(words, perturbations, strict=True)
+        not count for it, and Delta = 0 counts for each."""
+        mine = [
+            (loss.limit, witness)
+            for loss, witness in found
+            if loss.training == training and loss.limit < torch.inf
         ]
-        outputs, places = [], []
-        for limit in limits.tolist():
-            inside = [place for place, point in enumerate(reached) if point.gamma <= limit]
-            place = min(inside, default=None, key=lambda place: reached[place].error)
-            outputs.append(at_rest if place is None else reached[place])
-            places.append(place)
-        picked = torch.tensor([place or 0 for place in places], device=words.device)
-        unmoved = torch.tensor([place is None for place in places], device=words.device)
+        words = [mine[0][1]["word"]] + [witness["word"] for _, witness in mine]
+        deltas = [witness["perturbation"] for _, witness in mine]
+        deltas.insert(0, torch.zeros_like(deltas[0]))
+        reached = [self.outputs(*point, training) for point in zip(words, deltas, strict=True)]
+        numbers = torch.tensor(reached, dtype=torch.float64)
+        _, gammas, alignments, _, errors = numbers.unbind(1)
+        grid = torch.tensor([limit for limit, _ in mine], dtype=torch.float64)
+        past = gammas > grid.unsqueeze(1)
+        best = errors.masked_fill(past, torch.inf).argmin(dim=1)
         return OneWordFrontier(
-            gammas=limits.to(words.device),
-            errors=torch.tensor([point.error for point in outputs], dtype=torch.float64),
-            attained_gammas=torch.tensor([point.gamma for point in outputs], dtype=torch.float64),
-            alignments=torch.tensor([point.alignment for point in outputs], dtype=torch.float64),
-            words=words[picked],
-            perturbations=torch.where(unmoved.unsqueeze(1), 0.0, perturbations[picked]),
-            theorem=(2 - limits).clamp(min=0).square().to(words.device),
-            error_unchanged=at_rest.error,
+            gammas=grid,
+            errors=errors[best],
+            attained_gammas=gammas[best],
+            alignments=alignments[best],
+            words=torch.tensor(words)[best],
+            perturbations=torch.stack(deltas)[best],
+            error_unchanged=reached[0].error,
             training=training,
-            output_before=self.output_before,
-            label=self.label,
-            map_name=self.fit.phi.name,
+            **self._setting,
             **search,
         )
 
-    def _words(self, word: WordIndex) -> Int[Tensor, " w"]:
-        """The words to search; InputError for what is not an index of the text."""
-        n = len(self.text)
-        if word is None or word == "all":
-            return torch.arange(n, device=self.rows.device)
-        try:
-            if isinstance(word, (bool, str)):
-                raise TypeError
-            index = operator.index(word)
-        except TypeError as error:
-            raise InputError(
-                f"`word` (={word!r}) must be an index, or 'all' for the best of all words"
-            ) from error
-        if not -n <= index < n:
-            raise InputError(
-                f"`word` (={index}) is out of range: the text has {n} words, 0 to {n - 1}"
-            )
-        return torch.tensor([index % n], device=self.rows.device)
 
-    def _ball(self, words: Int[Tensor, " w"], radius: float | int | None) -> Ball:
-        """The ball of each word: the map's default radius, or the caller's."""
-        return Ball(radii(radius, self.fit.phi, self.rows, words))
-
-
-def losses_under(training: str, limits: Float[Tensor, " g"]) -> list[Loss]:
-    """Err under each limit on gamma."""
-    return [replace(Loss.of(training, "error"), limit=limit) for limit in limits.tolist()]
-
-
-def _limits(gammas: Iterable[Any]) -> Float[Tensor, " g"]:
+def _limits(gammas: Iterable[Any]) -> list[float]:
     """The limits on gamma, ascending; InputError for one that is not positive, or none."""
-    limits = torch.tensor(
-        sorted({require_positive("gammas", gamma) for gamma in gammas}), dtype=torch.float64
-    )
-    if len(limits) == 0:
+    limits = sorted({require_positive("gammas", gamma) for gamma in gammas})
+    if not limits:
         raise InputError("`gammas` is empty; give at least one positive limit on gamma")
     return limits
 
 
-def _search_words(
-    words: Int[Tensor, " w"],
-    ball: Ball,
-    losses: Losses,
-    plan: SearchPlan,
-    stream: torch.Generator,
-    progress: Progress | None,
-) -> tuple[Int[Tensor, " c"], SearchResult]:
-    """Words and a good Delta for each: of many words, those that come out best of a first
-    search."""
-
-    def search(places: Int[Tensor, " c"], stages: Stages) -> SearchResult:
-        parts = []
-        for part in places.split(1 if losses.functionals.one_word_at_a_time else len(places)):
-            objective = LossObjective(losses.repeated(len(part)), words[part], stages)
-            items = torch.arange(len(part), device=part.device)
-            parts.append(
-                maximize(
-                    objective,
-                    items,
-                    Ball(ball.radius[part]),
-                    plan,
-                    generator=stream,
-                    progress=progress,
-                )
-            )
-        return SearchResult.joined(parts)
-
-    first_stages, close_stages = stages_for(losses.functionals)
-    every = torch.arange(len(words), device=words.device)
-    if len(words) <= FEW_WORDS:
-        return words, search(every, close_stages)
-    first = search(every, first_stages)
-    front = first.squared.topk(FEW_WORDS).indices
-    return torch.cat([words, words[front]]), SearchResult.joined(
-        [first, search(front, close_stages)]
-    )
+def _plain(values: Tensor) -> Any:
+    """The one number, or a tuple of several."""
+    listed = values.tolist()
+    return listed[0] if len(listed) == 1 else tuple(listed)

@@ -8,13 +8,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from wordsens.display.view import Chart, View
-from wordsens.errors import require_choice
 from wordsens.generalization.min_norm import TRAININGS
 from wordsens.results import Result
 
+# Points of (2 - gamma)², where Theorems 4 and 5 put RF in the limit.
 THEOREM = tuple((gamma / 50, (2 - gamma / 50) ** 2) for gamma in range(101))
-"""Points of (2 - gamma)², where Theorems 4 and 5 put RF in the limit."""
 
+# One number for each limit on gamma.
+PerLimit = Float[Tensor, " g"]
+
+# alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err;
+# penalized-error: Err + penalty gamma².
 OBJECTIVE_NAMES = (
     "alignment",
     "fine-tuned-alignment",
@@ -22,50 +26,35 @@ OBJECTIVE_NAMES = (
     "error",
     "penalized-error",
 )
-"""alignment: (F + 1)² of the training's own F; the next two: of the named one; error: Err;
-penalized-error: Err + penalty gamma²."""
 
 
-@dataclass(frozen=True)
-class TheoremConditions:
-    """The conditions of Theorems 4 and 5, at this sample. They are asymptotic;
-    `OneWordGeneralization.bound` is not.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class _Searched(Result):
+    """What the results of a search share.
 
     Attributes:
-        theorem: 4 for fine-tuned, 5 for retrained.
-        random_features: whether the map is a single random layer (RF).
-        gamma_below_two: the assumption on the model before: gamma in [0, 2).
-        texts_per_feature: N / p.
-        texts_per_coordinate: N / (n d).
-        condition: of the kernel matrix, estimated.
-        solved: whether float64 solves with it: condition N eps <= 10^-SOLVED_DIGITS. N eps times
-            the condition number is, up to a small constant, how far rounding moves a solution by
-            Cholesky, relative (Higham 2002, section 10.1); a matrix that took a jitter is always
-            past it.
-
-    Theorem 5 requires a small N against k and D and a well-conditioned kernel; for how small, and
-    how well, see the paper: the numbers stand here, and `hold` checks only what is necessary.
+        training: how (X, y) was learned.
+        output_before: phi(X).theta*, the model before (X, y) is learned, on X.
+        label: y.
+        search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
+        evaluations: how many perturbed texts were evaluated.
+        seconds: what the call took.
+        seed: of the random starts.
+        map_name: the map's name.
     """
 
-    theorem: int
-    random_features: bool
-    gamma_below_two: bool
-    texts_per_feature: float
-    texts_per_coordinate: float
-    condition: float
-    solved: bool
-
-    @property
-    def hold(self) -> bool:
-        """RF, gamma < 2, a solved kernel; for Theorem 5 also N < p and N < n d: necessary, not
-        sufficient."""
-        if not (self.random_features and self.gamma_below_two and self.solved):
-            return False
-        return self.theorem == 4 or (self.texts_per_feature < 1 and self.texts_per_coordinate < 1)
+    training: str
+    output_before: float
+    label: float
+    search: str
+    evaluations: int
+    seconds: float = field(compare=False)
+    seed: int
+    map_name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OneWordGeneralization(Result):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OneWordGeneralization(_Searched):
     """The model that learned (X, y), on X with one word changed and the label flipped (Theorems 4
     and 5).
 
@@ -79,49 +68,39 @@ class OneWordGeneralization(Result):
             phi(X).theta*).
         bound: max(0, 2 - gamma - |F - 1| |y - phi(X).theta*|)² <= error, without asymptotics
             (ours).
-        perturbation: Delta, (d,).
-        output_before: phi(X).theta*, the model before (X, y) is learned, on X.
-        output_after: phi(X^i(Delta)).theta, the model after, on the changed text.
-        variant_output_before: phi(X^i(Delta)).theta*, the model before, on the changed text.
+        perturbation: Delta, (d,) for one word and (g, d) for a group.
+        output_after: phi(X^G(Delta)).theta, the model after, on the changed text.
+        variant_output_before: phi(X^G(Delta)).theta*, the model before, on the changed text.
         text_output_after: phi(X).theta, the model after, on X: y, unless there is a ridge.
-        word, token: the changed word; `swapped_for` is the vocabulary word that took its place, or
-            None.
-        radius: of the ball; infinite for a swap without one.
-        label: y.
-        training, objective: how (X, y) was learned, what Delta was chosen for.
+        word, token: the changed word, or the words of the group; `swapped_for` is the vocabulary
+            word that took its place, or None.
+        radius: of the ball, for a group of each of its words; infinite for a swap without one.
+        objective: what Delta was chosen for.
         loss: the objective's value.
-        conditions: of Theorem 4 or 5.
-        search: what the search was allowed, in words, such as "normal" or "quick, starts=4".
-        evaluations: how many perturbed texts were evaluated.
-        seconds: what the call took.
+        conditions: what Theorem 4 or 5 (`theorem`) asks of this sample. They are asymptotic,
+            `bound` is not. `texts_per_feature`, N / p, and `texts_per_coordinate`, N / (n d): both
+            small for Theorem 5; `condition` of the kernel matrix, estimated; `solved`: whether
+            float64 solves with it, condition N eps <= 10^-SOLVED_DIGITS, which is about how far
+            rounding moves a solution by Cholesky (Higham 2002, section 10.1); `hold`: RF, gamma <
+            2, solved, and for Theorem 5 also N < p and N < n d: necessary, not sufficient.
         converged: whether the search stopped gaining, before its steps ran out, at a local optimum.
-        seed: of the random starts.
-        map_name: the map's name.
     """
 
     error: float
     gamma: float
     alignment: float
     bound: float
-    perturbation: Float[Tensor, " d"]
-    output_before: float
+    perturbation: Float[Tensor, "*g d"]
     output_after: float
     variant_output_before: float
     text_output_after: float
-    word: int
+    word: int | tuple[int, ...]
     token: str
-    radius: float
-    label: float
-    training: str
+    radius: float | tuple[float, ...]
     objective: str
     loss: float
-    conditions: TheoremConditions
-    search: str
-    evaluations: int
-    seconds: float = field(compare=False)
+    conditions: dict[str, float | bool]
     converged: bool
-    seed: int
-    map_name: str
     swapped_for: str | None = None
 
     @property
@@ -140,25 +119,9 @@ class OneWordGeneralization(Result):
         """True where the model gives the changed text the sign of its label, -y."""
         return self.output_after * self.label < 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the perturbation, as plain Python values."""
-        return {
-            **super().to_dict(),
-            "distinguished": self.distinguished,
-            "theorem_conditions_hold": self.conditions.hold,
-        }
 
-    def __repr__(self) -> str:
-        return (
-            f"OneWordGeneralization({self.map_name}, {self.training}, {self.objective}: "
-            f"error={self.error:.4g}, "
-            f"gamma={self.gamma:.4g}, alignment={self.alignment:.4g}, bound={self.bound:.4g}, "
-            f"word {self.word} {self.token!r})"
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OneWordFrontier(Result):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OneWordFrontier(_Searched):
     """The least errors that a search reached under each limit on gamma.
 
     Every point is recomputed through the map: `errors` are upper bounds of the least errors.
@@ -168,36 +131,18 @@ class OneWordFrontier(Result):
         errors: (g,), the least Err reached with gamma <= the limit; never rises along the grid.
         attained_gammas: (g,), the gamma of that witness.
         alignments: (g,), its F.
-        words: (g,), its word.
-        perturbations: (g, d).
-        theorem: (g,), (2 - limit)², where Theorems 4 and 5 put RF in the limit; 0 past 2.
+        words: (g,), its word; (g, k) for a group of k words.
+        perturbations: (g, d), or (g, k, d).
         error_unchanged: Err at Delta = 0.
-        training: how (X, y) was learned.
-        output_before: phi(X).theta*.
-        label: y.
-        search: what each search was allowed, in words, such as "normal".
-        evaluations: how many perturbed texts were evaluated.
-        seconds: what the call took.
-        seed: of the random starts.
-        map_name: the map's name.
     """
 
-    gammas: Float[Tensor, " g"]
-    errors: Float[Tensor, " g"]
-    attained_gammas: Float[Tensor, " g"]
-    alignments: Float[Tensor, " g"]
-    words: Int[Tensor, " g"]
-    perturbations: Float[Tensor, "g d"]
-    theorem: Float[Tensor, " g"]
+    gammas: PerLimit
+    errors: PerLimit
+    attained_gammas: PerLimit
+    alignments: PerLimit
+    words: Int[Tensor, "g *k"]
+    perturbations: Float[Tensor, "g *k d"]
     error_unchanged: float
-    training: str
-    output_before: float
-    label: float
-    search: str
-    evaluations: int
-    seconds: float = field(compare=False)
-    seed: int
-    map_name: str
 
     @property
     def headline(self) -> str:
@@ -212,7 +157,7 @@ class OneWordFrontier(Result):
             "gamma": self.attained_gammas.tolist(),
             "alignment": self.alignments.tolist(),
             "word": self.words.tolist(),
-            "(2 - limit)^2": self.theorem.tolist(),
+            "(2 - limit)^2": (2 - self.gammas).clamp(min=0).square().tolist(),
         }
 
     def view(self) -> View:
@@ -239,44 +184,32 @@ class OneWordOutcomes(Result):
     """The results of one search for every training and objective, and both frontiers.
 
     Attributes:
-        chosen: of each training, for "fine-tuned-alignment", "retrained-alignment", "error" and
-            "penalized-error".
-        frontiers: of each training.
+        chosen: by training and objective: "fine-tuned-alignment", "retrained-alignment", "error"
+            and "penalized-error".
+        frontiers: by training.
     """
 
-    chosen: tuple[OneWordGeneralization, ...]
-    frontiers: tuple[OneWordFrontier, ...]
-
-    def of(self, training: str, objective: str) -> OneWordGeneralization:
-        """The result for the objective; "alignment" is the training's own."""
-        require_choice("training", training, TRAININGS)
-        require_choice("objective", objective, OBJECTIVE_NAMES)
-        name = f"{training}-alignment" if objective == "alignment" else objective
-        return next(
-            choice
-            for choice in self.chosen
-            if (choice.training, choice.objective) == (training, name)
-        )
-
-    def frontier(self, training: str) -> OneWordFrontier:
-        """The least errors under each limit on gamma."""
-        return self.frontiers[TRAININGS.index(require_choice("training", training, TRAININGS))]
+    chosen: dict[str, dict[str, OneWordGeneralization]]
+    frontiers: dict[str, OneWordFrontier]
 
     @property
     def headline(self) -> str:
         """What the rows are."""
-        return (
-            f"{self.chosen[0].map_name}: one word changes and the label flips; every training and "
-            "objective"
-        )
+        map_name = self.frontiers[TRAININGS[0]].map_name
+        return f"{map_name}: one word changes and the label flips; every training and objective"
 
     def columns(self) -> dict[str, Any]:
         """One row per training and objective."""
         names = ("training", "objective", "error", "gamma", "alignment", "bound")
-        return {name: [getattr(choice, name) for choice in self.chosen] for name in names}
+        rows = [choice for chosen in self.chosen.values() for choice in chosen.values()]
+        return {name: [getattr(row, name) for row in rows] for name in names}
 
 
-def finite_sample_bound(gamma: float, alignment: float, surprise: float) -> float:
+def finite_sample_bound(
+    gamma: float,
+    alignment: float,
+    surprise: float,
+) -> float:
     """max(0, 2 - gamma - |F - 1| |y - f(X)|)²: no sample's Err is below it (ours;
     docs/theory/generalization.md).
 

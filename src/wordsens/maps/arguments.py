@@ -70,8 +70,9 @@ def as_text(X: TextMatrix | Tensor | np.ndarray) -> TextMatrix:
 
 
 def word_indices(
-    words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int
+    words: Iterable[int] | Tensor | np.ndarray | SupportsIndex | None, n: int, name: str = "words"
 ) -> Int[Tensor, " w"]:
+    """The indices of the words, from 0; an error calls the argument by its name."""
     if words is None:
         return torch.arange(n)
     given: Any = words.tolist() if isinstance(words, (Tensor, np.ndarray)) else words
@@ -80,19 +81,19 @@ def word_indices(
     # A bool is a whole number to Python, and would name a word by accident.
     if not all(isinstance(word, Integral) and not isinstance(word, bool) for word in listed):
         raise InputError(
-            f"`words` (={words!r}) must be whole numbers, such as words=[0, 3]; pass None for all "
-            "words"
+            f"`{name}` (={words!r}) must be whole numbers, such as {name}=[0, 3]; pass None for "
+            "all words"
         )
     if not listed:
-        raise InputError("`words` is empty; name at least one word, or pass None for all of them")
+        raise InputError(f"`{name}` is empty; name at least one word, or pass None for all of them")
     for word in listed:
         if not -n <= word < n:
             raise InputError(
-                f"`words` has {word}, but the text has {n} words; indices run from 0 to {n - 1}"
+                f"`{name}` has {word}, but the text has {n} words; indices run from 0 to {n - 1}"
             )
     indices = torch.tensor([int(word) % n for word in listed])
     if len(indices.unique()) < len(indices):
-        raise InputError(f"`words` (={listed!r}) names a word twice; name each word once")
+        raise InputError(f"`{name}` (={listed!r}) names a word twice; name each word once")
     return indices
 
 

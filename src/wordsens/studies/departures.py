@@ -15,7 +15,7 @@ from wordsens.display.numbers import Estimate
 from wordsens.display.view import Finding, Table
 from wordsens.errors import BudgetError, InputError, require_choice
 from wordsens.generalization import TRAININGS, NewText, fit_min_norm
-from wordsens.generalization.loss import Loss, Losses
+from wordsens.generalization.loss import Loss
 from wordsens.intervals import difference, ends, power_law
 from wordsens.maps.arguments import radii
 from wordsens.maps.base import FeatureMap
@@ -203,7 +203,7 @@ _REFINING_STEPS = 40
 _FIRST_STEP = 0.1
 """Of the radius; halved whenever a step does not gain."""
 
-_Measured = tuple[TextMatrix, int, Float[Tensor, " d"], dict[str, Any]]
+_Measured = tuple[TextMatrix, Any, Float[Tensor, " d"], dict[str, Any]]
 """The text, the word, its Delta, and the columns of what they give."""
 
 
@@ -320,14 +320,14 @@ def _error(cell: DepartureCell, protocol: Protocol, phi: FeatureMap) -> _Measure
 
 def _raw_alignment(cell: DepartureCell, new: NewText) -> Float[Tensor, " d"]:
     """Steps down the raw gradient of (F + 1)² from Delta = 0."""
-    losses = Losses(new, [Loss.of(cell.training, "alignment")])
+    objective = new.objective(0, [Loss(cell.training, "alignment")])
     words = torch.zeros(1, dtype=torch.long, device=new.rows.device)
     start = torch.zeros_like(new.rows[:1])
 
     def gradient(delta: Tensor) -> Tensor:
-        return -losses.functionals.values_and_gradient(
-            delta, words, lambda values: losses.loss(values, words)[1]
-        )[1]
+        # The objective is 1 / (1 + loss).
+        value, slope = objective.value_and_gradient(delta.unsqueeze(1), words)
+        return slope.squeeze(1) / value.square().unsqueeze(1)
 
     rate, steps = (
         (100.0, 300) if isinstance(new.fit.phi, DeepRandomFeatures) else (1.0, 50 * cell.n)

@@ -420,8 +420,6 @@ def labelled_texts(
         InputError: too few texts of n words, or a text without a label where sentiment is to be
             learned.
     """
-    from wordsens.generalization import linear_labels, random_labels
-
     (n, d), wanted = shape, training + held_out
     stream_seed = derive_seed(seed, "labelled texts", source.kind, n, d, draw)
     if isinstance(source, Embedded):
@@ -443,9 +441,15 @@ def labelled_texts(
             for index in range(wanted)
         )
     if labels == "linear":
-        values = linear_labels(list(texts), stream_seed)
+        # The sign of <G, X>, G iid N(0, 1).
+        stream = generator(stream_seed, "linear labels")
+        direction = torch.randn(n, d, generator=stream, dtype=torch.float64)
+        products = [float((text.rows.double() * direction).sum()) for text in texts]
+        values = torch.where(torch.tensor(products) >= 0, 1.0, -1.0).double()
     elif labels == "random":
-        values = random_labels(wanted, stream_seed)
+        stream = generator(stream_seed, "random labels")
+        drawn = torch.rand(wanted, generator=stream, dtype=torch.float64)
+        values = torch.where(drawn < 0.5, -1.0, 1.0).double()
     else:
         values = _sentiment(texts)
     return LabelledTexts(texts, values, held_out)

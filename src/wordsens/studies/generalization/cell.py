@@ -162,7 +162,7 @@ def measure_generalization(cell: GeneralizationCell) -> dict[str, Any]:
         "output_before": new.output_before,
         "error_unchanged": at_rest.error,
         "accuracy": fitted.accuracy,
-        "condition": fitted.fit.conditioning.condition,
+        "condition": fitted.fit.condition,
         "fit_seconds": fitted.seconds,
         "arrays": {"rows": new.rows, **columns["arrays"]},
     }
@@ -187,8 +187,10 @@ def _shared(cell: GeneralizationCell, new: NewText) -> dict[str, Any]:
     """What the search that this cell shares finds for it."""
     outcomes = _outcomes(cell.of_search())
     if cell.objective == FRONTIER:
-        return _of_frontier(new, outcomes.frontier(cell.training))
-    return _of_choice(outcomes.of(cell.training, cell.objective))
+        return _of_frontier(new, outcomes.frontiers[cell.training])
+    aligned = f"{cell.training}-alignment"
+    objective = aligned if cell.objective == "alignment" else cell.objective
+    return _of_choice(outcomes.chosen[cell.training][objective])
 
 
 @lru_cache(maxsize=1)
@@ -217,7 +219,7 @@ def _of_choice(g: OneWordGeneralization) -> dict[str, Any]:
         "word": g.word,
         "token": g.token,
         "output_after": g.output_after,
-        "conditions_hold": g.conditions.hold,
+        "conditions_hold": g.conditions["hold"],
         "evaluations": g.evaluations,
         "converged": g.converged,
         **_NO_FRONTIER,
@@ -237,7 +239,7 @@ def _of_frontier(new: NewText, frontier: OneWordFrontier) -> dict[str, Any]:
         "word": word,
         "token": new.text.word(word),
         "output_after": new.outputs(word, frontier.perturbations[-1], frontier.training).after,
-        "conditions_hold": new.conditions(frontier.training, gamma).hold,
+        "conditions_hold": new.conditions(frontier.training, gamma)["hold"],
         "evaluations": frontier.evaluations,
         "converged": None,
         "limits": tuple(frontier.gammas.tolist()),
