@@ -28,8 +28,8 @@ from wordsens.theory.rows import (
     text_rows,
 )
 
+# Steps, in standard deviations of what a word's scores share, and of their scale.
 _SHIFT, _STRETCH = 1.5, 0.05
-"""Steps, in standard deviations of what a word's scores share, and of their scale."""
 
 
 def raf_sensitivity(

@@ -22,8 +22,8 @@ _FINE, _COARSE = (
     (33, 96),
     (17, 96),
 )  # nodes of g and values of t: where all rows are alike, and of several kinds
+# Values of t for a row i whose other scores may all fall to zero: its weight is then a step.
 _STEPPED = 2000
-"""Values of t for a row i whose other scores may all fall to zero: its weight is then a step."""
 
 _PRICED = 1e-5  # what is still to be had over the price, relative to the value, which is of S²
 _OPTIONS = {

@@ -16,8 +16,8 @@ from wordsens.maps.base import FeatureMap
 from wordsens.maps.dense import DeepRandomFeatures
 from wordsens.text.matrix import TextMatrix, as_text_matrix
 
+# The least and the largest of each size.
 Range = dict[str, tuple[float | int, float | int]]
-"""The least and the largest of each size."""
 
 # From the tables of docs/theory/predictions.md; all of random features are of ReLU.
 RF_RANGE: Range = {"n": (20, 250), "d": (96, 768), "k / (n d)": (0.25, 4)}
@@ -36,8 +36,8 @@ RELU_RANGE: Range = {
     "spread of cosines": (1, 1),
 }
 
+# Rows count as scaled to sqrt(d) when their lengths are within this, relative.
 ROW_NORM_TOLERANCE = 1e-3
-"""Rows count as scaled to sqrt(d) when their lengths are within this, relative."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from wordsens.theory.conditions import outside_of_dense, warn_of
 
 _NODES = 64
 
+# The activations whose dual kernel needs no quadrature.
 CLOSED_FORMS = ("identity", "relu", "leaky_relu", "erf")
-"""The activations whose dual kernel needs no quadrature."""
 
+# The mean of the Tracy-Widom law of real matrices (beta = 1).
 TYPICAL_SHIFT = -1.2065335745820
-"""The mean of the Tracy-Widom law of real matrices (beta = 1)."""
 
 # Tracy-Widom (beta = 1) is within a percent of a Gamma variable minus a constant (Chiani, 2014).
 _GAMMA_SHAPE, _GAMMA_SCALE, _GAMMA_SHIFT = 46.446, 0.186054, 9.84801
