@@ -8,29 +8,53 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from scipy.optimize import root_scalar
+from scipy.optimize import brentq
 from torch import Tensor
 
 from wordsens.seeds import generator
 from wordsens.theory.random_features import gauss_hermite
 
-STATE_NODES, COARSE_NODES = 25, 11
-
-_WORD_NODES, _SHIFT_NODES, _SUM_NODES = (
-    11,
-    7,
-    5,
-)  # of s_j, of what all scores of a row share, of the sum of its scores
-_SCATTER_NODES = 61  # of a score before, and of what is new after
-_LOADINGS, _WORDS = (
-    4,
-    5,
-)  # kinds of rows by their loading; of words by how near they are to what a softmax retains
-_ALIKE = 0.05  # loadings that scatter by less are one kind
+# Nodes of s_j under softmax, where all rows are alike and of several kinds; under ReLU.
+_SOFTMAX_NODES, _COARSE_NODES, _RELU_NODES = 25, 11, 11
+# Nodes of what all scores of a row share, and of the sum of its scores.
+_SHIFT_NODES, _SUM_NODES = 7, 5
+# Nodes of a score before, and of what is new after.
+_SCATTER_NODES = 61
+# Kinds of rows by their loading; of words by how near they are to what a softmax retains.
+_LOADINGS, _WORDS = 4, 5
+# Loadings that scatter by less are one kind.
+_ALIKE = 0.05
 _DRAWS = 2000
+
+
+class Direction(NamedTuple):
+    """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T
+    W x_i, and `alpha` for the length of the part that comes of itself. And `lowered`: by how much
+    it lowers the other scores of row i, in their standard deviations, where that can turn a row to
+    the word.
+
+    Numbers, or tensors to differentiate by.
+    """
+
+    c: float | Tensor
+    b: float | Tensor = 0.0
+    w: float | Tensor = 0.0
+    alpha: float | Tensor = 1.0
+    lowered: float | Tensor = 0.0
+
+    @property
+    def rest(self) -> Tensor:
+        """1 - c²."""
+        return 1 - self.c**2
+
+    def free(self, spread: float) -> Tensor:
+        """The square of what is left to draw single rows with, a share of the rest; not positive
+        where nothing is."""
+        return 1 - self.b**2 - ((self.alpha - 1) ** 2 + self.w**2) / (min(spread, 1) or 1)
 
 
 @dataclass(frozen=True)
@@ -79,8 +103,7 @@ class Others:
         weights: (k,), of the nodes.
         loadings: (k,), f_j.
         along: (k,), s_j, what moving along the word adds to t_j.
-        before: (k,), the row's attention to the word.
-        drawn: t (r,) -> (k, r), its attention after.
+        drawn: t (k, m) -> (k, m), the row's attention to the word at a score that Delta moved by t.
         apart: ‖x_i - m_j‖² / d.
         pull: Delta . m_j per unit of t_j.
         reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would
@@ -92,43 +115,49 @@ class Others:
     weights: Float[Tensor, " k"]
     loadings: Float[Tensor, " k"]
     along: Float[Tensor, " k"]
-    before: Float[Tensor, " k"]
-    drawn: Callable[[Float[Tensor, " r"]], Float[Tensor, "k r"]]
+    drawn: Callable[[Float[Tensor, "#k m"]], Float[Tensor, "k m"]]
     apart: float
     pull: float
     reach: float
     layout: tuple[int, int, int]
 
+    @property
+    def before(self) -> Float[Tensor, "k 1"]:
+        """The row's attention to the word before."""
+        return self.drawn(torch.zeros(1, 1, dtype=torch.float64))
 
-@dataclass(frozen=True)
-class PredictedSelfRow:
-    """The row i: its squared change over d at a score that Delta moved by t, from where it is by
-    itself.
+
+class SelfRow(NamedTuple):
+    """The row i at a direction: its squared change over d at a score that Delta moved by t, from
+    where it is by itself.
 
     Attributes:
-        change: t (r,) -> (r,).
+        change: t -> the same shape.
         scatter: the standard deviation of its score with itself.
         ease: by how much its score follows Delta, squared, where another row's does by one.
+        reach: how far beyond its score no t is of use.
         paid: what lowering its other scores takes of ‖Delta‖², in the mean over words.
     """
 
-    change: Callable[[Float[Tensor, " r"]], Float[Tensor, " r"]]
-    scatter: float
-    ease: float
-    paid: float = 0.0
+    change: Callable[[Tensor], Tensor]
+    scatter: Float[Tensor, ""]
+    ease: Float[Tensor, ""]
+    reach: float
+    paid: Float[Tensor, ""] | float = 0.0
 
 
 @lru_cache(maxsize=16)
-def gaussian_nodes(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
+def gaussian_nodes(
+    count: int, farthest: float = 4.5
+) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which
     polynomials do not suit."""
-    nodes = torch.linspace(-4.5, 4.5, count, dtype=torch.float64)
+    nodes = torch.linspace(-farthest, farthest, count, dtype=torch.float64)
     weights = torch.exp(-0.5 * nodes**2)
     return nodes, weights / weights.sum()
 
 
-@lru_cache(maxsize=1024)
-def softmax_moments(n: int, variance: float) -> tuple[float, float]:
+def softmax_moments(n: int, variance: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:
     """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of softmax weights of n scores
     sqrt(variance) g_l.
 
@@ -136,43 +165,35 @@ def softmax_moments(n: int, variance: float) -> tuple[float, float]:
     what the words' products add to its output; by Stein's lemma twice it is variance times E[(1 -
     sum a²) - 4 (sum a² - sum a³) + 6 ((sum a²)² - sum a⁴)].
     """
-    scores = torch.linspace(-9, 9, 121, dtype=torch.float64)
-    law, logs = torch.exp(-0.5 * scores**2), torch.linspace(-30, 12, 301, dtype=torch.float64)
-    return _moments_of(n, torch.exp(math.sqrt(variance) * scores), scores, law / law.sum(), logs)
+    scores, law = gaussian_nodes(61, 9.0)
+    return _moments_of(n, torch.exp(variance.sqrt() * scores), scores, law)
 
 
-@lru_cache(maxsize=1024)
-def relu_moments(n: int, shift: float, variance: float) -> tuple[float, float]:
+def relu_moments(n: int, shift: float, variance: float) -> tuple[Tensor, Tensor]:
     """The same of positive parts of scores shift + sqrt(variance) g_l, divided by their sum.
 
     For many scores of mean 0 about pi / n and pi / 2. A row without a positive score counts
     nothing.
     """
-    scores, law = _standard_scores()
-    r = (shift + math.sqrt(variance) * scores).clamp(min=0)
-    return _moments_of(n, r, scores, law, torch.linspace(-14, 18, 321, dtype=torch.float64))
+    scores, law = gaussian_nodes(801, 8.0)
+    return _moments_of(n, (shift + math.sqrt(variance) * scores).clamp(min=0), scores, law)
 
 
 def _moments_of(
-    n: int,
-    r: Float[Tensor, " g"],
-    scores: Float[Tensor, " g"],
-    law: Float[Tensor, " g"],
-    logs: Float[Tensor, " u"],
-) -> tuple[float, float]:
+    n: int, r: Float[Tensor, " g"], scores: Float[Tensor, " g"], law: Float[Tensor, " g"]
+) -> tuple[Tensor, Tensor]:
     """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n -
     1), and n (n - 1) times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
-    u = logs.exp().unsqueeze(1)
-    damped = torch.exp(-u * r)
-    rest, squared = damped @ law, u.squeeze(1) ** 2
-    squares = squared * ((r**2 * damped) @ law) * rest ** (n - 1)
-    products = squared * ((scores * r * damped) @ law) ** 2 * rest ** (n - 2)
-    return n * float(torch.trapezoid(squares, logs)), n * (n - 1) * float(
-        torch.trapezoid(products, logs)
-    )
+    logs = torch.linspace(-30, 18, 161, dtype=torch.float64)
+    u = logs.exp()
+    damped = torch.exp(-u.unsqueeze(1) * r)
+    rest = damped @ law
+    squares = u**2 * (damped @ (law * r**2)) * rest ** (n - 1)
+    products = (u * (damped @ (law * scores * r))) ** 2 * rest ** (n - 2)
+    return n * torch.trapezoid(squares, logs), n * (n - 1) * torch.trapezoid(products, logs)
 
 
-def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
+def softmax_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
     A row's output retains the common part, q, and of the words' other parts E Σ a² where weights
@@ -180,9 +201,9 @@ def exchangeable_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     orthogonal a share spread / d of the second of `softmax_moments` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    concentration, lean = softmax_moments(n, alone)
-    retained = concentration + lean * spread / d
-    return Rows(n, d, (loading,), spread, cosine + alone * retained, loading, cosine)
+    concentration, lean = softmax_moments(n, torch.tensor(alone, dtype=torch.float64))
+    retained = cosine + alone * float(concentration + lean * spread / d)
+    return Rows(n, d, (loading,), spread, retained, loading, cosine)
 
 
 def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -194,28 +215,25 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
             is j's own.
         scale: of the rest: the length of the word's key beside its mean.
     """
-    nodes, weights = gaussian_nodes(STATE_NODES if len(rows.loadings) == 1 else COARSE_NODES)
-    loadings = torch.tensor(rows.loadings, dtype=torch.float64)
-    along = torch.sqrt(1 - loadings**2).unsqueeze(1) * (scale * nodes) + shift * loadings.unsqueeze(
-        1
-    )
-    logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).reshape(-1, 1)
-    concentration, _ = softmax_moments(rows.n, rows.alone)
+    count = len(rows.loadings)
+    nodes, weights = gaussian_nodes(_SOFTMAX_NODES if count == 1 else _COARSE_NODES)
+    loadings = torch.tensor(rows.loadings, dtype=torch.float64).repeat_interleave(len(nodes))
+    along = torch.sqrt(1 - loadings**2) * scale * nodes.repeat(count) + shift * loadings
+    logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).unsqueeze(1)
+    concentration, _ = softmax_moments(rows.n, torch.tensor(rows.alone, dtype=torch.float64))
     return Others(
-        weights.repeat(len(loadings)) / len(loadings),
-        loadings.repeat_interleave(len(nodes)),
-        along.flatten(),
-        torch.sigmoid(logits).squeeze(1),
+        weights.repeat(count) / count,
+        loadings,
+        along,
         lambda t: torch.sigmoid(logits + t),
         1 - 2 * rows.cross + rows.retained,
-        rows.alone * (1 - concentration),
+        rows.alone * (1 - float(concentration)),
         math.log(rows.n) + 12,
-        (len(loadings), len(nodes), 1),
+        (count, len(nodes), 1),
     )
 
 
-@lru_cache(maxsize=1024)
-def softmax_self_row(rows: Rows, c: float) -> PredictedSelfRow:
+def softmax_self_row(rows: Rows, before: float, at: Direction) -> SelfRow:
     """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 +
     2 c sqrt(1 - f_i²)).
 
@@ -224,20 +242,20 @@ def softmax_self_row(rows: Rows, c: float) -> PredictedSelfRow:
     query and as a key.
     """
     n, alone = rows.n, rows.alone
-    length = 2 + 2 * c * rows.unshared
-    others = alone * length
+    length = 2 + 2 * at.c * rows.unshared
+    others, key = alone * length, length - rows.word**2
     base = -math.log(n - 1) - others / 2
-    after, before = softmax_moments(n, others)[0], softmax_moments(n, alone)[0]
+    after, _ = softmax_moments(n, others)
     # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its
     # exponential over n.
-    both = min(math.exp(alone * (1 + c * rows.unshared)) / n, math.sqrt(after * before))
-    key = length - rows.word**2
+    both = torch.minimum(torch.exp(others / 2) / n, torch.sqrt(after * before))
 
-    def change(t: Float[Tensor, " r"]) -> Float[Tensor, " r"]:
+    def change(t: Tensor) -> Tensor:
         p = torch.sigmoid(base + t)
         return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
-    return PredictedSelfRow(change, math.sqrt(length * key), length + key)
+    reach = math.log(n) + float(others) / 2 + 12
+    return SelfRow(change, (length * key).sqrt(), length + key, reach)
 
 
 @lru_cache(maxsize=256)
@@ -251,13 +269,10 @@ def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
-    moments = [relu_moments(n, float(h), alone) for h in shifts]
-    squares, lean = (
-        float(law @ torch.tensor(each, dtype=torch.float64)) for each in zip(*moments, strict=True)
-    )
-    return Rows(
-        n, d, (loading,), spread, cosine + alone * (squares + lean * spread / d), loading, cosine
-    )
+    moments = torch.tensor([relu_moments(n, h, alone) for h in shifts.tolist()])
+    squares, lean = (law @ moments).tolist()
+    retained = cosine + alone * (squares + lean * spread / d)
+    return Rows(n, d, (loading,), spread, retained, loading, cosine)
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -267,49 +282,39 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     R_j is taken as log-normal, with the mean and the variance of n - 1 independent scores.
 
     Args:
-        shift: a standard Gaussian that differs from word to word: s_j is f_j times it, and the rest
-            is j's own.
-        scale: of the rest: the length of the word's key beside its mean.
+        shift, scale: as for `softmax_others`.
     """
-    nodes, weights = gaussian_nodes(_WORD_NODES)
+    nodes, weights = gaussian_nodes(_RELU_NODES)
     of_row, law = _shifts(1 - rows.alone)
-    mean, second = (_moment(of_row, rows.alone, power) for power in (1, 2))
-    spread = torch.log1p((second - mean**2) / (mean**2 * (rows.n - 1)))
+    mean, second = rectified(of_row, math.sqrt(rows.alone))
+    variance = torch.log1p((second / mean**2 - 1) / (rows.n - 1)).unsqueeze(1)
     marks, shares = gauss_hermite(_SUM_NODES)
-    sums = (
-        (rows.n - 1)
-        * mean.unsqueeze(1)
-        * torch.exp(spread.sqrt().unsqueeze(1) * marks - spread.unsqueeze(1) / 2)
-    )
-    word, row, part = torch.cartesian_prod(
-        *map(torch.arange, (len(nodes), len(of_row), len(marks)))
-    ).T
-    along = math.sqrt(rows.alone) * scale * nodes[word] + shift * rows.loadings[0]
-    chance = weights[word] * law[row] * shares[part]
-    score = (of_row[row] + rows.unshared * along).unsqueeze(1)
-    rest = sums[row, part].unsqueeze(1)
+    sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(variance.sqrt() * marks - variance / 2)
+    chance = torch.einsum("s,h,m->shm", weights, law, shares)
+    along = math.sqrt(rows.alone) * scale * nodes + shift * rows.loadings[0]
+    states = sums.numel()
+    score = (rows.unshared * along.unsqueeze(1) + of_row).repeat_interleave(len(marks), dim=1)
+    rest = sums.flatten().repeat(len(nodes)).unsqueeze(1)
 
-    def drawn(t: Float[Tensor, " r"]) -> Float[Tensor, "k r"]:
-        r = (score + t).clamp(min=0)
+    def drawn(t: Float[Tensor, "#k m"]) -> Float[Tensor, "k m"]:
+        r = (score.reshape(-1, 1) + t).clamp(min=0)
         return r / (rest + r)
 
+    # E sum a g, in units of the score: E[r g] / E[r].
+    lean = second / mean - of_row
     return Others(
-        chance,
-        torch.full_like(along, rows.loadings[0]),
-        along,
-        drawn(torch.zeros(1, dtype=torch.float64)).squeeze(1),
+        chance.flatten(),
+        torch.full((chance.numel(),), rows.loadings[0], dtype=torch.float64),
+        along.repeat_interleave(states),
         drawn,
         1 - 2 * rows.cross + rows.retained,
-        float(law @ _lean(of_row, rows.alone)),
+        float(law @ lean),
         math.sqrt(rows.d),
-        (1, len(nodes), len(of_row) * len(marks)),
+        (1, len(nodes), states),
     )
 
 
-@lru_cache(maxsize=1024)
-def relu_self_row(
-    rows: Rows, c: float, lowered: float, deviations: float = 0.0
-) -> PredictedSelfRow:
+def relu_self_row(rows: Rows, before: float, at: Direction, deviations: float = 0.0) -> SelfRow:
     """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others:
@@ -318,84 +323,82 @@ def relu_self_row(
     what single scores are lowered by.
 
     Args:
-        lowered: mu, in standard deviations of a score.
+        before: E Σ a² of a row before the move.
         deviations: by how many standard deviations a word's scores cost less to lower than in the
             mean over words.
     """
     n, alone = rows.n, rows.alone
-    length = 2 + 2 * c * rows.unshared
-    key = length - rows.word**2
-    scores, law = _standard_scores()
-    natural = math.sqrt(alone * length) * scores
-    cut = lowered * math.sqrt(alone * length)
-
-    def singly(x: float) -> Float[Tensor, " g"]:
-        return (natural - x).clamp(min=0, max=cut)
-
-    shift: float = 0.0
-    if rows.common and cut > 0:
-        shift = root_scalar(
-            lambda x: (1 - alone) * n * float(singly(x) @ law) - x,
-            bracket=(0.0, cut + float(natural[-1])),
-        ).root
-    r = (natural - shift - cut).clamp(min=0)
-    paid = n * float(singly(shift) ** 2 @ law) + (shift**2 / (1 - alone) if rows.common else 0.0)
-    total = n * float(r @ law)
-    squares = n * float(r**2 @ law)
+    length = 2 + 2 * at.c * rows.unshared
+    key, natural = length - rows.word**2, (alone * length) ** 0.5
+    cut = at.lowered * natural
+    together = _lowered_together(n * (1 - alone), natural, cut)
+    paid = n * _lowered(-together, natural, cut)[1]
+    if rows.common:
+        paid = paid + together**2 / (1 - alone)
     # The scores before and after have a correlation of `shared`. Words differ in those before; the
     # rest is Delta's.
-    shared = (1 + c * rows.unshared) / math.sqrt(length)
-    nodes, weights = gaussian_nodes(_SCATTER_NODES)
-    mixed = shared * nodes.unsqueeze(1) + math.sqrt(max(0.0, 1 - shared**2)) * nodes
-    of_word = (math.sqrt(alone * length) * mixed - shift).clamp(min=0, max=cut) ** 2 @ weights
-    scatter = n * float((of_word - weights @ of_word) ** 2 @ weights)
-    inner = _rectified(math.sqrt(alone) * shared * scores, alone * (1 - shared**2))
-    before, _ = relu_moments(n, 0.0, alone)
-    retained = min(squares / total**2, 1.0) if total > 1e-9 else 1.0
-    both = n * float((r * inner) @ law) / (total * n * float(inner @ law)) if total > 1e-9 else 0.0
-    both = min(both, math.sqrt(retained * before))
+    shared, new = length**0.5 / 2, (1 - length / 4) ** 0.5
+    if deviations:
+        nodes, weights = gaussian_nodes(_SCATTER_NODES)
+        of_word = _lowered(natural * shared * nodes - together, natural * new, cut)[1]
+        scatter = n * (of_word - weights @ of_word) ** 2 @ weights
+        # The square root has no slope where nothing is lowered.
+        cheaper = deviations * scatter.clamp(min=torch.finfo(torch.float64).tiny).sqrt()
+        paid = torch.relu(paid - cheaper)
+    total, squares = (n * moment for moment in rectified(-together - cut, natural))
+    scores, law = gaussian_nodes(801, 8.0)
+    old, _ = rectified(math.sqrt(alone) * shared * scores, math.sqrt(alone) * new)
+    left = (natural * scores - together - cut).clamp(min=0)
+    both = (left * old) @ law / (total * (old @ law))
+    retained = (squares / total**2).clamp(max=1)
+    both = torch.minimum(both, (retained * before).sqrt())
 
-    def change(t: Float[Tensor, " r"]) -> Float[Tensor, " r"]:
-        itself = (t - shift).clamp(min=0)
-        p = itself / (total + itself).clamp(min=1e-300)
+    def change(t: Tensor) -> Tensor:
+        itself = (t - together).clamp(min=0)
+        p = itself / (total + itself)
         return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
-    paid = max(0.0, paid - deviations * math.sqrt(scatter))
-    return PredictedSelfRow(change, math.sqrt(length * key), length + key, paid)
+    ease = length + key
+    return SelfRow(change, (length * key).sqrt(), ease, math.sqrt(float(ease) * rows.d), paid)
 
 
-@lru_cache(maxsize=1)
-def _standard_scores() -> tuple[Float[Tensor, " g"], Float[Tensor, " g"]]:
-    scores = torch.linspace(-8, 8, 801, dtype=torch.float64)
-    law = torch.exp(-0.5 * scores**2)
-    return scores, law / law.sum()
+def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
+    """x = weight E min(max(a - x, 0), cut) of a Gaussian a."""
+    if not weight or not float(cut) > 0:
+        return torch.zeros_like(cut)
+
+    def excess(x: Tensor) -> Tensor:
+        return weight * _lowered(-x, deviation, cut)[0] - x
+
+    root = brentq(lambda x: float(excess(torch.tensor(x).double())), 0.0, weight * float(cut), xtol=1e-6)
+    # A step of Newton, which makes the root differentiable in the others.
+    x = torch.tensor(root, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        (slope,) = torch.autograd.grad(excess(x), x)
+    return x.detach() - excess(x.detach()) / slope
+
+
+def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> tuple[Tensor, Tensor]:
+    """E of min(max(a, 0), cut) and of its square, a Gaussian."""
+    (first, second), (over, squared) = (
+        rectified(each, deviation) for each in (mean, mean - cut)
+    )
+    return first - over, second - squared - 2 * cut * over
+
+
+def rectified(mean: Tensor, deviation: Tensor | float) -> tuple[Tensor, Tensor]:
+    """E of max(a, 0) and of its square, a Gaussian."""
+    standard = mean / deviation
+    positive = torch.special.ndtr(standard)
+    density = deviation * torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
+    first = mean * positive + density
+    return first, mean * first + deviation**2 * positive
 
 
 def _shifts(cosine: float) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
     """What all scores of a row share, sqrt(q) h, and the weights of these nodes."""
     nodes, law = gauss_hermite(_SHIFT_NODES if cosine else 1)
     return math.sqrt(cosine * (1 - cosine)) * nodes, law
-
-
-def _moment(shifts: Float[Tensor, " h"], variance: float, power: int) -> Float[Tensor, " h"]:
-    scores, law = _standard_scores()
-    return (shifts.unsqueeze(1) + math.sqrt(variance) * scores).clamp(min=0) ** power @ law
-
-
-def _lean(shifts: Float[Tensor, " h"], variance: float) -> Float[Tensor, " h"]:
-    """E sum a g, in units of the score: E[r g] / E[r]."""
-    scores, law = _standard_scores()
-    itself = math.sqrt(variance) * scores
-    r = (shifts.unsqueeze(1) + itself).clamp(min=0)
-    return (r * itself) @ law / (r @ law)
-
-
-def _rectified(mean: Float[Tensor, " g"], variance: float) -> Float[Tensor, " g"]:
-    """E max(N(mean, variance), 0)."""
-    deviation = math.sqrt(max(variance, 1e-12))
-    standard = mean / deviation
-    density = torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
-    return mean * torch.special.ndtr(standard) + deviation * density
 
 
 def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
