@@ -17,14 +17,11 @@ from wordsens.theory.comparison import ScalarProblem, Solution
 from wordsens.theory.conditions import outside_of_attention, rows_are_scaled, warn_of
 from wordsens.theory.rows import (
     Rows,
+    alike_rows,
     gram_moments,
-    relu_moments,
     relu_others,
-    relu_rows,
     relu_self_row,
-    softmax_moments,
     softmax_others,
-    softmax_rows,
     softmax_self_row,
     text_rows,
 )
@@ -92,7 +89,7 @@ def exchangeable_sensitivity(
     n: int, d: int, score: str, cosine: float, spread: float, words: int
 ) -> float:
     """`raf_sensitivity`, whatever the sizes."""
-    rows = (relu_rows if score == "relu" else softmax_rows)(n, d, cosine, spread)
+    rows = alike_rows(n, d, cosine, spread, torch.relu if score == "relu" else torch.exp)
     value = _quantile(over_words(rows, score), words)
     if score == "relu" and words > 1:
         # The word, of several, whose row i costs least to turn.
@@ -137,7 +134,7 @@ def sensitivity_of_gram(
         return exchangeable_sensitivity(n, d, "softmax", 0.0, spread, words)
     typical, *others = text_rows(gram, d)
     law = over_words(typical)
-    values = [float(softmax_problem(word).least(law.direction).value) for word in others]
+    values = [float(softmax_problem(word).least(law.direction)[0]) for word in others]
     law = replace(law, variance=law.variance + float(np.var(values, ddof=1)))
     return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
@@ -154,7 +151,7 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
     law = problem(rows).solve()
 
     def value(shift: float = 0.0, scale: float = 1.0) -> float:
-        return float(problem(rows, shift, scale).least(law.direction).value)
+        return float(problem(rows, shift, scale).least(law.direction)[0])
 
     # Scores of words with rows of spread 1 are a key's products with them: its squared length
     # scatters by sqrt(2 / d).
@@ -181,20 +178,16 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
 def softmax_problem(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> ScalarProblem:
     """For a word whose scores share a shift and have a scale of their own, as for
     `softmax_others`."""
-    before = float(softmax_moments(rows.n, torch.tensor(rows.alone).double())[0])
     others = softmax_others(rows, shift, scale)
-    return ScalarProblem(rows, others, lambda at: softmax_self_row(rows, before, at))
+    return ScalarProblem(rows, others, lambda at: softmax_self_row(rows, at))
 
 
 def relu_problem(
     rows: Rows, shift: float = 0.0, scale: float = 1.0, deviations: float = 0.0
 ) -> ScalarProblem:
     """The same under ReLU, for a word that costs a number of deviations less to turn row i to."""
-    before = float(relu_moments(rows.n, 0.0, rows.alone)[0])
     others = relu_others(rows, shift, scale)
-    return ScalarProblem(
-        rows, others, lambda at: relu_self_row(rows, before, at, deviations), lowers=True
-    )
+    return ScalarProblem(rows, others, lambda at: relu_self_row(rows, at, deviations), lowers=True)
 
 
 def _quantile(law: Solution, words: int) -> float:

@@ -29,6 +29,10 @@ _LOADINGS, _WORDS = 4, 5
 # Loadings that scatter by less are one kind.
 _ALIKE = 0.05
 _DRAWS = 2000
+# Nodes of g, fewer where rows are of several kinds.
+_NODES, _FEW_NODES = 33, 17
+# Values of t: for the other rows; for row i; for one whose weight may be a step.
+_REACHES, _SELF_REACHES, _STEPPED = 96, 192, 1000
 
 
 class Direction(NamedTuple):
@@ -56,6 +60,10 @@ class Direction(NamedTuple):
         where nothing is."""
         return 1 - self.b**2 - ((self.alpha - 1) ** 2 + self.w**2) / (min(spread, 1) or 1)
 
+    def noise(self, spread: float) -> Tensor:
+        """Of a row's z, what is a fresh Gaussian's: its deviation, in units of sqrt(1 - f_j²)."""
+        return (self.rest * (self.alpha**2 + spread * self.free(spread))) ** 0.5
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -68,6 +76,7 @@ class Rows:
         spread: d times the mean square of v_j . v_k, j != k: 0 for orthogonal v, 1 for independent
             uniform ones, more where rows repeat.
         retained: E ‖o_j‖² / d.
+        concentration: E Σ a² of a row's weights.
         word, cross: of the word i that moves, its loading and x_i . m_j / d.
     """
 
@@ -76,6 +85,7 @@ class Rows:
     loadings: tuple[float, ...]
     spread: float
     retained: float
+    concentration: float
     word: float
     cross: float
 
@@ -93,6 +103,63 @@ class Rows:
     def unshared(self) -> float:
         """sqrt(1 - f_i²), the word's part along v_i."""
         return math.sqrt(1 - self.word**2)
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows whose scores are z before Delta is drawn to them, at the nodes of z.
+
+    Attributes:
+        weights: of the nodes; they sum to the number of rows.
+        z: the scores.
+        ease: by how much a score follows Delta, squared.
+        change: t (1 or k, m) -> (k, m), the squared change over d of a row whose score is t.
+        reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would
+            not pay for it.
+        nodes: of the grid of t.
+        lowering: what lowering other scores of the row takes of ‖Delta‖², in the mean over words.
+    """
+
+    weights: Float[Tensor, "k g"]
+    z: Float[Tensor, "k g"]
+    ease: Float[Tensor, "k 1"]
+    change: Callable[[Tensor], Tensor]
+    reach: float
+    nodes: int
+    lowering: Tensor | float = 0.0
+
+    @torch.no_grad()
+    def curve(self) -> tuple[Float[Tensor, " r"], Float[Tensor, "k r"]]:
+        """Values of t and the change there."""
+        low, high = float(self.z.min()), float(self.z.max()) + self.reach
+        t = torch.linspace(low, high, self.nodes, dtype=torch.float64)
+        return t, self.change(t.unsqueeze(0))
+
+    @torch.no_grad()
+    def best(
+        self, y: float, t: Float[Tensor, " r"], change: Float[Tensor, "k r"]
+    ) -> Float[Tensor, "k g"]:
+        """Where change(t) - y (t - z)² / ease is largest: a parabola through the three largest
+        values on an even grid of t."""
+        price = y / self.ease
+        bent, pulled = change - price * t**2, 2 * price * self.z
+        scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
+        # NumPy's argmax is several times as fast as torch's.
+        middle = torch.from_numpy(scores.numpy().argmax(axis=-1)).clamp(1, len(t) - 2)
+        left, top, right = (
+            bent.gather(1, middle + by) + pulled * t[middle + by] for by in (-1, 0, 1)
+        )
+        bend = 2 * top - left - right
+        off = torch.where(bend > 0, (right - left) / (2 * bend), 0.0).clamp(-1, 1)
+        return t[middle] + off * (t[1] - t[0])
+
+    def values(self, y: float, t: Float[Tensor, "k g"]) -> Float[Tensor, "k g"]:
+        """change(t) - y (t - z)² / ease."""
+        return self.change(t) - y * (t - self.z) ** 2 / self.ease
+
+    def paid(self, t: Float[Tensor, "k g"]) -> float:
+        """The mean of (t - z)² / ease, summed over rows."""
+        return float((self.weights * (t - self.z) ** 2 / self.ease).sum())
 
 
 @dataclass(frozen=True)
@@ -121,29 +188,28 @@ class Others:
     reach: float
     layout: tuple[int, int, int]
 
-    @property
-    def before(self) -> Float[Tensor, "k 1"]:
-        """The row's attention to the word before."""
-        return self.drawn(torch.zeros(1, 1, dtype=torch.float64))
+    def scored(self, rows: Rows, at: Direction) -> ScoredRows:
+        """At a direction."""
+        nodes, weights = gaussian_nodes(_NODES if len(rows.loadings) == 1 else _FEW_NODES)
+        loadings, along = self.loadings.unsqueeze(1), self.along.unsqueeze(1)
+        alone = 1 - loadings**2
+        z = (rows.d * at.rest) ** 0.5 * at.b * loadings + (at.c + at.rest**0.5 * at.w) * along
+        before = self.drawn(torch.zeros(1, 1, dtype=torch.float64))
 
+        def change(t: Tensor) -> Tensor:
+            after = self.drawn(t)
+            gained = after - before
+            turned = at.c * rows.unshared - self.pull * t / rows.d
+            return after**2 + gained**2 * self.apart + 2 * after * gained * turned
 
-class SelfRow(NamedTuple):
-    """The row i at a direction: its squared change over d at a score that Delta moved by t, from
-    where it is by itself.
-
-    Attributes:
-        change: t -> the same shape.
-        scatter: the standard deviation of its score with itself.
-        ease: by how much its score follows Delta, squared, where another row's does by one.
-        reach: how far beyond its score no t is of use.
-        paid: what lowering its other scores takes of ‖Delta‖², in the mean over words.
-    """
-
-    change: Callable[[Tensor], Tensor]
-    scatter: Float[Tensor, ""]
-    ease: Float[Tensor, ""]
-    reach: float
-    paid: Float[Tensor, ""] | float = 0.0
+        return ScoredRows(
+            rows.n * torch.outer(self.weights, weights),
+            z + at.noise(rows.spread) * alone.sqrt() * nodes,
+            alone,
+            change,
+            self.reach,
+            _REACHES,
+        )
 
 
 @lru_cache(maxsize=16)
@@ -157,35 +223,24 @@ def gaussian_nodes(
     return nodes, weights / weights.sum()
 
 
-def softmax_moments(n: int, variance: Float[Tensor, ""]) -> tuple[Tensor, Tensor]:
-    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of softmax weights of n scores
-    sqrt(variance) g_l.
-
-    The first is e^variance / n for large n: how concentrated a row's attention is. The second is
-    what the words' products add to its output; by Stein's lemma twice it is variance times E[(1 -
-    sum a²) - 4 (sum a² - sum a³) + 6 ((sum a²)² - sum a⁴)].
-    """
-    scores, law = gaussian_nodes(61, 9.0)
-    return _moments_of(n, torch.exp(variance.sqrt() * scores), scores, law)
-
-
-def relu_moments(n: int, shift: float, variance: float) -> tuple[Tensor, Tensor]:
-    """The same of positive parts of scores shift + sqrt(variance) g_l, divided by their sum.
-
-    For many scores of mean 0 about pi / n and pi / 2. A row without a positive score counts
-    nothing.
-    """
-    scores, law = gaussian_nodes(801, 8.0)
-    return _moments_of(n, (shift + math.sqrt(variance) * scores).clamp(min=0), scores, law)
-
-
-def _moments_of(
-    n: int, r: Float[Tensor, " g"], scores: Float[Tensor, " g"], law: Float[Tensor, " g"]
+def weight_moments(
+    n: int, positive: Callable[[Tensor], Tensor], shift: float, variance: float | Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Of weights r_l / sum r: n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n -
-    1), and n (n - 1) times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u."""
+    """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of weights a_l = r_l / sum r, r_l =
+    positive(shift + sqrt(variance) g_l): `torch.exp` for a softmax, or `torch.relu`.
+
+    The first says how concentrated a row's attention is: for large n about e^variance / n of a
+    softmax, pi / n of ReLU. The second is what the words' products add to its output; of a softmax,
+    by Stein's lemma twice, it is variance times E[(1 - sum a²) - 4 (sum a² - sum a³) + 6 ((sum a²)²
+    - sum a⁴)]. A row of which all r are 0 counts nothing.
+
+    They are n times the integral over u > 0 of u E[r² e^(-u r)] E[e^(-u r)]^(n - 1), and n (n - 1)
+    times that of u E[g r e^(-u r)]² E[e^(-u r)]^(n - 2); trapezoids in log u.
+    """
+    # A kink asks for more nodes.
+    scores, law = gaussian_nodes(61 if positive is torch.exp else 801, 9.0)
     logs = torch.linspace(-30, 18, 161, dtype=torch.float64)
-    u = logs.exp()
+    u, r = logs.exp(), positive(shift + variance**0.5 * scores)
     damped = torch.exp(-u.unsqueeze(1) * r)
     rest = damped @ law
     squares = u**2 * (damped @ (law * r**2)) * rest ** (n - 1)
@@ -193,17 +248,24 @@ def _moments_of(
     return n * torch.trapezoid(squares, logs), n * (n - 1) * torch.trapezoid(products, logs)
 
 
-def softmax_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
+@lru_cache(maxsize=256)
+def alike_rows(
+    n: int, d: int, cosine: float, spread: float, positive: Callable[[Tensor], Tensor] = torch.exp
+) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
-    A row's output retains the common part, q, and of the words' other parts E Σ a² where weights
-    are independent of the words. But they lean towards the row's query, and where rows are not
-    orthogonal a share spread / d of the second of `softmax_moments` shows (docs/theory/sharp.md).
+    A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word. Its output
+    retains the common part, q, and of the words' other parts E Σ a² where weights are independent
+    of the words. But they lean towards the row's query, and where rows are not orthogonal a share
+    spread / d of the second of `weight_moments` shows (docs/theory/sharp.md).
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    concentration, lean = softmax_moments(n, torch.tensor(alone, dtype=torch.float64))
-    retained = cosine + alone * float(concentration + lean * spread / d)
-    return Rows(n, d, (loading,), spread, retained, loading, cosine)
+    shifts, law = _shifts(cosine)
+    moments = torch.tensor([weight_moments(n, positive, h, alone) for h in shifts.tolist()])
+    squares, lean = (law @ moments.to(law)).tolist()
+    retained = cosine + alone * (squares + lean * spread / d)
+    concentration = float(weight_moments(n, positive, 0.0, alone)[0])
+    return Rows(n, d, (loading,), spread, retained, concentration, loading, cosine)
 
 
 def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -220,20 +282,19 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     loadings = torch.tensor(rows.loadings, dtype=torch.float64).repeat_interleave(len(nodes))
     along = torch.sqrt(1 - loadings**2) * scale * nodes.repeat(count) + shift * loadings
     logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).unsqueeze(1)
-    concentration, _ = softmax_moments(rows.n, torch.tensor(rows.alone, dtype=torch.float64))
     return Others(
         weights.repeat(count) / count,
         loadings,
         along,
         lambda t: torch.sigmoid(logits + t),
         1 - 2 * rows.cross + rows.retained,
-        rows.alone * (1 - float(concentration)),
+        rows.alone * (1 - rows.concentration),
         math.log(rows.n) + 12,
         (count, len(nodes), 1),
     )
 
 
-def softmax_self_row(rows: Rows, before: float, at: Direction) -> SelfRow:
+def softmax_self_row(rows: Rows, at: Direction) -> ScoredRows:
     """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 +
     2 c sqrt(1 - f_i²)).
 
@@ -241,11 +302,11 @@ def softmax_self_row(rows: Rows, before: float, at: Direction) -> SelfRow:
     Delta)^T W (x_i + Delta) / sqrt(d) less what all its scores share, grows with Delta both as a
     query and as a key.
     """
-    n, alone = rows.n, rows.alone
+    n, alone, before = rows.n, rows.alone, rows.concentration
     length = 2 + 2 * at.c * rows.unshared
     others, key = alone * length, length - rows.word**2
     base = -math.log(n - 1) - others / 2
-    after, _ = softmax_moments(n, others)
+    after, _ = weight_moments(n, torch.exp, 0.0, others)
     # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its
     # exponential over n.
     both = torch.minimum(torch.exp(others / 2) / n, torch.sqrt(after * before))
@@ -255,24 +316,7 @@ def softmax_self_row(rows: Rows, before: float, at: Direction) -> SelfRow:
         return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
     reach = math.log(n) + float(others) / 2 + 12
-    return SelfRow(change, (length * key).sqrt(), length + key, reach)
-
-
-@lru_cache(maxsize=256)
-def relu_rows(n: int, d: int, cosine: float, spread: float) -> Rows:
-    """Rows that all have the mean cosine q in common: every loading is sqrt(q).
-
-    A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word: weights are a_l
-    = r_l / sum r, r = max(score, 0). Of the words' other parts a row's output retains E sum a², and
-    beside it, as weights lean towards the row's query, a share spread / d of E sum over l != m of
-    a_l a_m g_l g_m.
-    """
-    alone, loading = 1 - cosine, math.sqrt(cosine)
-    shifts, law = _shifts(cosine)
-    moments = torch.tensor([relu_moments(n, h, alone) for h in shifts.tolist()])
-    squares, lean = (law @ moments).tolist()
-    retained = cosine + alone * (squares + lean * spread / d)
-    return Rows(n, d, (loading,), spread, retained, loading, cosine)
+    return _self_row(rows, at, change, reach, _SELF_REACHES)
 
 
 def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -314,7 +358,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     )
 
 
-def relu_self_row(rows: Rows, before: float, at: Direction, deviations: float = 0.0) -> SelfRow:
+def relu_self_row(rows: Rows, at: Direction, deviations: float = 0.0) -> ScoredRows:
     """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others:
@@ -323,11 +367,10 @@ def relu_self_row(rows: Rows, before: float, at: Direction, deviations: float = 
     what single scores are lowered by.
 
     Args:
-        before: E Σ a² of a row before the move.
         deviations: by how many standard deviations a word's scores cost less to lower than in the
             mean over words.
     """
-    n, alone = rows.n, rows.alone
+    n, alone, before = rows.n, rows.alone, rows.concentration
     length = 2 + 2 * at.c * rows.unshared
     key, natural = length - rows.word**2, (alone * length) ** 0.5
     cut = at.lowered * natural
@@ -358,8 +401,26 @@ def relu_self_row(rows: Rows, before: float, at: Direction, deviations: float = 
         p = itself / (total + itself)
         return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
-    ease = length + key
-    return SelfRow(change, (length * key).sqrt(), ease, math.sqrt(float(ease) * rows.d), paid)
+    reach = math.sqrt(rows.d * float(length + key))
+    return _self_row(rows, at, change, reach, _STEPPED, paid)
+
+
+def _self_row(
+    rows: Rows,
+    at: Direction,
+    change: Callable[[Tensor], Tensor],
+    reach: float,
+    count: int,
+    lowering: Tensor | float = 0.0,
+) -> ScoredRows:
+    """Row i at the nodes of its score with itself, which follows Delta both as a query and as a
+    key."""
+    nodes, weights = gaussian_nodes(_NODES)
+    length = 2 + 2 * at.c * rows.unshared
+    key = length - rows.word**2
+    z = (rows.d * at.rest) ** 0.5 * at.b * rows.word + (length * key) ** 0.5 * nodes
+    ease = (length + key).reshape(1, 1)
+    return ScoredRows(weights.unsqueeze(0), z.unsqueeze(0), ease, change, reach, count, lowering)
 
 
 def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
@@ -370,7 +431,9 @@ def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
     def excess(x: Tensor) -> Tensor:
         return weight * _lowered(-x, deviation, cut)[0] - x
 
-    root = brentq(lambda x: float(excess(torch.tensor(x).double())), 0.0, weight * float(cut), xtol=1e-6)
+    root = brentq(
+        lambda x: float(excess(torch.tensor(x).double())), 0.0, weight * float(cut), xtol=1e-6
+    )
     # A step of Newton, which makes the root differentiable in the others.
     x = torch.tensor(root, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():
@@ -380,9 +443,7 @@ def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
 
 def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> tuple[Tensor, Tensor]:
     """E of min(max(a, 0), cut) and of its square, a Gaussian."""
-    (first, second), (over, squared) = (
-        rectified(each, deviation) for each in (mean, mean - cut)
-    )
+    (first, second), (over, squared) = (rectified(each, deviation) for each in (mean, mean - cut))
     return first - over, second - squared - 2 * cut * over
 
 
@@ -421,20 +482,20 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     root = vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, n, generator=generator(0, "scores of a text"), dtype=torch.float64)
     weights = torch.softmax(draws @ root.T, dim=1)
-    retained, cross = (
-        float(((weights @ gram) * weights).sum() / _DRAWS),
-        (weights @ gram).mean(dim=0),
-    )
+    retained = float(((weights @ gram) * weights).sum() / _DRAWS)
+    cross = (weights @ gram).mean(dim=0)
     groups = torch.stack(
         [part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))]
     )
     if float(groups.std()) < _ALIKE:
         groups = (1 - alone.mean()).sqrt().reshape(1)
+    shared = tuple(groups.tolist())
+    concentration = float(weight_moments(n, torch.exp, 0.0, 1 - float(groups.square().mean()))[0])
     order = cross.argsort()
     shares = [0.5, *((2 * k + 1) / (2 * _WORDS) for k in range(_WORDS))]
     picked = [int(order[min(n - 1, int(share * n))]) for share in shares]
     return tuple(
-        Rows(n, d, tuple(groups.tolist()), spread, retained, float(loadings[i]), float(cross[i]))
+        Rows(n, d, shared, spread, retained, concentration, float(loadings[i]), float(cross[i]))
         for i in picked
     )
 
