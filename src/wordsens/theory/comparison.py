@@ -217,13 +217,13 @@ def overlapping_variance(
     )
     coefficients = torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta)
     squares = torch.einsum("cr,crkl->kl", weights, coefficients**2)
-    k, l = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
+    degree, power = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
     rho = ((torch.arange(_STEPS, dtype=torch.float64) + 0.5) / _STEPS).unsqueeze(1)
-    turned = rho**k @ (squares * l)[:, 1:] / max(force, sys.float_info.min)
+    turned = rho**degree @ (squares * power)[:, 1:] / max(force, sys.float_info.min)
     overlap = torch.zeros_like(rho)
     for _ in range(_ITERATIONS):
-        overlap = (turned * overlap ** l[:-1]).sum(dim=1, keepdim=True).clamp(max=1)
-    answer = rho ** k[:-1] @ (squares[1:] * k[1:].unsqueeze(1)) * overlap**l
+        overlap = (turned * overlap ** power[:-1]).sum(dim=1, keepdim=True).clamp(max=1)
+    answer = rho ** degree[:-1] @ (squares[1:] * degree[1:].unsqueeze(1)) * overlap**power
     return float(squares[1:, 0].sum()), float(answer.sum()) / _STEPS
 
 

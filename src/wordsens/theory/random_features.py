@@ -234,7 +234,7 @@ def jacobian_edge(
 
     >>> from wordsens.activations import activation_named
     >>> edge, scale = jacobian_edge(activation_named("relu"), depth=1, dimension=100, width=800)
-    >>> round(edge, 4)                                                   # (1 + sqrt(2 * 100 / 800))²
+    >>> round(edge, 4)                                              # (1 + sqrt(2 * 100 / 800))²
     2.25
     """
     weights, squared = _squared_derivative(activation)

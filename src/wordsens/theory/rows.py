@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from scipy.optimize import brentq
 from torch import Tensor
 
 from wordsens.seeds import generator
@@ -29,6 +28,7 @@ _LOADINGS, _WORDS = 4, 5
 # Loadings that scatter by less are one kind.
 _ALIKE = 0.05
 _DRAWS = 2000
+_NEWTON = 12
 # Nodes of g, fewer where rows are of several kinds.
 _NODES, _FEW_NODES = 33, 17
 # Values of t: for the other rows; for row i; for one whose weight may be a step.
@@ -261,8 +261,8 @@ def alike_rows(
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
     shifts, law = _shifts(cosine)
-    moments = torch.tensor([weight_moments(n, positive, h, alone) for h in shifts.tolist()])
-    squares, lean = (law @ moments.to(law)).tolist()
+    moments = [weight_moments(n, positive, h, alone) for h in shifts.tolist()]
+    squares, lean = (law @ torch.tensor(moments, dtype=law.dtype)).tolist()
     retained = cosine + alone * (squares + lean * spread / d)
     concentration = float(weight_moments(n, positive, 0.0, alone)[0])
     return Rows(n, d, (loading,), spread, retained, concentration, loading, cosine)
@@ -330,7 +330,7 @@ def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
     """
     nodes, weights = gaussian_nodes(_RELU_NODES)
     of_row, law = _shifts(1 - rows.alone)
-    mean, second = rectified(of_row, math.sqrt(rows.alone))
+    mean, second, _ = rectified(of_row, math.sqrt(rows.alone))
     variance = torch.log1p((second / mean**2 - 1) / (rows.n - 1)).unsqueeze(1)
     marks, shares = gauss_hermite(_SUM_NODES)
     sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(variance.sqrt() * marks - variance / 2)
@@ -388,12 +388,13 @@ def relu_self_row(rows: Rows, at: Direction, deviations: float = 0.0) -> ScoredR
         # The square root has no slope where nothing is lowered.
         cheaper = deviations * scatter.clamp(min=torch.finfo(torch.float64).tiny).sqrt()
         paid = torch.relu(paid - cheaper)
-    total, squares = (n * moment for moment in rectified(-together - cut, natural))
+    left, squares, _ = rectified(-together - cut, natural)
+    total = n * left
     scores, law = gaussian_nodes(801, 8.0)
-    old, _ = rectified(math.sqrt(alone) * shared * scores, math.sqrt(alone) * new)
-    left = (natural * scores - together - cut).clamp(min=0)
-    both = (left * old) @ law / (total * (old @ law))
-    retained = (squares / total**2).clamp(max=1)
+    old, *_ = rectified(math.sqrt(alone) * shared * scores, math.sqrt(alone) * new)
+    rest = (natural * scores - together - cut).clamp(min=0)
+    both = (rest * old) @ law / (total * (old @ law))
+    retained = (squares / (n * left**2)).clamp(max=1)
     both = torch.minimum(both, (retained * before).sqrt())
 
     def change(t: Tensor) -> Tensor:
@@ -424,36 +425,29 @@ def _self_row(
 
 
 def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
-    """x = weight E min(max(a - x, 0), cut) of a Gaussian a."""
-    if not weight or not float(cut) > 0:
-        return torch.zeros_like(cut)
-
-    def excess(x: Tensor) -> Tensor:
-        return weight * _lowered(-x, deviation, cut)[0] - x
-
-    root = brentq(
-        lambda x: float(excess(torch.tensor(x).double())), 0.0, weight * float(cut), xtol=1e-6
-    )
-    # A step of Newton, which makes the root differentiable in the others.
-    x = torch.tensor(root, dtype=torch.float64, requires_grad=True)
-    with torch.enable_grad():
-        (slope,) = torch.autograd.grad(excess(x), x)
-    return x.detach() - excess(x.detach()) / slope
+    """x = weight E min(max(a - x, 0), cut) of a Gaussian a: by Newton's method, which from 0 rises to
+    it, since the right side is convex in x > 0."""
+    x = torch.zeros_like(cut)
+    for _ in range(_NEWTON if weight else 0):
+        lowered, _, between = _lowered(-x, deviation, cut)
+        x = x + (weight * lowered - x) / (weight * between + 1)
+    return x
 
 
-def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> tuple[Tensor, Tensor]:
-    """E of min(max(a, 0), cut) and of its square, a Gaussian."""
-    (first, second), (over, squared) = (rectified(each, deviation) for each in (mean, mean - cut))
-    return first - over, second - squared - 2 * cut * over
+def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """E of min(max(a, 0), cut) and of its square, and P(0 < a < cut), a Gaussian."""
+    first, second, positive = rectified(mean, deviation)
+    over, squared, above = rectified(mean - cut, deviation)
+    return first - over, second - squared - 2 * cut * over, positive - above
 
 
-def rectified(mean: Tensor, deviation: Tensor | float) -> tuple[Tensor, Tensor]:
-    """E of max(a, 0) and of its square, a Gaussian."""
+def rectified(mean: Tensor, deviation: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
+    """E of max(a, 0) and of its square, and P(a > 0), a Gaussian."""
     standard = mean / deviation
     positive = torch.special.ndtr(standard)
     density = deviation * torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
     first = mean * positive + density
-    return first, mean * first + deviation**2 * positive
+    return first, mean * first + deviation**2 * positive, positive
 
 
 def _shifts(cosine: float) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
