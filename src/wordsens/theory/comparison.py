@@ -8,7 +8,7 @@ prediction. docs/theory/sharp.md derives both.
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +21,9 @@ from wordsens.theory.rows import Direction, Others, Rows, ScoredRows, gaussian_n
 
 # Log y is looked for between these; and what a better y may still be worth, in shares of what is
 # paid.
-_PRICES, _PRICED = (-16.0, 9.0), 1e-4
+_PRICES, _PRICED = (-16.0, 9.0), 1e-5
 # Of SciPy's L-BFGS-B, for the shares, in units of the value at the start.
-_OPTIONS = {"ftol": 1e-5, "gtol": 1e-4, "maxls": 6}
+_OPTIONS = {"ftol": 2e-6, "gtol": 1e-4}
 # Of c: at 1 nothing is left to pay with.
 _MOST = 0.999
 # Of `lowered`: no score is left beyond.
@@ -37,6 +37,10 @@ _STEPS, _ITERATIONS = 48, 300
 _DEGREES = (16, 20)
 
 
+# The numbers of a `Direction`.
+Shares = tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Solution:
     """The value of the scalar problem and where it is taken.
@@ -44,13 +48,13 @@ class Solution:
     Attributes:
         value: of S² ‖phi(X)‖² / d, the mean over words.
         variance, third: its second and third cumulants over words.
-        direction: the best.
+        direction: the best shares.
     """
 
     value: float
     variance: float
     third: float
-    direction: Direction
+    direction: Shares
 
     def scattered(self, variance: float) -> "Solution":
         """With more variance over words, as skew as before."""
@@ -77,7 +81,7 @@ class ScalarProblem:
     lowers: bool = False
 
     def least(
-        self, shares: Sequence[float] | Float[Tensor, " 5"], near: float = 0.1
+        self, shares: Shares | Float[Tensor, " 5"], near: float = 0.1
     ) -> tuple[Float[Tensor, ""], float]:
         """The minimum over y and where, looked for near a guess; minus infinity where the shares
         are more than there is.
@@ -90,25 +94,26 @@ class ScalarProblem:
         scored = self.scored(at)
         lowering = sum(rows.lowering for rows in scored)
         budget = self.rows.d * at.rest * at.free(self.rows.spread) - lowering
-        if not float(at.free(self.rows.spread)) > 0 or not float(budget) > 0:
+        if at.free(self.rows.spread) <= 0 or budget <= 0:
             return torch.tensor(-math.inf), near
         curves = [rows.curve() for rows in scored]
-        low, high, log, last, fall = *_PRICES, math.log(near), None, -1.5
-        for _ in range(60):
+        low, high, log, fall = *_PRICES, math.log(near), -1.5
+        last: tuple[float, float] | None = None
+        while True:
             best = [
                 rows.best(math.exp(log), *curve) for rows, curve in zip(scored, curves, strict=True)
             ]
             paid = sum(rows.paid(t) for rows, t in zip(scored, best, strict=True))
             # It falls with log y, nearly on a line: secants.
-            excess = math.log(paid / float(budget))
+            excess = math.log(paid / budget.item())
             low, high = (log, high) if excess > 0 else (low, log)
             if last is not None:
                 fall = min(-0.2, (excess - last[1]) / (log - last[0]))
-            last, to = (log, excess), log - excess / fall
+            to = log - excess / fall
             if abs(excess * (to - log)) < _PRICED or high - low < _PRICED:
                 break
-            log = to if low < to < high else (low + high) / 2
-        y = math.exp(last[0])
+            last, log = (log, excess), to if low < to < high else (low + high) / 2
+        y = math.exp(log)
         sums = [
             (rows.weights * rows.values(y, t)).sum() for rows, t in zip(scored, best, strict=True)
         ]
@@ -124,15 +129,15 @@ class ScalarProblem:
         scatter over words."""
         common = _COMMON if self.rows.common else (0.0,)
         lowered = _LOWERED if self.lowers else (0.0,)
-        starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
+        starts = [(0.45, b, 0.0, 1.0, by) for b in common for by in lowered]
         if self.lowers:
-            starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common]
+            starts += [(-0.5, b, 0.0, 1.0, _LOWERED[-1]) for b in common]
         if len(starts) > _CLIMBS:
             starts.sort(key=lambda start: -float(self.least(start)[0]))
         _, direction = max(self.climbed(start) for start in starts[:_CLIMBS])
         return self.scattered(direction)
 
-    def climbed(self, start: Direction) -> tuple[float, Direction]:
+    def climbed(self, start: Shares) -> tuple[float, Shares]:
         """A local maximum. Where shares are more than there is the value counts 0."""
         scale, near = self.least(start)
 
@@ -153,9 +158,9 @@ class ScalarProblem:
             (0.0, _LOWEST if self.lowers else 0.0),
         ]
         found = minimize(loss, start, jac=True, bounds=limits, options=_OPTIONS)
-        return -found.fun * float(scale), Direction(*found.x)
+        return -found.fun * float(scale), tuple(found.x.tolist())
 
-    def scattered(self, direction: Direction) -> Solution:
+    def scattered(self, direction: Shares) -> Solution:
         """Cumulants over words at this direction: of the sum over other rows, of row i, of the
         word's shift."""
         value, y = self.least(direction)

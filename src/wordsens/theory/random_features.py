@@ -4,6 +4,7 @@ finite width, by the edge of the Jacobian's spectrum (docs/theory/predictions.md
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -251,11 +252,9 @@ def jacobian_edge(
         return float(z.log()), float(torch.log1p(1 / z) + depth * gain.log())
 
     # log lambda falls, then rises in x.
-    centre = float(
-        minimize_scalar(lambda x: point(x)[1], bounds=(-40, 40), options={"xatol": 1e-9}).x
-    )  # type: ignore
+    least: Any = minimize_scalar(lambda x: point(x)[1], bounds=(-40, 40), options={"xatol": 1e-9})
     step = 1e-3
-    (low, below), (_, value), (high, above) = (point(centre + by * step) for by in (-1, 0, 1))
+    (low, below), (_, value), (high, above) = (point(least.x + by * step) for by in (-1, 0, 1))
     # d² lambda / dz² at its minimum, times z² / lambda.
     curvature = 4 * (below - 2 * value + above) / (high - low) ** 2
     z = math.exp((low + high) / 2)

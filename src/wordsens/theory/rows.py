@@ -40,15 +40,13 @@ class Direction(NamedTuple):
     W x_i, and `alpha` for the length of the part that comes of itself. And `lowered`: by how much
     it lowers the other scores of row i, in their standard deviations, where that can turn a row to
     the word.
-
-    Numbers, or tensors to differentiate by.
     """
 
-    c: float | Tensor
-    b: float | Tensor = 0.0
-    w: float | Tensor = 0.0
-    alpha: float | Tensor = 1.0
-    lowered: float | Tensor = 0.0
+    c: Tensor
+    b: Tensor
+    w: Tensor
+    alpha: Tensor
+    lowered: Tensor
 
     @property
     def rest(self) -> Tensor:
@@ -131,7 +129,8 @@ class ScoredRows:
     @torch.no_grad()
     def curve(self) -> tuple[Float[Tensor, " r"], Float[Tensor, "k r"]]:
         """Values of t and the change there."""
-        low, high = float(self.z.min()), float(self.z.max()) + self.reach
+
+        low, high = self.z.min().item(), self.z.max().item() + self.reach
         t = torch.linspace(low, high, self.nodes, dtype=torch.float64)
         return t, self.change(t.unsqueeze(0))
 
@@ -157,6 +156,7 @@ class ScoredRows:
         """change(t) - y (t - z)² / ease."""
         return self.change(t) - y * (t - self.z) ** 2 / self.ease
 
+    @torch.no_grad()
     def paid(self, t: Float[Tensor, "k g"]) -> float:
         """The mean of (t - z)² / ease, summed over rows."""
         return float((self.weights * (t - self.z) ** 2 / self.ease).sum())
@@ -315,7 +315,7 @@ def softmax_self_row(rows: Rows, at: Direction) -> ScoredRows:
         p = torch.sigmoid(base + t)
         return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
-    reach = math.log(n) + float(others) / 2 + 12
+    reach = math.log(n) + float(others.detach()) / 2 + 12
     return _self_row(rows, at, change, reach, _SELF_REACHES)
 
 
@@ -402,7 +402,7 @@ def relu_self_row(rows: Rows, at: Direction, deviations: float = 0.0) -> ScoredR
         p = itself / (total + itself)
         return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
 
-    reach = math.sqrt(rows.d * float(length + key))
+    reach = math.sqrt(rows.d * float((length + key).detach()))
     return _self_row(rows, at, change, reach, _STEPPED, paid)
 
 
@@ -425,8 +425,8 @@ def _self_row(
 
 
 def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
-    """x = weight E min(max(a - x, 0), cut) of a Gaussian a: by Newton's method, which from 0 rises to
-    it, since the right side is convex in x > 0."""
+    """x = weight E min(max(a - x, 0), cut) of a Gaussian a: by Newton's method, which from 0
+    rises to it, since the right side is convex in x > 0."""
     x = torch.zeros_like(cut)
     for _ in range(_NEWTON if weight else 0):
         lowered, _, between = _lowered(-x, deviation, cut)
