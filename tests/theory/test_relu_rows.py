@@ -7,7 +7,12 @@ import pytest
 import torch
 
 import wordsens as ws
-from wordsens.theory.rows import relu_moments, relu_rows, relu_self_row
+from wordsens.theory.rows import Direction, alike_rows, relu_self_row, weight_moments
+
+
+def row_i(n, d, q, c, lowered, deviations=0.0):
+    shares = torch.tensor([c, 0.0, 0.0, 1.0, lowered], dtype=torch.float64)
+    return relu_self_row(alike_rows(n, d, q, 0.0, torch.relu), Direction(*shares), deviations)
 
 
 @pytest.mark.parametrize(
@@ -22,11 +27,10 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, shift, variance):
     positive = (shift + math.sqrt(variance) * scores).clamp(min=0)
     weights = positive / positive.sum(dim=1, keepdim=True).clamp(min=1e-300)
     products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
-    for found, ours in zip(
-        (weights.square().sum(dim=1), products), relu_moments(n, shift, variance), strict=True
-    ):
+    moments = weight_moments(n, torch.relu, shift, variance)
+    for found, ours in zip((weights.square().sum(dim=1), products), moments, strict=True):
         error = float(found.std()) / math.sqrt(len(found))
-        assert ours == pytest.approx(float(found.mean()), abs=5 * error)
+        assert float(ours) == pytest.approx(float(found.mean()), abs=5 * error)
 
 
 @pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
@@ -38,21 +42,21 @@ def test_row_i_agrees_with_plain_sampling(lowered):
     taken as quotients of means, hence 3 %: of order 1/n.
     """
     n, d, c, count = 400, 768, 0.3, 1000
-    row = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered)
+    row = row_i(n, d, 0.0, c, lowered)
     random, length = torch.Generator().manual_seed(0), 2 + 2 * c
     before = torch.randn(count, n, generator=random, dtype=torch.float64)
     new = math.sqrt(1 - c**2) * torch.randn(count, n, generator=random, dtype=torch.float64)
     after, cut = (1 + c) * before + new, lowered * math.sqrt(length)
     taken = after.clamp(min=0, max=cut)
     paid = taken.square().sum(dim=1)
-    assert row.paid == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
+    assert float(row.lowering) == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
     of_word = (1 + c) * before[:200].unsqueeze(2) + math.sqrt(1 - c**2) * torch.linspace(
         -3, 3, 13
     ).double()
     law = torch.exp(-(torch.linspace(-3, 3, 13).double() ** 2) / 2)
     expected = of_word.clamp(min=0, max=cut) ** 2 @ (law / law.sum())
-    cheaper = relu_self_row(relu_rows(n, d, 0.0, 0.0), c, lowered, deviations=1.0)
-    assert (row.paid - cheaper.paid) ** 2 == pytest.approx(
+    cheaper = row_i(n, d, 0.0, c, lowered, deviations=1.0)
+    assert float(row.lowering - cheaper.lowering) ** 2 == pytest.approx(
         float(expected.var()) * n, rel=0.05, abs=1e-9
     )
     rest, old = after.clamp(min=0) - taken, before.clamp(min=0)
@@ -71,9 +75,7 @@ def test_row_i_agrees_with_plain_sampling(lowered):
 
 def test_rows_that_share_a_direction_lower_their_scores_together():
     """At mean cosine q all scores follow one direction, which is cheaper than each by itself."""
-    apart, together = (
-        relu_self_row(relu_rows(100, 384, q, 0.0), 0.3, 5.0).paid for q in (0.0, 0.3)
-    )
+    apart, together = (row_i(100, 384, q, 0.3, 5.0).lowering for q in (0.0, 0.3))
     assert together < apart / 4
 
 
@@ -88,7 +90,7 @@ def test_a_typical_word_and_the_largest_are_near_the_prediction(n, d, tolerance)
     )
     found = ws.word_sensitivity(phi, rows, words=range(20), certificate=False).per_word
     found = found * float(phi(rows).norm()) / math.sqrt(d)
-    norm = math.sqrt(n * relu_rows(n, d, 0.0, 1.0).retained)
+    norm = math.sqrt(n * alike_rows(n, d, 0.0, 1.0, torch.relu).retained)
     typical, largest = (
         ws.theory.raf_sensitivity(n, d, score="relu", words=words) * norm for words in (1, 20)
     )

@@ -147,7 +147,7 @@ class ScalarProblem:
             if not value > 0:
                 return 0.0, np.zeros(len(shares))
             (slope,) = torch.autograd.grad(value, at)
-            return -float(value / scale), -(slope / scale).numpy()
+            return -(value / scale).item(), -(slope / scale).numpy()
 
         common, spread = float(self.rows.common), float(self.rows.spread > 0)
         limits = [
