@@ -12,11 +12,13 @@ from wordsens.text import orthogonal_text
 from wordsens.theory.attention import SHIFT, _deviations, over_words, softmax_problem
 from wordsens.theory.comparison import ScalarProblem
 from wordsens.theory.rows import (
+    Direction,
     Others,
     Rows,
     alike_rows,
     gram_moments,
     softmax_others,
+    softmax_self_row,
     text_rows,
     weight_moments,
 )
@@ -203,6 +205,25 @@ def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
         found.append(d * rest**2 * free * y + n * sup.mean())
     value, _ = ScalarProblem(rows, softmax_others(rows), None).least(at)
     assert float(value) == pytest.approx(min(found), rel=0.015)
+
+
+def test_row_i_under_softmax_agrees_with_plain_sampling():
+    """400 rows of 2,000 scores. Words are orthogonal, Delta apart from them but for its part along
+    x_i; means of quotients are taken as quotients of means, hence 10 %."""
+    n, c = 2000, 0.3
+    shares = torch.tensor([c, 0.0, 0.0, 1.0, 0.0], dtype=torch.float64)
+    row = softmax_self_row(alike_rows(n, 768, 0.0, 0.0), Direction(*shares))
+    random = torch.Generator().manual_seed(0)
+    before = torch.randn(400, n, generator=random, dtype=torch.float64)
+    new = torch.randn(400, n, generator=random, dtype=torch.float64)
+    after = torch.exp((1 + c) * before + math.sqrt(1 - c**2) * new)
+    old = torch.softmax(before, dim=1)
+    for itself in (0.0, 8.0, 12.0):
+        total = after.sum(dim=1, keepdim=True) + math.exp(itself)
+        share = math.exp(itself) / total.squeeze(1)
+        moved = (after / total - old).square().sum(dim=1) + share**2 * (2 + 2 * c)
+        found = float(row.change(torch.tensor([itself], dtype=torch.float64)))
+        assert found == pytest.approx(float(moved.mean()), rel=0.1)
 
 
 def steps(n: int, d: int, spread: float) -> ScalarProblem:

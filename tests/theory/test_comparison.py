@@ -10,7 +10,14 @@ from scipy.optimize import minimize, minimize_scalar
 
 from wordsens.theory.attention import raf_sensitivity, relu_problem, softmax_problem
 from wordsens.theory.comparison import ScalarProblem, Shares, overlapping_variance
-from wordsens.theory.rows import Direction, alike_rows, gaussian_nodes
+from wordsens.theory.rows import (
+    Direction,
+    Others,
+    Rows,
+    ScoredRows,
+    alike_rows,
+    gaussian_nodes,
+)
 
 
 def plain(one: ScalarProblem, shares: Shares) -> float:
@@ -125,6 +132,20 @@ def test_the_value_does_not_depend_on_the_guess_of_the_price():
 
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
+
+
+def test_a_row_i_alone_has_the_skewness_of_what_it_adds():
+    """sup_t [max(t, 0)² / 9 - y (t - z)²] is proportional to max(z, 0)², whose second and third
+    cumulants are 5/4 and 11/2."""
+    nodes, weights = gaussian_nodes(161)
+    row = ScoredRows(weights[None], nodes[None], ONE, lambda t: t.clamp(min=0) ** 2 / 9, 6.0, 2000)
+    of_others, zero = gaussian_nodes(25)[1], torch.zeros(25, dtype=torch.float64)
+    others = Others(
+        of_others, zero, zero, lambda t: 0 * (zero[:, None] + t), 0.0, 0.0, 1.0, (1, 25, 1)
+    )
+    rows = Rows(4, 1, (0.0,), 0.0, 1.0, 0.0, 0.0, 0.0)
+    law = ScalarProblem(rows, others, lambda at: row).scattered((0.0, 0.0, 0.0, 1.0, 0.0))
+    assert law.third / law.variance**1.5 == pytest.approx(5.5 / 1.25**1.5, rel=0.02)
 
 
 def on_nodes(function, s_count=25, g_count=33):

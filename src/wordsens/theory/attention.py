@@ -156,23 +156,19 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
     # Scores of words with rows of spread 1 are a key's products with them: its squared length
     # scatters by sqrt(2 / d).
     stretched = (value(scale=1 + _STRETCH) - value(scale=1 - _STRETCH)) / (2 * _STRETCH)
-    law = law.scattered(stretched**2 * rows.spread / (2 * rows.d))
+    variance = law.variance + stretched**2 * rows.spread / (2 * rows.d)
+    third = law.third * (variance / law.variance) ** 1.5
     if score == "relu":
         # By a difference: where little is left to pay with, a price says little of what another
         # cost would make.
         by_cost = relu_problem(rows, deviations=1.0).solve().value - law.value
-        law = replace(law, variance=law.variance + by_cost**2)
-    if not rows.common:
-        return law
-    low, high = value(-SHIFT), value(SHIFT)
+        variance += by_cost**2
+    low, high = (value(-SHIFT), value(SHIFT)) if rows.common else (law.value, law.value)
     slope = (high - low) / (2 * SHIFT)
     bend = (high + low - 2 * law.value) / (2 * SHIFT**2)
-    return replace(
-        law,
-        value=law.value + bend,
-        variance=law.variance + slope**2 + 2 * bend**2,
-        third=law.third + 6 * slope**2 * bend + 8 * bend**3,
-    )
+    variance += slope**2 + 2 * bend**2
+    third += 6 * slope**2 * bend + 8 * bend**3
+    return Solution(law.value + bend, variance, third, law.direction)
 
 
 def softmax_problem(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> ScalarProblem:

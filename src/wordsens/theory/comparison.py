@@ -9,7 +9,7 @@ prediction. docs/theory/sharp.md derives both.
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -55,13 +55,6 @@ class Solution:
     variance: float
     third: float
     direction: Shares
-
-    def scattered(self, variance: float) -> "Solution":
-        """With more variance over words, as skew as before."""
-        if not self.variance > 0:
-            return replace(self, variance=self.variance + variance)
-        wider = (self.variance + variance) / self.variance
-        return replace(self, variance=wider * self.variance, third=wider**1.5 * self.third)
 
 
 @dataclass(frozen=True)
@@ -184,9 +177,9 @@ class ScalarProblem:
         apart, together = overlapping_variance(
             values[0].reshape(*layout, -1), chances.reshape(layout).sum(dim=1) / n, force
         )
-        return Solution(float(value), second, third, direction).scattered(
-            n * max(0.0, together - apart)
-        )
+        # With more variance, as skew as before.
+        variance = second + n * max(0.0, together - apart)
+        return Solution(float(value), variance, third * (variance / second) ** 1.5, direction)
 
 
 def cumulants(

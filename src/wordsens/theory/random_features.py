@@ -105,7 +105,7 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 
     def negative(point: Float[np.ndarray, " 2"]) -> float:
         length, cosine = torch.from_numpy(point)
-        return -float(_squared(law, n, depth, length, cosine * length))
+        return -n * float(_squared(law, n, depth, length, cosine * length))
 
     best = minimize(
         negative,
@@ -113,7 +113,7 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
         bounds=[(0.0, 1.0), (-1.0, 1.0)],
         options={"ftol": 1e-12, "gtol": 1e-9},
     )
-    return math.sqrt(-best.fun)
+    return math.sqrt(-best.fun / n)
 
 
 def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
@@ -162,10 +162,10 @@ def dual_kernel(
     if activation.name == "identity":
         return product
     if activation.name == "relu":
-        return _relu_kernel(first, second, product)
+        return relu_kernel(first, second, product)
     if activation.name == "leaky_relu":
         # act(u) = relu(u) - leak relu(-u), and (-u, -v) has the law of (u, v).
-        same, opposite = (_relu_kernel(first, second, sign * product) for sign in (1, -1))
+        same, opposite = (relu_kernel(first, second, sign * product) for sign in (1, -1))
         return (1 + LEAK**2) * same - 2 * LEAK * opposite
     if activation.name == "erf":
         scale = torch.sqrt((1 + 2 * first) * (1 + 2 * second))
@@ -202,14 +202,14 @@ def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " 
     return nodes, weights / weights.sum()
 
 
-def _relu_kernel(
+def relu_kernel(
     first: Float[Tensor, "*points"],
     second: Float[Tensor, "*points"],
     product: Float[Tensor, "*points"],
 ) -> Float[Tensor, "*points"]:
     """E[relu(u) relu(v)] = |u| |v| (sin a + (pi - a) cos a) / (2 pi), a the angle between u and
     v."""
-    scale = torch.sqrt(first * second)
+    scale = first.sqrt() * second.sqrt()
     cosine = (product / scale).clamp(-1, 1)
     sine = torch.sqrt(1 - cosine**2)
     return scale * (sine + cosine * (math.pi - torch.acos(cosine))) / (2 * math.pi)

@@ -470,14 +470,14 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     loadings = (loadings * (1 if float(loadings.sum()) >= 0 else -1)).clamp(-0.999, 0.999)
     alone = 1 - loadings**2
     apart = gram - torch.outer(loadings, loadings)
-    squares = (apart**2).sum() - apart.diagonal().square().sum()
-    products = alone.sum() ** 2 - (alone**2).sum()
-    spread = float(d * squares / products)
+    squares = apart.fill_diagonal_(0).square().sum()
+    spread = float(d * squares / (alone.sum() ** 2 - (alone**2).sum()))
     root = vectors * values.clamp(min=0).sqrt()
     draws = torch.randn(_DRAWS, n, generator=generator(0, "scores of a text"), dtype=torch.float64)
     weights = torch.softmax(draws @ root.T, dim=1)
-    retained = float(((weights @ gram) * weights).sum() / _DRAWS)
-    cross = (weights @ gram).mean(dim=0)
+    outputs = weights @ gram
+    cross = outputs.mean(dim=0)
+    retained = float((outputs * weights).sum(dim=1).mean())
     groups = torch.stack(
         [part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))]
     )
