@@ -9,7 +9,7 @@ import torch
 import wordsens as ws
 from wordsens.errors import InputError
 from wordsens.text import orthogonal_text
-from wordsens.theory.attention import SHIFT, _deviations, over_words, softmax_problem
+from wordsens.theory.attention import SHIFT, _deviations, over_words, relu_problem, softmax_problem
 from wordsens.theory.comparison import ScalarProblem
 from wordsens.theory.rows import (
     Direction,
@@ -301,6 +301,19 @@ def test_what_rows_share_scatters_words_along_a_parabola():
     assert law.value == pytest.approx(mean, rel=1e-9)
     assert law.variance == pytest.approx(spread + typical.variance, rel=1e-9)
     assert law.third == pytest.approx(third + typical.third, rel=1e-9)
+
+
+def test_words_scatter_by_the_length_of_their_keys_and_the_cost_of_row_i():
+    """The logarithm of a key's length has the variance 1 / (2 d)."""
+    rows = alike_rows(40, 192, 0.0, 1.0, torch.relu)
+    typical, law = relu_problem(rows).solve(), over_words(rows, "relu")
+    short, long = (
+        float(relu_problem(rows, scale=scale).least(typical.direction)[0]) for scale in (0.95, 1.05)
+    )
+    by_length = ((long - short) / 0.1) ** 2 / (2 * 192)
+    by_cost = (relu_problem(rows, deviations=1.0).solve().value - typical.value) ** 2
+    assert law.variance == pytest.approx(typical.variance + by_length + by_cost, rel=1e-4)
+    assert min(by_length, by_cost) > 1e-3 * law.variance
 
 
 def test_words_of_one_text_scatter_by_what_attention_retains_too():

@@ -12,7 +12,6 @@ from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.random_transformer import RandomTransformer
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
-from wordsens.theory.random_features import relu_kernel
 
 
 def average_by_layer(
@@ -130,8 +129,12 @@ def _score_matrix(size: int, rank: int | None, stream: torch.Generator) -> Float
 def _mlp_update(
     kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
 ) -> tuple[Float[Tensor, "m m"], None]:
-    diagonal = kernel.diagonal().clamp(min=torch.finfo(kernel.dtype).tiny)
-    return 2 * relu_kernel(diagonal.unsqueeze(1), diagonal, kernel), None
+    lengths, scale = kernel.diagonal().clamp(min=0).sqrt(), _inverse_lengths(kernel)
+    cosine = (scale.unsqueeze(1) * kernel * scale).clamp(-1, 1)
+    kappa = (
+        (1 - cosine.square()).clamp(min=0).sqrt() + cosine * (math.pi - torch.arccos(cosine))
+    ) / math.pi
+    return lengths.unsqueeze(1) * lengths * kappa, None
 
 
 def _inverse_lengths(kernel: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:

@@ -162,10 +162,10 @@ def dual_kernel(
     if activation.name == "identity":
         return product
     if activation.name == "relu":
-        return relu_kernel(first, second, product)
+        return _relu_kernel(first, second, product)
     if activation.name == "leaky_relu":
         # act(u) = relu(u) - leak relu(-u), and (-u, -v) has the law of (u, v).
-        same, opposite = (relu_kernel(first, second, sign * product) for sign in (1, -1))
+        same, opposite = (_relu_kernel(first, second, sign * product) for sign in (1, -1))
         return (1 + LEAK**2) * same - 2 * LEAK * opposite
     if activation.name == "erf":
         scale = torch.sqrt((1 + 2 * first) * (1 + 2 * second))
@@ -202,7 +202,7 @@ def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " 
     return nodes, weights / weights.sum()
 
 
-def relu_kernel(
+def _relu_kernel(
     first: Float[Tensor, "*points"],
     second: Float[Tensor, "*points"],
     product: Float[Tensor, "*points"],
