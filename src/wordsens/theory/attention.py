@@ -28,6 +28,16 @@ from wordsens.theory.rows import (
 
 # Steps, in standard deviations of what a word's scores share, and of their scale.
 SHIFT, _STRETCH = 1.5, 0.05
+# Starts: shares along what rows have in common, where they do; under ReLU, directions that lower the
+# other scores of row i by more and more.
+_COMMON = (0.1, 0.4, 0.7, 0.9)
+_TURNED = (
+    (0.45, 0.0, 0.0, 1.0, 0.0),
+    (0.45, 0.0, 0.0, 1.0, 0.7),
+    (0.45, 0.0, 0.0, 1.0, 1.5),
+    (0.45, 0.0, 0.0, 1.0, 3.0),
+    (-0.5, 0.0, 0.0, 1.0, 3.0),
+)
 
 
 def raf_sensitivity(
@@ -72,8 +82,9 @@ def raf_sensitivity(
     require_choice("score", score, ("softmax", "relu"))
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
-    if not 0 <= mean_cosine < 1:
-        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
+    most = "less than 1" if score == "softmax" else "0 under relu: use softmax, or mean_cosine=0"
+    if not 0 <= mean_cosine < 1 or (mean_cosine and score == "relu"):
+        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and {most}")
     if spread is not None and not 0 <= spread < math.inf:
         raise InputError(
             f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows"
@@ -150,8 +161,8 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
     problem = relu_problem if score == "relu" else softmax_problem
     law = problem(rows).solve()
 
-    def value(shift: float = 0.0, scale: float = 1.0) -> float:
-        return float(problem(rows, shift, scale).least(law.direction)[0])
+    def value(**options: float) -> float:
+        return float(problem(rows, **options).least(law.direction)[0])
 
     # Scores of words with rows of spread 1 are a key's products with them: its squared length
     # scatters by sqrt(2 / d).
@@ -163,7 +174,9 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
         # cost would make.
         by_cost = relu_problem(rows, deviations=1.0).solve().value - law.value
         variance += by_cost**2
-    low, high = (value(-SHIFT), value(SHIFT)) if rows.common else (law.value, law.value)
+    low, high = (
+        (value(shift=-SHIFT), value(shift=SHIFT)) if any(rows.loadings) else (law.value, law.value)
+    )
     slope = (high - low) / (2 * SHIFT)
     bend = (high + low - 2 * law.value) / (2 * SHIFT**2)
     variance += slope**2 + 2 * bend**2
@@ -174,25 +187,24 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
 def softmax_problem(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> ScalarProblem:
     """For a word whose scores share a shift and have a scale of their own, as for
     `softmax_others`."""
+    common = _COMMON if any(rows.loadings) else (0.0,)
+    starts = tuple((0.45, b, 0.0, 1.0, 0.0) for b in common)
     others = softmax_others(rows, shift, scale)
-    return ScalarProblem(rows, others, lambda at: softmax_self_row(rows, at))
+    return ScalarProblem(rows, others, lambda at: softmax_self_row(rows, at), starts)
 
 
-def relu_problem(
-    rows: Rows, shift: float = 0.0, scale: float = 1.0, deviations: float = 0.0
-) -> ScalarProblem:
+def relu_problem(rows: Rows, scale: float = 1.0, deviations: float = 0.0) -> ScalarProblem:
     """The same under ReLU, for a word that costs a number of deviations less to turn row i to."""
-    others = relu_others(rows, shift, scale)
-    return ScalarProblem(rows, others, lambda at: relu_self_row(rows, at, deviations), lowers=True)
+    others = relu_others(rows, scale)
+    return ScalarProblem(rows, others, lambda at: relu_self_row(rows, at, deviations), _TURNED)
 
 
 def _quantile(law: Solution, words: int) -> float:
     """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and
     Fisher's series."""
-    deviation = math.sqrt(law.variance)
-    skewness = law.third / deviation**3 if deviation else 0.0
     deviations = _deviations(words)
-    return law.value + deviation * (deviations + (deviations**2 - 1) * skewness / 6)
+    skewed = (deviations**2 - 1) * law.third / (6 * law.variance)
+    return law.value + deviations * math.sqrt(law.variance) + skewed
 
 
 def _deviations(words: int) -> float:

@@ -19,23 +19,19 @@ from torch import Tensor
 
 from wordsens.theory.rows import Direction, Others, Rows, ScoredRows, gaussian_nodes
 
-# Log y is looked for between these; and what a better y may still be worth, in shares of what is
-# paid.
-_PRICES, _PRICED = (-16.0, 9.0), 1e-5
-# Of SciPy's L-BFGS-B, for the shares, in units of the value at the start.
+# Log y is looked for between these, to a secant's step from this far.
+_LOG_PRICES, _OFF = (-16.0, 9.0), 0.03
+# Of SciPy's L-BFGS-B, for the shares, in units of what attention retains of all rows.
 _OPTIONS = {"ftol": 2e-6, "gtol": 1e-4}
 # Of c: at 1 nothing is left to pay with.
 _MOST = 0.999
 # Of `lowered`: no score is left beyond.
 _LOWEST = 8.0
-# Starts, of what rows share and of how far the other scores of row i are lowered.
-_COMMON, _LOWERED = (0.1, 0.4, 0.7, 0.9), (0.0, 0.7, 1.5, 3.0)
-# Of the starts: there are maxima with much and with little of what rows share.
+# The best starts are climbed from: there are maxima with much and with little of what rows share.
 _CLIMBS = 2
 _STEPS, _ITERATIONS = 48, 300
 # Of polynomials in s and g; fewer where there are fewer nodes.
 _DEGREES = (16, 20)
-
 
 # The numbers of a `Direction`.
 Shares = tuple[float, ...]
@@ -65,13 +61,14 @@ class ScalarProblem:
     The budget is d rest free, less what row i takes to lower its other scores.
 
     psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f
-    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it.
+    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it. The directions are climbed to from
+    `starts`.
     """
 
     rows: Rows
     others: Others
     self_row: Callable[[Direction], ScoredRows] | None
-    lowers: bool = False
+    starts: tuple[Shares, ...] = ()
 
     def least(
         self, shares: Shares | Float[Tensor, " 5"], near: float = 0.1
@@ -85,32 +82,14 @@ class ScalarProblem:
         """
         at = Direction(*torch.as_tensor(shares, dtype=torch.float64))
         scored = self.scored(at)
-        lowering = sum(rows.lowering for rows in scored)
-        budget = self.rows.d * at.rest * at.free(self.rows.spread) - lowering
-        if at.free(self.rows.spread) <= 0 or budget <= 0:
+        free = self.rows.d * at.rest * at.free(self.rows.spread)
+        budget = free - sum(rows.lowering for rows in scored)
+        if not budget > 0:
             return torch.tensor(-math.inf), near
-        curves = [rows.curve() for rows in scored]
-        low, high, log, fall = *_PRICES, math.log(near), -1.5
-        last: tuple[float, float] | None = None
-        while True:
-            best = [
-                rows.best(math.exp(log), *curve) for rows, curve in zip(scored, curves, strict=True)
-            ]
-            paid = sum(rows.paid(t) for rows, t in zip(scored, best, strict=True))
-            # It falls with log y, nearly on a line: secants.
-            excess = math.log(paid / budget.item())
-            low, high = (log, high) if excess > 0 else (low, log)
-            if last is not None:
-                fall = min(-0.2, (excess - last[1]) / (log - last[0]))
-            to = log - excess / fall
-            if abs(excess * (to - log)) < _PRICED or high - low < _PRICED:
-                break
-            last, log = (log, excess), to if low < to < high else (low + high) / 2
-        y = math.exp(log)
-        sums = [
-            (rows.weights * rows.values(y, t)).sum() for rows, t in zip(scored, best, strict=True)
-        ]
-        return y * budget + sum(sums), y
+
+        y = price(lambda y: sum(rows.paid(y) for rows in scored) / budget.item(), near)
+        suprema = [(rows.weights * rows.suprema(y)).sum() for rows in scored]
+        return y * budget + sum(suprema), y
 
     def scored(self, at: Direction) -> list[ScoredRows]:
         """The rows j != i, and row i."""
@@ -118,21 +97,17 @@ class ScalarProblem:
         return [others] if self.self_row is None else [others, self.self_row(at)]
 
     def solve(self) -> Solution:
-        """The best direction by quasi-Newton ascents over the shares that this text has, and the
-        scatter over words."""
-        common = _COMMON if self.rows.common else (0.0,)
-        lowered = _LOWERED if self.lowers else (0.0,)
-        starts = [(0.45, b, 0.0, 1.0, by) for b in common for by in lowered]
-        if self.lowers:
-            starts += [(-0.5, b, 0.0, 1.0, _LOWERED[-1]) for b in common]
-        if len(starts) > _CLIMBS:
-            starts.sort(key=lambda start: -float(self.least(start)[0]))
+        """The best direction by quasi-Newton ascents from the best starts, and the scatter over
+        words."""
+        starts = sorted(self.starts, key=lambda start: -float(self.least(start)[0]))
         _, direction = max(self.climbed(start) for start in starts[:_CLIMBS])
         return self.scattered(direction)
 
     def climbed(self, start: Shares) -> tuple[float, Shares]:
-        """A local maximum. Where shares are more than there is the value counts 0."""
-        scale, near = self.least(start)
+        """A local maximum and its direction. Where shares are more than there is the value counts
+        0."""
+        scale = self.rows.n * self.rows.retained
+        _, near = self.least(start)
 
         def loss(shares: Float[np.ndarray, " 5"]) -> tuple[float, Float[np.ndarray, " 5"]]:
             at = torch.tensor(shares, requires_grad=True)
@@ -140,46 +115,53 @@ class ScalarProblem:
             if not value > 0:
                 return 0.0, np.zeros(len(shares))
             (slope,) = torch.autograd.grad(value, at)
-            return -(value / scale).item(), -(slope / scale).numpy()
+            return -value.item() / scale, -slope.numpy() / scale
 
-        common, spread = float(self.rows.common), float(self.rows.spread > 0)
-        limits = [
-            (-_MOST if self.lowers else 0.0, _MOST),
-            (-common, common),
-            (-spread, spread),
-            (1 - spread, 1 + spread),
-            (0.0, _LOWEST if self.lowers else 0.0),
-        ]
+        # Orthogonal rows are drawn one by one, with nothing along W^T W x_i.
+        spread = float(self.rows.spread > 0)
+        single = [(-spread, spread), (1 - spread, 1 + spread)]
+        limits = [(-_MOST, _MOST), (-1.0, 1.0), *single, (0.0, _LOWEST)]
         found = minimize(loss, start, jac=True, bounds=limits, options=_OPTIONS)
-        return -found.fun * float(scale), tuple(found.x.tolist())
+        return -found.fun, tuple(found.x.tolist())
 
     def scattered(self, direction: Shares) -> Solution:
         """Cumulants over words at this direction: of the sum over other rows, of row i, of the
         word's shift."""
         value, y = self.least(direction)
         at = Direction(*torch.tensor(direction, dtype=torch.float64))
-        scored, layout = self.scored(at), self.others.layout
-        best = [rows.best(y, *rows.curve()) for rows in scored]
-        values = [rows.values(y, t) for rows, t in zip(scored, best, strict=True)]
+        others, *itself = self.scored(at)
+        layout, n, suprema = self.others.layout, self.rows.n, others.suprema(y)
         # A row's kind and its state are the same for all words: only its score with the word
         # scatters.
-        chances = scored[0].weights.sum(dim=1)
-        means = (values[0] * scored[0].weights).sum(dim=1) / chances
+        chances = others.weights.sum(dim=1)
+        means = (suprema * others.weights).sum(dim=1) / chances
         second, third = cumulants(means.reshape(layout), chances.reshape(layout))
-        for drawn, row in zip(values[1:], scored[1:], strict=True):
-            itself = cumulants(drawn.unsqueeze(2), row.weights.unsqueeze(2))
-            second, third = second + itself[0], third + itself[1]
-        n, others = self.rows.n, scored[0]
-        slopes = 2 * y * (best[0] - others.z) / others.ease.sqrt()
-        force = (
-            float((others.weights * slopes**2).sum()) / n * float(at.noise(self.rows.spread)) ** 2
-        )
-        apart, together = overlapping_variance(
-            values[0].reshape(*layout, -1), chances.reshape(layout).sum(dim=1) / n, force
-        )
+        for row in itself:
+            own = cumulants(row.suprema(y).unsqueeze(2), row.weights.unsqueeze(2))
+            second, third = second + own[0], third + own[1]
+        slopes = 2 * y * (others.best(y) - others.z) / others.ease.sqrt()
+        drawn = float(at.noise(self.rows.spread)) ** 2
+        force = float((others.weights * slopes**2).sum()) / n * drawn
+        law = chances.reshape(layout).sum(dim=1) / n
+        apart, together = overlapping_variance(suprema.reshape(*layout, -1), law, force)
         # With more variance, as skew as before.
         variance = second + n * max(0.0, together - apart)
         return Solution(float(value), variance, third * (variance / second) ** 1.5, direction)
+
+
+def price(paid: Callable[[float], float], near: float) -> float:
+    """Where paid(y) is 1. Its logarithm falls with log y, nearly on a line: secants, in a bracket
+    since it may jump."""
+    low, high, log, slope = *_LOG_PRICES, math.log(near), -1.5
+    excess = math.log(paid(near))
+    while abs(excess / slope) > _OFF and high - low > _OFF:
+        low, high = (log, high) if excess > 0 else (low, log)
+        last, log = log, log - excess / slope
+        if not low < log < high:
+            log = (low + high) / 2
+        before, excess = excess, math.log(paid(math.exp(log)))
+        slope = min(-0.2, (excess - before) / (log - last))
+    return math.exp(min(max(log - excess / slope, low), high))
 
 
 def cumulants(

@@ -79,15 +79,14 @@ def predict(
         return None
     gram = rows @ rows.T / d
     cosine, spread = gram_moments(gram, d)
-    kind = PREDICTED
     if type(phi.score) is DividedRelu and not cosine:
-        score, value = "relu", exchangeable_sensitivity(n, d, "relu", 0.0, spread, count)
+        value = exchangeable_sensitivity(n, d, "relu", 0.0, spread, count)
     elif type(phi.score) is Softmax and phi.temperature == 1:
-        score, value = "softmax", sensitivity_of_gram(gram, d, (cosine, spread), count)
-        # The proof's rows: orthogonal, or independent, and no word in particular.
-        if count == 1 and cosine == 0 and spread in (0, 1):
-            kind = IN_THE_LIMIT
+        value = sensitivity_of_gram(gram, d, (cosine, spread), count)
     else:
         return None
-    outside = outside_of_attention(n, d, score, cosine, spread)
-    return Prediction(value, of, "comparison", outside, kind)
+    # The proof's rows: orthogonal, or independent, and no word in particular.
+    idealised = count == 1 and cosine == 0 and spread in (0, 1)
+    proved = phi.score.name == "softmax" and idealised
+    outside = outside_of_attention(n, d, phi.score.name, cosine, spread)
+    return Prediction(value, of, "comparison", outside, IN_THE_LIMIT if proved else PREDICTED)

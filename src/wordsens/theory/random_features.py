@@ -119,9 +119,8 @@ def rf_sensitivity_infinite_width(n: int, depth: int = 1, *, activation: str = "
 def orthogonal_change(n: int, depth: int, *, activation: str = "relu") -> float:
     """The same S for one Delta: orthogonal to x_i, of length sqrt(d). Nearly every Delta is so when
     d is large."""
-    length = torch.ones((), dtype=torch.float64)
-    squared = _squared(activation_named(activation), n, depth, length, 0 * length)
-    return math.sqrt(float(squared))
+    zero = torch.zeros((), dtype=torch.float64)
+    return math.sqrt(float(_squared(activation_named(activation), n, depth, zero + 1, zero)))
 
 
 def _squared(
@@ -159,14 +158,12 @@ def dual_kernel(
     >>> dual_kernel(activation_named("relu"), one, one, one)
     tensor(0.5000, dtype=torch.float64)
     """
-    if activation.name == "identity":
-        return product
-    if activation.name == "relu":
-        return _relu_kernel(first, second, product)
-    if activation.name == "leaky_relu":
+    leak = {"identity": 1.0, "leaky_relu": LEAK, "relu": 0.0}.get(activation.name)
+    if leak is not None:
         # act(u) = relu(u) - leak relu(-u), and (-u, -v) has the law of (u, v).
-        same, opposite = (_relu_kernel(first, second, sign * product) for sign in (1, -1))
-        return (1 + LEAK**2) * same - 2 * LEAK * opposite
+        scale = first.sqrt() * second.sqrt()
+        same, opposite = (scale * arc_cosine(sign * product / scale) / 2 for sign in (1, -1))
+        return (1 + leak**2) * same - 2 * leak * opposite
     if activation.name == "erf":
         scale = torch.sqrt((1 + 2 * first) * (1 + 2 * second))
         return 2 / math.pi * torch.asin(2 * product / scale)
@@ -202,17 +199,12 @@ def gauss_hermite(count: int) -> tuple[Float[Tensor, " count"], Float[Tensor, " 
     return nodes, weights / weights.sum()
 
 
-def _relu_kernel(
-    first: Float[Tensor, "*points"],
-    second: Float[Tensor, "*points"],
-    product: Float[Tensor, "*points"],
-) -> Float[Tensor, "*points"]:
-    """E[relu(u) relu(v)] = |u| |v| (sin a + (pi - a) cos a) / (2 pi), a the angle between u and
-    v."""
-    scale = first.sqrt() * second.sqrt()
-    cosine = (product / scale).clamp(-1, 1)
-    sine = torch.sqrt(1 - cosine**2)
-    return scale * (sine + cosine * (math.pi - torch.acos(cosine))) / (2 * math.pi)
+def arc_cosine(cosine: Float[Tensor, "*points"]) -> Float[Tensor, "*points"]:
+    """2 E[relu(u) relu(v)] of Gaussians of unit variance with this correlation, (sin a + (pi - a)
+    cos a) / pi for the angle a."""
+    cosine = cosine.clamp(-1, 1)
+    angle = torch.acos(cosine)
+    return (torch.sqrt(1 - cosine**2) + cosine * (math.pi - angle)) / math.pi
 
 
 def jacobian_edge(

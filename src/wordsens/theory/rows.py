@@ -1,13 +1,14 @@
 """Attention's rows as the scalar problem takes them (docs/theory/sharp.md): those of the other
 words, and row i itself.
 
-Under softmax and under normalized ReLU; for rows that are alike, and for those of one text.
+Under softmax, for rows that are alike and for those of one text; under normalized ReLU, for
+independent rows.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import torch
@@ -19,20 +20,22 @@ from wordsens.theory.random_features import gauss_hermite
 
 # Nodes of s_j under softmax, where all rows are alike and of several kinds; under ReLU.
 _SOFTMAX_NODES, _COARSE_NODES, _RELU_NODES = 25, 11, 11
-# Nodes of what all scores of a row share, and of the sum of its scores.
-_SHIFT_NODES, _SUM_NODES = 7, 5
-# Nodes of a score before, and of what is new after.
+# Nodes of the sum of a row's scores under ReLU.
+_SUM_NODES = 5
+# Nodes of a score before.
 _SCATTER_NODES = 61
-# Kinds of rows by their loading; of words by how near they are to what a softmax retains.
-_LOADINGS, _WORDS = 4, 5
+# Kinds of rows by their loading.
+_LOADINGS = 4
 # Loadings that scatter by less are one kind.
 _ALIKE = 0.05
+# Words by how near they are to what a softmax retains, as shares of all: the typical one, then the
+# middles of five groups.
+_WORDS = (0.5, 0.1, 0.3, 0.5, 0.7, 0.9)
 _DRAWS = 2000
-_NEWTON = 12
 # Nodes of g, fewer where rows are of several kinds.
 _NODES, _FEW_NODES = 33, 17
-# Values of t: for the other rows; for row i; for one whose weight may be a step.
-_REACHES, _SELF_REACHES, _STEPPED = 96, 192, 1000
+# Values of t: for the other rows; for row i, whose weight may be a step.
+_REACHES, _SELF_REACHES = 96, 500
 
 
 class Direction(NamedTuple):
@@ -84,18 +87,13 @@ class Rows:
     spread: float
     retained: float
     concentration: float
-    word: float
-    cross: float
+    word: float = 0.0
+    cross: float = 0.0
 
     @property
     def alone(self) -> float:
         """The mean of 1 - f_j²."""
         return 1 - sum(loading**2 for loading in self.loadings) / len(self.loadings)
-
-    @property
-    def common(self) -> bool:
-        """True where rows have something in common."""
-        return any(self.loadings)
 
     @property
     def unshared(self) -> float:
@@ -126,20 +124,19 @@ class ScoredRows:
     nodes: int
     lowering: Tensor | float = 0.0
 
+    @cached_property
     @torch.no_grad()
     def curve(self) -> tuple[Float[Tensor, " r"], Float[Tensor, "k r"]]:
-        """Values of t and the change there."""
-
+        """An even grid of t and the change there."""
         low, high = self.z.min().item(), self.z.max().item() + self.reach
         t = torch.linspace(low, high, self.nodes, dtype=torch.float64)
         return t, self.change(t.unsqueeze(0))
 
     @torch.no_grad()
-    def best(
-        self, y: float, t: Float[Tensor, " r"], change: Float[Tensor, "k r"]
-    ) -> Float[Tensor, "k g"]:
+    def best(self, y: float) -> Float[Tensor, "k g"]:
         """Where change(t) - y (t - z)² / ease is largest: a parabola through the three largest
-        values on an even grid of t."""
+        values on the grid."""
+        t, change = self.curve
         price = y / self.ease
         bent, pulled = change - price * t**2, 2 * price * self.z
         scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
@@ -152,14 +149,15 @@ class ScoredRows:
         off = torch.where(bend > 0, (right - left) / (2 * bend), 0.0).clamp(-1, 1)
         return t[middle] + off * (t[1] - t[0])
 
-    def values(self, y: float, t: Float[Tensor, "k g"]) -> Float[Tensor, "k g"]:
-        """change(t) - y (t - z)² / ease."""
+    def suprema(self, y: float) -> Float[Tensor, "k g"]:
+        """The largest change(t) - y (t - z)² / ease."""
+        t = self.best(y)
         return self.change(t) - y * (t - self.z) ** 2 / self.ease
 
     @torch.no_grad()
-    def paid(self, t: Float[Tensor, "k g"]) -> float:
-        """The mean of (t - z)² / ease, summed over rows."""
-        return float((self.weights * (t - self.z) ** 2 / self.ease).sum())
+    def paid(self, y: float) -> float:
+        """The mean of (t - z)² / ease at the best t, summed over rows."""
+        return float((self.weights * (self.best(y) - self.z) ** 2 / self.ease).sum())
 
 
 @dataclass(frozen=True)
@@ -224,10 +222,10 @@ def gaussian_nodes(
 
 
 def weight_moments(
-    n: int, positive: Callable[[Tensor], Tensor], shift: float, variance: float | Tensor
+    n: int, positive: Callable[[Tensor], Tensor], variance: float | Tensor
 ) -> tuple[Tensor, Tensor]:
     """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of weights a_l = r_l / sum r, r_l =
-    positive(shift + sqrt(variance) g_l): `torch.exp` for a softmax, or `torch.relu`.
+    positive(sqrt(variance) g_l): `torch.exp` for a softmax, or `torch.relu`.
 
     The first says how concentrated a row's attention is: for large n about e^variance / n of a
     softmax, pi / n of ReLU. The second is what the words' products add to its output; of a softmax,
@@ -240,7 +238,7 @@ def weight_moments(
     # A kink asks for more nodes.
     scores, law = gaussian_nodes(61 if positive is torch.exp else 801, 9.0)
     logs = torch.linspace(-30, 18, 161, dtype=torch.float64)
-    u, r = logs.exp(), positive(shift + variance**0.5 * scores)
+    u, r = logs.exp(), positive(variance**0.5 * scores)
     damped = torch.exp(-u.unsqueeze(1) * r)
     rest = damped @ law
     squares = u**2 * (damped @ (law * r**2)) * rest ** (n - 1)
@@ -254,17 +252,14 @@ def alike_rows(
 ) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
-    A row's scores are sqrt(q) h + sqrt(1 - q) g_l, h its own and g_l of each word. Its output
-    retains the common part, q, and of the words' other parts E Σ a² where weights are independent
-    of the words. But they lean towards the row's query, and where rows are not orthogonal a share
-    spread / d of the second of `weight_moments` shows (docs/theory/sharp.md).
+    A row's output retains the common part, q, and of the words' other parts E Σ a² where weights
+    are independent of the words. But they lean towards the row's query, and where rows are not
+    orthogonal a share spread / d of the second of `weight_moments` shows (docs/theory/sharp.md).
+    What a row's scores have in common does not change the weights of a softmax.
     """
     alone, loading = 1 - cosine, math.sqrt(cosine)
-    shifts, law = _shifts(cosine)
-    moments = [weight_moments(n, positive, h, alone) for h in shifts.tolist()]
-    squares, lean = (law @ torch.tensor(moments, dtype=law.dtype)).tolist()
-    retained = cosine + alone * (squares + lean * spread / d)
-    concentration = float(weight_moments(n, positive, 0.0, alone)[0])
+    concentration, lean = map(float, weight_moments(n, positive, alone))
+    retained = cosine + alone * (concentration + lean * spread / d)
     return Rows(n, d, (loading,), spread, retained, concentration, loading, cosine)
 
 
@@ -294,166 +289,138 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     )
 
 
-def softmax_self_row(rows: Rows, at: Direction) -> ScoredRows:
-    """The row i, whose query moves too: its query is that of x_i + Delta, of squared length d (2 +
-    2 c sqrt(1 - f_i²)).
-
-    Its scores with the others have variance (1 - q) times that; its score with itself, (x_i +
-    Delta)^T W (x_i + Delta) / sqrt(d) less what all its scores share, grows with Delta both as a
-    query and as a key.
-    """
-    n, alone, before = rows.n, rows.alone, rows.concentration
-    length = 2 + 2 * at.c * rows.unshared
-    others, key = alone * length, length - rows.word**2
-    base = -math.log(n - 1) - others / 2
-    after, _ = weight_moments(n, torch.exp, 0.0, others)
-    # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its
-    # exponential over n.
-    both = torch.minimum(torch.exp(others / 2) / n, torch.sqrt(after * before))
-
-    def change(t: Tensor) -> Tensor:
-        p = torch.sigmoid(base + t)
-        return p**2 * key + alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
-
-    reach = math.log(n) + float(others.detach()) / 2 + 12
-    return _self_row(rows, at, change, reach, _SELF_REACHES)
-
-
-def relu_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
-    """The rows j != i: p_j = r / (R_j + r), r = max(score + t_j, 0), R_j the sum of the row's other
+def relu_others(rows: Rows, scale: float = 1.0) -> Others:
+    """The rows j != i: p_j = r / (R_j + r), r = max(s_j + t_j, 0), R_j the sum of the row's other
     positive scores.
 
     R_j is taken as log-normal, with the mean and the variance of n - 1 independent scores.
 
     Args:
-        shift, scale: as for `softmax_others`.
+        scale: as for `softmax_others`.
     """
     nodes, weights = gaussian_nodes(_RELU_NODES)
-    of_row, law = _shifts(1 - rows.alone)
-    mean, second, _ = rectified(of_row, math.sqrt(rows.alone))
-    variance = torch.log1p((second / mean**2 - 1) / (rows.n - 1)).unsqueeze(1)
     marks, shares = gauss_hermite(_SUM_NODES)
-    sums = (rows.n - 1) * mean.unsqueeze(1) * torch.exp(variance.sqrt() * marks - variance / 2)
-    chance = torch.einsum("s,h,m->shm", weights, law, shares)
-    along = math.sqrt(rows.alone) * scale * nodes + shift * rows.loadings[0]
-    states = sums.numel()
-    score = (rows.unshared * along.unsqueeze(1) + of_row).repeat_interleave(len(marks), dim=1)
-    rest = sums.flatten().repeat(len(nodes)).unsqueeze(1)
+    # A positive score has the mean 1 / sqrt(2 pi) and pi times the square of that as mean square.
+    variance = math.log1p((math.pi - 1) / (rows.n - 1))
+    scatter = torch.exp(math.sqrt(variance) * marks - variance / 2)
+    sums = ((rows.n - 1) / math.sqrt(2 * math.pi) * scatter).repeat(len(nodes)).unsqueeze(1)
+    along = (scale * nodes).repeat_interleave(len(marks))
 
     def drawn(t: Float[Tensor, "#k m"]) -> Float[Tensor, "k m"]:
-        r = (score.reshape(-1, 1) + t).clamp(min=0)
-        return r / (rest + r)
+        r = torch.relu(along.unsqueeze(1) + t)
+        return r / (sums + r)
 
-    # E sum a g, in units of the score: E[r g] / E[r].
-    lean = second / mean - of_row
     return Others(
-        chance.flatten(),
-        torch.full((chance.numel(),), rows.loadings[0], dtype=torch.float64),
-        along.repeat_interleave(states),
+        torch.outer(weights, shares).flatten(),
+        torch.zeros_like(along),
+        along,
         drawn,
-        1 - 2 * rows.cross + rows.retained,
-        float(law @ lean),
+        1 + rows.retained,
+        # E sum a g: E[r g] / E[r].
+        math.sqrt(math.pi / 2),
         math.sqrt(rows.d),
-        (1, len(nodes), states),
+        (1, len(nodes), len(marks)),
     )
 
 
+def softmax_self_row(rows: Rows, at: Direction) -> ScoredRows:
+    """The row i, whose query moves too: its scores with the others have the variance (1 - q) (2 + 2
+    c sqrt(1 - f_i²)), and its score with itself is what all share less than that."""
+    length = 2 + 2 * at.c * rows.unshared
+    others = rows.alone * length
+    base = -math.log(rows.n - 1) - others / 2
+    after, _ = weight_moments(rows.n, torch.exp, others)
+    # Scores before and after have covariance (1 - q)(1 + c unshared): E Σ a a' is about its
+    # exponential over n.
+    both = torch.exp(others / 2) / rows.n
+    return _self_row(rows, at, lambda t: torch.sigmoid(base + t), after, both)
+
+
 def relu_self_row(rows: Rows, at: Direction, deviations: float = 0.0) -> ScoredRows:
-    """The row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
+    """The row i, whose scores with the others have the variance 2 + 2 c.
 
     Delta turns it to the word by its score with itself, and by lowering its scores with the others:
-    each positive one by mu and none below 0, and all by what rows share, x say. Of the means R of
-    what is left, that costs least, E sum_l (lowered by)² + x² / q: x is where x / q is the sum of
-    what single scores are lowered by.
+    each positive one by mu and none below 0. Of the means of what is left, that costs least, n E
+    min(max(a, 0), mu)².
 
     Args:
         deviations: by how many standard deviations a word's scores cost less to lower than in the
             mean over words.
     """
-    n, alone, before = rows.n, rows.alone, rows.concentration
-    length = 2 + 2 * at.c * rows.unshared
-    key, natural = length - rows.word**2, (alone * length) ** 0.5
+    n, length = rows.n, 2 + 2 * at.c
+    natural = length**0.5
     cut = at.lowered * natural
-    together = _lowered_together(n * (1 - alone), natural, cut)
-    paid = n * _lowered(-together, natural, cut)[1]
-    if rows.common:
-        paid = paid + together**2 / (1 - alone)
     # The scores before and after have a correlation of `shared`. Words differ in those before; the
     # rest is Delta's.
-    shared, new = length**0.5 / 2, (1 - length / 4) ** 0.5
-    if deviations:
-        nodes, weights = gaussian_nodes(_SCATTER_NODES)
-        of_word = _lowered(natural * shared * nodes - together, natural * new, cut)[1]
-        scatter = n * (of_word - weights @ of_word) ** 2 @ weights
-        # The square root has no slope where nothing is lowered.
-        cheaper = deviations * scatter.clamp(min=torch.finfo(torch.float64).tiny).sqrt()
-        paid = torch.relu(paid - cheaper)
-    left, squares, _ = rectified(-together - cut, natural)
-    total = n * left
+    shared, new = natural / 2, (1 - length / 4) ** 0.5
+    scores, law = gaussian_nodes(_SCATTER_NODES)
+    of_word = _lowered(natural * shared * scores, natural * new, cut)
+    mean = of_word @ law
+    # The square root has no slope where nothing is lowered.
+    scatter = (n * (of_word - mean) ** 2 @ law).clamp(min=torch.finfo(torch.float64).tiny).sqrt()
+    lowering = torch.relu(n * mean - deviations * scatter)
+    left, squares = rectified(-cut, natural)
     scores, law = gaussian_nodes(801, 8.0)
-    old, *_ = rectified(math.sqrt(alone) * shared * scores, math.sqrt(alone) * new)
-    rest = (natural * scores - together - cut).clamp(min=0)
-    both = (rest * old) @ law / (total * (old @ law))
-    retained = (squares / (n * left**2)).clamp(max=1)
-    both = torch.minimum(both, (retained * before).sqrt())
+    old, _ = rectified(shared * scores, new)
+    rest = torch.relu(natural * scores - cut)
+    both = (rest * old) @ law / (n * left * (old @ law))
+    after = (squares / (n * left**2)).clamp(max=1)
 
-    def change(t: Tensor) -> Tensor:
-        itself = (t - together).clamp(min=0)
-        p = itself / (total + itself)
-        return p**2 * key + alone * ((1 - p) ** 2 * retained + before - 2 * (1 - p) * both)
+    def drawn(t: Tensor) -> Tensor:
+        itself = torch.relu(t)
+        return itself / (n * left + itself)
 
-    reach = math.sqrt(rows.d * float((length + key).detach()))
-    return _self_row(rows, at, change, reach, _STEPPED, paid)
+    return _self_row(rows, at, drawn, after, both, lowering)
 
 
 def _self_row(
     rows: Rows,
     at: Direction,
-    change: Callable[[Tensor], Tensor],
-    reach: float,
-    count: int,
+    drawn: Callable[[Tensor], Tensor],
+    after: Tensor,
+    both: Tensor,
     lowering: Tensor | float = 0.0,
 ) -> ScoredRows:
-    """Row i at the nodes of its score with itself, which follows Delta both as a query and as a
-    key."""
+    """Row i, whose query is that of x_i + Delta, of squared length d (2 + 2 c sqrt(1 - f_i²)).
+
+    Its score with itself, (x_i + Delta)^T W (x_i + Delta) / sqrt(d) less what all its scores share,
+    follows Delta both as a query and as a key.
+
+    Args:
+        drawn: its attention to the word at that score.
+        after, both: without the word, E Σ a'² of its weights after and E Σ a a'.
+        lowering: as for ScoredRows.
+    """
     nodes, weights = gaussian_nodes(_NODES)
     length = 2 + 2 * at.c * rows.unshared
     key = length - rows.word**2
     z = (rows.d * at.rest) ** 0.5 * at.b * rows.word + (length * key) ** 0.5 * nodes
     ease = (length + key).reshape(1, 1)
-    return ScoredRows(weights.unsqueeze(0), z.unsqueeze(0), ease, change, reach, count, lowering)
+    before = rows.concentration
+    both = torch.minimum(both, (after * before).sqrt())
+
+    def change(t: Tensor) -> Tensor:
+        p = drawn(t)
+        return p**2 * key + rows.alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
+
+    reach = math.sqrt(rows.d * float(ease.detach()))
+    weights, z = weights.unsqueeze(0), z.unsqueeze(0)
+    return ScoredRows(weights, z, ease, change, reach, _SELF_REACHES, lowering)
 
 
-def _lowered_together(weight: float, deviation: Tensor, cut: Tensor) -> Tensor:
-    """x = weight E min(max(a - x, 0), cut) of a Gaussian a: by Newton's method, which from 0
-    rises to it, since the right side is convex in x > 0."""
-    x = torch.zeros_like(cut)
-    for _ in range(_NEWTON if weight else 0):
-        lowered, _, between = _lowered(-x, deviation, cut)
-        x = x + (weight * lowered - x) / (weight * between + 1)
-    return x
+def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> Tensor:
+    """E of min(max(a, 0), cut)², a Gaussian."""
+    _, second = rectified(mean, deviation)
+    over, squared = rectified(mean - cut, deviation)
+    return second - squared - 2 * cut * over
 
 
-def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """E of min(max(a, 0), cut) and of its square, and P(0 < a < cut), a Gaussian."""
-    first, second, positive = rectified(mean, deviation)
-    over, squared, above = rectified(mean - cut, deviation)
-    return first - over, second - squared - 2 * cut * over, positive - above
-
-
-def rectified(mean: Tensor, deviation: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-    """E of max(a, 0) and of its square, and P(a > 0), a Gaussian."""
+def rectified(mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
+    """E of max(a, 0) and of its square, a Gaussian."""
     standard = mean / deviation
     positive = torch.special.ndtr(standard)
-    density = deviation * torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
-    first = mean * positive + density
-    return first, mean * first + deviation**2 * positive, positive
-
-
-def _shifts(cosine: float) -> tuple[Float[Tensor, " h"], Float[Tensor, " h"]]:
-    """What all scores of a row share, sqrt(q) h, and the weights of these nodes."""
-    nodes, law = gauss_hermite(_SHIFT_NODES if cosine else 1)
-    return math.sqrt(cosine * (1 - cosine)) * nodes, law
+    first = mean * positive + deviation * torch.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
+    return first, mean * first + deviation**2 * positive
 
 
 def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
@@ -466,32 +433,24 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     """
     n = len(gram)
     values, vectors = torch.linalg.eigh(gram)
-    loadings = values[-1].clamp(min=0).sqrt() * vectors[:, -1]
-    loadings = (loadings * (1 if float(loadings.sum()) >= 0 else -1)).clamp(-0.999, 0.999)
-    alone = 1 - loadings**2
-    apart = gram - torch.outer(loadings, loadings)
-    squares = apart.fill_diagonal_(0).square().sum()
-    spread = float(d * squares / (alone.sum() ** 2 - (alone**2).sum()))
     root = vectors * values.clamp(min=0).sqrt()
+    loadings = (root[:, -1] * (1 if float(root[:, -1].sum()) >= 0 else -1)).clamp(-0.999, 0.999)
+    alone = 1 - loadings**2
+    apart = (gram - torch.outer(loadings, loadings)).fill_diagonal_(0)
+    spread = float(d * apart.square().sum() / (alone.sum() ** 2 - (alone**2).sum()))
     draws = torch.randn(_DRAWS, n, generator=generator(0, "scores of a text"), dtype=torch.float64)
     weights = torch.softmax(draws @ root.T, dim=1)
     outputs = weights @ gram
     cross = outputs.mean(dim=0)
     retained = float((outputs * weights).sum(dim=1).mean())
-    groups = torch.stack(
-        [part.mean() for part in loadings.sort().values.tensor_split(min(_LOADINGS, n))]
-    )
+    parts = loadings.sort().values.tensor_split(min(_LOADINGS, n))
+    groups = torch.stack([part.mean() for part in parts])
     if float(groups.std()) < _ALIKE:
         groups = (1 - alone.mean()).sqrt().reshape(1)
-    shared = tuple(groups.tolist())
-    concentration = float(weight_moments(n, torch.exp, 0.0, 1 - float(groups.square().mean()))[0])
-    order = cross.argsort()
-    shares = [0.5, *((2 * k + 1) / (2 * _WORDS) for k in range(_WORDS))]
-    picked = [int(order[min(n - 1, int(share * n))]) for share in shares]
-    return tuple(
-        Rows(n, d, shared, spread, retained, concentration, float(loadings[i]), float(cross[i]))
-        for i in picked
-    )
+    concentration = float(weight_moments(n, torch.exp, 1 - float(groups.square().mean()))[0])
+    shared = n, d, tuple(groups.tolist()), spread, retained, concentration
+    words = cross.argsort()[[int(share * n) for share in _WORDS]]
+    return tuple(Rows(*shared, float(loadings[i]), float(cross[i])) for i in words)
 
 
 def gram_moments(gram: Float[Tensor, "n n"], d: int) -> tuple[float, float]:
