@@ -23,40 +23,52 @@ from wordsens.theory.rows import (
     weight_moments,
 )
 
+POSITIVE = {"softmax": torch.exp, "relu": torch.relu}
 
-@pytest.mark.parametrize(("n", "variance"), [(2, 1.0), (10, 1.0), (20, 1.0), (50, 0.5)])
-def test_the_moments_of_the_weights_agree_with_monte_carlo(n, variance):
+
+def gaussian(random, *shape):
+    return torch.randn(*shape, generator=random, dtype=torch.float64)
+
+
+def standard_error(values):
+    return float(values.std()) / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize(
+    ("n", "positive", "variance"),
+    [
+        (2, torch.exp, 1.0),
+        (20, torch.exp, 1.0),
+        (50, torch.exp, 0.5),
+        (6, torch.relu, 1.0),
+        (40, torch.relu, 1.0),
+    ],
+)
+def test_the_moments_of_the_weights_agree_with_monte_carlo(n, positive, variance):
     """100,000 rows of seed 0; with another one, outside five standard errors with probability below
     1e-6.
 
-    Of the lean both the definition and what Stein's lemma makes of it, which is not 1 - E sum a²:
-    .583, not .890 of 20.
+    Of a softmax's lean both the definition and what Stein's lemma makes of it, which is not 1 - E
+    sum a²: .583, not .890 of 20.
     """
-    scores = torch.randn(
-        100_000, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
-    weights = torch.softmax(math.sqrt(variance) * scores, dim=1)
+    scores = gaussian(torch.Generator().manual_seed(0), 100_000, n)
+    raised = positive(math.sqrt(variance) * scores)
+    weights = raised / raised.sum(dim=1, keepdim=True).clamp(min=1e-300)
     second, third, fourth = (weights.pow(power).sum(dim=1) for power in (2, 3, 4))
     products = (weights * scores).sum(dim=1).square() - (weights * scores).square().sum(dim=1)
     by_stein = variance * ((1 - second) - 4 * (second - third) + 6 * (second.square() - fourth))
-    concentration, lean = weight_moments(n, torch.exp, 0.0, variance)
-    for found, ours in ((second, concentration), (products, lean), (by_stein, lean)):
-        error = float(found.std()) / math.sqrt(len(found))
-        assert float(ours) == pytest.approx(float(found.mean()), abs=5 * error)
+    concentration, lean = weight_moments(n, positive, variance)
+    leans = [products, by_stein] if positive is torch.exp else [products]
+    for found, ours in ((second, concentration), *((each, lean) for each in leans)):
+        assert float(ours) == pytest.approx(float(found.mean()), abs=5 * standard_error(found))
 
 
 def test_the_first_order_of_the_lean_is_near_for_long_texts_only():
-    """B against 1 - 5 A (docs/theory/sharp.md): what is left is of the order of 1 / n²."""
+    """B against 1 - 5 A (docs/theory/sharp.md)."""
     for n, lean, first_order in ((20, 0.583, 0.452), (250, 0.949, 0.947)):
-        concentration, found = weight_moments(n, torch.exp, 0.0, 1.0)
+        concentration, found = weight_moments(n, torch.exp, 1.0)
         expected = pytest.approx((lean, first_order), abs=6e-4)
         assert (float(found), 1 - 5 * float(concentration)) == expected
-    left = [
-        n**2 * float(lean - 1 + 5 * concentration)
-        for n in (500, 1000, 2000)
-        for concentration, lean in [weight_moments(n, torch.exp, 0.0, 1.0)]
-    ]
-    assert left == pytest.approx([left[-1]] * 3, rel=0.25)
 
 
 def largest_of_n(rows):
@@ -101,46 +113,52 @@ def test_softmax_attention_needs_coordinates_for_the_length_of_the_text():
     assert mean(80, 256) > 1.15 * short
 
 
-@pytest.mark.parametrize(("n", "q", "spread"), [(20, 0.0, 1.0), (120, 0.0, 1.0), (30, 0.3, 0.0)])
 @pytest.mark.parametrize(
-    ("score", "positive", "off"), [("softmax", torch.exp, 0.03), ("relu", torch.relu, 0.05)]
+    ("n", "q", "spread", "score", "off"),
+    [
+        (20, 0.0, 1.0, "softmax", 0.03),
+        (120, 0.0, 1.0, "softmax", 0.03),
+        (30, 0.3, 0.0, "softmax", 0.03),
+        (20, 0.0, 1.0, "relu", 0.05),
+        (120, 0.0, 1.0, "relu", 0.05),
+    ],
 )
-def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, positive, off):
+def test_what_attention_keeps_agrees_with_the_map(n, q, spread, score, off):
     """E ‖phi(X)‖² / (n d) over 20 maps and texts at d = 192: within 3 or 5 %, or five standard
     errors.
 
     Without the spread, 20 % low at n = 120 under softmax.
     """
-    texts = [
-        ws.correlated_text(n, 192, q, seed=s) if q else ws.gaussian_text(n, 192, seed=s)
-        for s in range(20)
-    ]
-    maps = [ws.RandomAttentionFeatures(192, score=score, seed=seed) for seed in range(20)]
-    retained = torch.stack(
-        [phi(X.rows).square().sum() / (192 * n) for phi, X in zip(maps, texts, strict=True)]
-    )
-    error = 5 * float(retained.std()) / math.sqrt(len(retained))
-    found = float(retained.mean())
-    retained = alike_rows(n, 192, q, spread, positive).retained
+    kept = []
+    for seed in range(20):
+        X = ws.correlated_text(n, 192, q, seed=seed) if q else ws.gaussian_text(n, 192, seed=seed)
+        phi = ws.RandomAttentionFeatures(192, score=score, seed=seed)
+        kept.append(phi(X.rows).square().sum() / (192 * n))
+    kept = torch.stack(kept)
+    found, error = float(kept.mean()), 5 * standard_error(kept)
+    retained = alike_rows(n, 192, q, spread, POSITIVE[score]).retained
     assert retained == pytest.approx(found, abs=max(error, off * found))
 
 
-def test_a_typical_word_and_the_largest_are_near_the_prediction():
-    """S ‖phi(X)‖, which scatters less from text to text than S: within 5 % for one map and text, 20
-    words of 40."""
-    n, d = 40, 192
-    rows, phi = ws.gaussian_text(n, d, seed=1).rows, ws.RandomAttentionFeatures(d, seed=1)
-    found = ws.word_sensitivity(
-        phi, rows, words=range(20), search="quick", certificate=False
-    ).per_word
-    found = found * float(phi(rows).norm()) / math.sqrt(d)
-    norm = math.sqrt(n * alike_rows(n, d, 0.0, 1.0).retained)
-    assert ws.theory.raf_sensitivity(n, d, words=1) * norm == pytest.approx(
-        float(found.median()), rel=0.05
-    )
-    assert ws.theory.raf_sensitivity(n, d, words=20) * norm == pytest.approx(
-        float(found.max()), rel=0.05
-    )
+@pytest.mark.slow_cases("relu-40-192-*")
+@pytest.mark.parametrize(
+    ("score", "n", "d", "tolerance"),
+    [("softmax", 40, 192, 0.05), ("relu", 40, 192, 0.05), ("relu", 120, 92, 0.1)],
+)
+def test_a_typical_word_and_the_largest_are_near_the_prediction(score, n, d, tolerance):
+    """S ‖phi(X)‖ of 20 words of one map and text, which scatters less from text to text than S.
+
+    Under ReLU rows can be left to their word nearly never at n = 120, d = 92.
+    """
+    rows = ws.gaussian_text(n, d, seed=1).rows
+    phi = ws.RandomAttentionFeatures(d, score=score, seed=1)
+    search = "quick" if score == "softmax" else "normal"
+    found = ws.word_sensitivity(phi, rows, words=range(20), search=search, certificate=False)
+    measured = found.per_word * float(phi(rows).norm()) / math.sqrt(d)
+    norm = math.sqrt(n * alike_rows(n, d, 0.0, 1.0, POSITIVE[score]).retained)
+    for words, each in ((1, measured.median()), (20, measured.max())):
+        predicted = ws.theory.raf_sensitivity(n, d, score=score, words=words) * norm
+        assert predicted == pytest.approx(float(each), rel=tolerance)
 
 
 def test_a_typical_word_of_rows_that_share_a_direction():
@@ -186,7 +204,7 @@ def test_the_scalar_problem_agrees_with_plain_sampling(n, d, q, at):
     c, b, w, alpha, _ = at
     own, spread = 1 - q, 1.0 if w else 0.0
     rows = alike_rows(n, d, q, spread)
-    concentration, lean = map(float, weight_moments(n, torch.exp, 0.0, own))
+    concentration, lean = map(float, weight_moments(n, torch.exp, own))
     rest = math.sqrt(1 - c**2)
     free = 1 - b**2 - w**2 - (alpha - 1) ** 2
     s, g = math.sqrt(own) * random.standard_normal(20_000), random.standard_normal(20_000)
@@ -214,8 +232,7 @@ def test_row_i_under_softmax_agrees_with_plain_sampling():
     shares = torch.tensor([c, 0.0, 0.0, 1.0, 0.0], dtype=torch.float64)
     row = softmax_self_row(alike_rows(n, 768, 0.0, 0.0), Direction(*shares))
     random = torch.Generator().manual_seed(0)
-    before = torch.randn(400, n, generator=random, dtype=torch.float64)
-    new = torch.randn(400, n, generator=random, dtype=torch.float64)
+    before, new = gaussian(random, 2, 400, n)
     after = torch.exp((1 + c) * before + math.sqrt(1 - c**2) * new)
     old = torch.softmax(before, dim=1)
     for itself in (0.0, 8.0, 12.0):
@@ -369,6 +386,7 @@ def test_bad_arguments_are_refused():
         ({"spread": -1.0}, "spread"),
         ({"words": 0}, "words"),
         ({"score": "sigmoid"}, "score"),
+        ({"score": "relu", "mean_cosine": 0.1}, "mean_cosine"),
     ):
         with pytest.raises(InputError, match=f"`{name}`"):
             ws.theory.raf_sensitivity(10, 10, **options)

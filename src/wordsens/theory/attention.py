@@ -28,8 +28,8 @@ from wordsens.theory.rows import (
 
 # Steps, in standard deviations of what a word's scores share, and of their scale.
 SHIFT, _STRETCH = 1.5, 0.05
-# Starts: shares along what rows have in common, where they do; under ReLU, directions that lower the
-# other scores of row i by more and more.
+# Starts: shares along what rows have in common, where they do; under ReLU, directions that lower
+# the other scores of row i by more and more.
 _COMMON = (0.1, 0.4, 0.7, 0.9)
 _TURNED = (
     (0.45, 0.0, 0.0, 1.0, 0.0),
@@ -97,7 +97,12 @@ def raf_sensitivity(
 
 @lru_cache(maxsize=256)
 def exchangeable_sensitivity(
-    n: int, d: int, score: str, cosine: float, spread: float, words: int
+    n: int,
+    d: int,
+    score: str,
+    cosine: float,
+    spread: float,
+    words: int,
 ) -> float:
     """`raf_sensitivity`, whatever the sizes."""
     rows = alike_rows(n, d, cosine, spread, torch.relu if score == "relu" else torch.exp)
@@ -137,7 +142,10 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
 
 
 def sensitivity_of_gram(
-    gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int
+    gram: Float[Tensor, "n n"],
+    d: int,
+    moments: tuple[float, float],
+    words: int,
 ) -> float:
     """The prediction for a text with this Gram matrix X X^T / d, whose `gram_moments` are these."""
     n, (cosine, spread) = len(gram), moments
@@ -181,7 +189,12 @@ def over_words(rows: Rows, score: str = "softmax") -> Solution:
     bend = (high + low - 2 * law.value) / (2 * SHIFT**2)
     variance += slope**2 + 2 * bend**2
     third += 6 * slope**2 * bend + 8 * bend**3
-    return Solution(law.value + bend, variance, third, law.direction)
+    return Solution(
+        value=law.value + bend,
+        variance=variance,
+        third=third,
+        direction=law.direction,
+    )
 
 
 def softmax_problem(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> ScalarProblem:

@@ -7,7 +7,6 @@ prediction. docs/theory/sharp.md derives both.
 """
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,10 +16,16 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 from torch import Tensor
 
-from wordsens.theory.rows import Direction, Others, Rows, ScoredRows, gaussian_nodes
+from wordsens.theory.rows import (
+    Direction,
+    Others,
+    Rows,
+    ScoredRows,
+    gaussian_nodes,
+)
 
 # Log y is looked for between these, to a secant's step from this far.
-_LOG_PRICES, _OFF = (-16.0, 9.0), 0.03
+_LOG_PRICES, _OFF = (-16.0, 9.0), 0.003
 # Of SciPy's L-BFGS-B, for the shares, in units of what attention retains of all rows.
 _OPTIONS = {"ftol": 2e-6, "gtol": 1e-4}
 # Of c: at 1 nothing is left to pay with.
@@ -31,7 +36,7 @@ _LOWEST = 8.0
 _CLIMBS = 2
 _STEPS, _ITERATIONS = 48, 300
 # Of polynomials in s and g; fewer where there are fewer nodes.
-_DEGREES = (16, 20)
+_DEGREE = 20
 
 # The numbers of a `Direction`.
 Shares = tuple[float, ...]
@@ -71,7 +76,9 @@ class ScalarProblem:
     starts: tuple[Shares, ...] = ()
 
     def least(
-        self, shares: Shares | Float[Tensor, " 5"], near: float = 0.1
+        self,
+        shares: Shares | Float[Tensor, " 5"],
+        near: float = 0.1,
     ) -> tuple[Float[Tensor, ""], float]:
         """The minimum over y and where, looked for near a guess; minus infinity where the shares
         are more than there is.
@@ -119,8 +126,13 @@ class ScalarProblem:
 
         # Orthogonal rows are drawn one by one, with nothing along W^T W x_i.
         spread = float(self.rows.spread > 0)
-        single = [(-spread, spread), (1 - spread, 1 + spread)]
-        limits = [(-_MOST, _MOST), (-1.0, 1.0), *single, (0.0, _LOWEST)]
+        limits = [
+            (-_MOST, _MOST),
+            (-1.0, 1.0),
+            (-spread, spread),
+            (1 - spread, 1 + spread),
+            (0.0, _LOWEST),
+        ]
         found = minimize(loss, start, jac=True, bounds=limits, options=_OPTIONS)
         return -found.fun, tuple(found.x.tolist())
 
@@ -135,10 +147,10 @@ class ScalarProblem:
         # scatters.
         chances = others.weights.sum(dim=1)
         means = (suprema * others.weights).sum(dim=1) / chances
-        second, third = cumulants(means.reshape(layout), chances.reshape(layout))
+        summed = cumulants(means.reshape(layout), chances.reshape(layout))
         for row in itself:
-            own = cumulants(row.suprema(y).unsqueeze(2), row.weights.unsqueeze(2))
-            second, third = second + own[0], third + own[1]
+            summed = summed + cumulants(row.suprema(y).unsqueeze(2), row.weights.unsqueeze(2))
+        second, third = summed.tolist()
         slopes = 2 * y * (others.best(y) - others.z) / others.ease.sqrt()
         drawn = float(at.noise(self.rows.spread)) ** 2
         force = float((others.weights * slopes**2).sum()) / n * drawn
@@ -146,7 +158,12 @@ class ScalarProblem:
         apart, together = overlapping_variance(suprema.reshape(*layout, -1), law, force)
         # With more variance, as skew as before.
         variance = second + n * max(0.0, together - apart)
-        return Solution(float(value), variance, third * (variance / second) ** 1.5, direction)
+        return Solution(
+            value=float(value),
+            variance=variance,
+            third=third * (variance / second) ** 1.5,
+            direction=direction,
+        )
 
 
 def price(paid: Callable[[float], float], near: float) -> float:
@@ -165,15 +182,19 @@ def price(paid: Callable[[float], float], near: float) -> float:
 
 
 def cumulants(
-    values: Float[Tensor, "c s r"], weights: Float[Tensor, "c s r"]
-) -> tuple[float, float]:
+    values: Float[Tensor, "c s r"],
+    weights: Float[Tensor, "c s r"],
+) -> Float[Tensor, "2"]:
     """The second and third over s, summed over c and r."""
-    away = values - (weights * values).sum(dim=1, keepdim=True) / weights.sum(dim=1, keepdim=True)
-    return float((weights * away**2).sum()), float((weights * away**3).sum())
+    total = (weights * values).sum(dim=1, keepdim=True)
+    away = values - total / weights.sum(dim=1, keepdim=True)
+    return torch.stack([(weights * away**2).sum(), (weights * away**3).sum()])
 
 
 def overlapping_variance(
-    values: Float[Tensor, "c s r g"], weights: Float[Tensor, "c r"], force: float
+    values: Float[Tensor, "c s r g"],
+    weights: Float[Tensor, "c r"],
+    force: float,
 ) -> tuple[float, float]:
     """The variance over words of a row's value, per row, as though Delta were chosen anew for every
     word; and in truth.
@@ -191,15 +212,12 @@ def overlapping_variance(
         weights: of kinds and states, summing to one.
         force: E F_g².
     """
-    of_word, of_delta = (
-        _polynomials(values.shape[dim], degree)
-        for dim, degree in zip((1, 3), _DEGREES, strict=True)
-    )
+    of_word, of_delta = (_polynomials(values.shape[dim]) for dim in (1, 3))
     coefficients = torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta)
     squares = torch.einsum("cr,crkl->kl", weights, coefficients**2)
     degree, power = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
     rho = ((torch.arange(_STEPS, dtype=torch.float64) + 0.5) / _STEPS).unsqueeze(1)
-    turned = rho**degree @ (squares * power)[:, 1:] / max(force, sys.float_info.min)
+    turned = rho**degree @ (squares * power)[:, 1:] / max(force, torch.finfo(torch.float64).tiny)
     overlap = torch.zeros_like(rho)
     for _ in range(_ITERATIONS):
         overlap = (turned * overlap ** power[:-1]).sum(dim=1, keepdim=True).clamp(max=1)
@@ -207,9 +225,11 @@ def overlapping_variance(
     return float(squares[1:, 0].sum()), float(answer.sum()) / _STEPS
 
 
-def _polynomials(count: int, degree: int) -> Float[Tensor, "nodes degree"]:
-    """w p_k at the nodes, p_k the orthonormal polynomials of the nodes' weights w, k = 0, 1, ..."""
+def _polynomials(count: int) -> Float[Tensor, "nodes degree"]:
+    """w p_k at the nodes, p_k the orthonormal polynomials of the nodes' weights w, k = 0, 1, ...,
+    up to signs."""
     nodes, weights = gaussian_nodes(count)
-    powers = nodes.unsqueeze(1) ** torch.arange(min(degree, count - 3) + 1)
-    basis, upper = torch.linalg.qr(powers * weights.sqrt().unsqueeze(1))
-    return basis * torch.sign(upper.diagonal()) * weights.sqrt().unsqueeze(1)
+    powers = nodes.unsqueeze(1) ** torch.arange(min(_DEGREE, count - 3) + 1)
+    root = weights.sqrt().unsqueeze(1)
+    basis, _ = torch.linalg.qr(powers * root)
+    return basis * root

@@ -157,7 +157,11 @@ def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) ->
 
 
 def outside_of_attention(
-    n: int, d: int, score: str, cosine: float, spread: float
+    n: int,
+    d: int,
+    score: str,
+    cosine: float,
+    spread: float,
 ) -> tuple[str, ...]:
     """The sizes of random attention that lie beyond the measured ones."""
     sizes = {"n": n, "d": d, "d / n": d / n, "mean cosine": cosine, "spread of cosines": spread}
@@ -168,8 +172,8 @@ def warn_of(outside: tuple[str, ...]) -> None:
     """A PredictionWarning at the caller's caller, where any size lies outside."""
     if outside:
         message = (
-            "the error of this prediction is not known, outside the sizes at which it was measured: "
-            f"{'; '.join(outside)}"
+            "the error of this prediction is not known, outside the sizes at which it was "
+            f"measured: {'; '.join(outside)}"
         )
         warnings.warn(message, PredictionWarning, stacklevel=3)
 

@@ -81,7 +81,9 @@ def average_by_layer(
 
 
 def _through_layer(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> Float[Tensor, "m m"]:
     updates = [_attention_update, _mlp_update] if phi.mlp else [_attention_update]
     for update in updates:
@@ -99,7 +101,9 @@ def _through_layer(
 
 
 def _attention_update(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> tuple[Float[Tensor, "m m"], Float[Tensor, "m m"] | None]:
     """What attention adds to the kernel; without values the weights that mix the rows too."""
     n = len(kernel) // 2
@@ -127,7 +131,9 @@ def _score_matrix(size: int, rank: int | None, stream: torch.Generator) -> Float
 
 
 def _mlp_update(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> tuple[Float[Tensor, "m m"], None]:
     lengths, scale = kernel.diagonal().clamp(min=0).sqrt(), _inverse_lengths(kernel)
     cosine = scale.unsqueeze(1) * kernel * scale

@@ -92,7 +92,10 @@ def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
 
 
 def dasoulas_constant(
-    head: HeadWeights, rows: Float[Tensor, "n d"], radius: float, longest: float
+    head: HeadWeights,
+    rows: Float[Tensor, "n d"],
+    radius: float,
+    longest: float,
 ) -> float:
     """‖V‖ (p + R (‖X A‖_F + max over l of ‖A x_l‖ + 2 ‖A‖ radius)) where one word moves by at most
     the radius.

@@ -48,7 +48,10 @@ class Prediction:
 
 
 def predict(
-    phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
+    phi: FeatureMap,
+    X: TextMatrix | Tensor,
+    *,
+    words: int | None = None,
 ) -> Prediction | None:
     """The prediction of S for this map and text, from their sizes and, for attention, the rows'
     Gram matrix.
@@ -89,4 +92,10 @@ def predict(
     idealised = count == 1 and cosine == 0 and spread in (0, 1)
     proved = phi.score.name == "softmax" and idealised
     outside = outside_of_attention(n, d, phi.score.name, cosine, spread)
-    return Prediction(value, of, "comparison", outside, IN_THE_LIMIT if proved else PREDICTED)
+    return Prediction(
+        value=value,
+        of=of,
+        source="comparison",
+        outside=outside,
+        kind=IN_THE_LIMIT if proved else PREDICTED,
+    )

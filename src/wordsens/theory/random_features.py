@@ -71,7 +71,12 @@ def rf_sensitivity(
 
 
 def finite_width_sensitivity(
-    n: int, d: int, width: int, depth: int, activation: str, words: int
+    n: int,
+    d: int,
+    width: int,
+    depth: int,
+    activation: str,
+    words: int,
 ) -> float:
     """`rf_sensitivity`, whatever the sizes."""
     law = activation_named(activation)
@@ -208,7 +213,11 @@ def arc_cosine(cosine: Float[Tensor, "*points"]) -> Float[Tensor, "*points"]:
 
 
 def jacobian_edge(
-    activation: Activation, *, depth: int, dimension: int, width: int
+    activation: Activation,
+    *,
+    depth: int,
+    dimension: int,
+    width: int,
 ) -> tuple[float, float]:
     """The edge of the limiting spectrum of J^T J for J = D_L W_L ... D_1 W_1, and a scale: the
     largest eigenvalue is about edge + scale * (a Tracy-Widom variable). W_1 is (width, dimension),

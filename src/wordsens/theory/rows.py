@@ -142,9 +142,8 @@ class ScoredRows:
         scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
         # NumPy's argmax is several times as fast as torch's.
         middle = torch.from_numpy(scores.numpy().argmax(axis=-1)).clamp(1, len(t) - 2)
-        left, top, right = (
-            bent.gather(1, middle + by) + pulled * t[middle + by] for by in (-1, 0, 1)
-        )
+        near = [middle - 1, middle, middle + 1]
+        left, top, right = (bent.gather(1, at) + pulled * t[at] for at in near)
         bend = 2 * top - left - right
         off = torch.where(bend > 0, (right - left) / (2 * bend), 0.0).clamp(-1, 1)
         return t[middle] + off * (t[1] - t[0])
@@ -201,18 +200,19 @@ class Others:
             return after**2 + gained**2 * self.apart + 2 * after * gained * turned
 
         return ScoredRows(
-            rows.n * torch.outer(self.weights, weights),
-            z + at.noise(rows.spread) * alone.sqrt() * nodes,
-            alone,
-            change,
-            self.reach,
-            _REACHES,
+            weights=rows.n * torch.outer(self.weights, weights),
+            z=z + at.noise(rows.spread) * alone.sqrt() * nodes,
+            ease=alone,
+            change=change,
+            reach=self.reach,
+            nodes=_REACHES,
         )
 
 
 @lru_cache(maxsize=16)
 def gaussian_nodes(
-    count: int, farthest: float = 4.5
+    count: int,
+    farthest: float = 4.5,
 ) -> tuple[Float[Tensor, " count"], Float[Tensor, " count"]]:
     """Evenly spaced nodes and weights of a standard Gaussian: a supremum has kinks, which
     polynomials do not suit."""
@@ -222,7 +222,9 @@ def gaussian_nodes(
 
 
 def weight_moments(
-    n: int, positive: Callable[[Tensor], Tensor], variance: float | Tensor
+    n: int,
+    positive: Callable[[Tensor], Tensor],
+    variance: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
     """E of the sum of a_l², and of a_l a_m g_l g_m over l != m, of weights a_l = r_l / sum r, r_l =
     positive(sqrt(variance) g_l): `torch.exp` for a softmax, or `torch.relu`.
@@ -248,7 +250,11 @@ def weight_moments(
 
 @lru_cache(maxsize=256)
 def alike_rows(
-    n: int, d: int, cosine: float, spread: float, positive: Callable[[Tensor], Tensor] = torch.exp
+    n: int,
+    d: int,
+    cosine: float,
+    spread: float,
+    positive: Callable[[Tensor], Tensor] = torch.exp,
 ) -> Rows:
     """Rows that all have the mean cosine q in common: every loading is sqrt(q).
 
@@ -260,7 +266,16 @@ def alike_rows(
     alone, loading = 1 - cosine, math.sqrt(cosine)
     concentration, lean = map(float, weight_moments(n, positive, alone))
     retained = cosine + alone * (concentration + lean * spread / d)
-    return Rows(n, d, (loading,), spread, retained, concentration, loading, cosine)
+    return Rows(
+        n=n,
+        d=d,
+        loadings=(loading,),
+        spread=spread,
+        retained=retained,
+        concentration=concentration,
+        word=loading,
+        cross=cosine,
+    )
 
 
 def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others:
@@ -278,14 +293,14 @@ def softmax_others(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> Others
     along = torch.sqrt(1 - loadings**2) * scale * nodes.repeat(count) + shift * loadings
     logits = (rows.unshared * along - math.log(rows.n - 1) - rows.alone / 2).unsqueeze(1)
     return Others(
-        weights.repeat(count) / count,
-        loadings,
-        along,
-        lambda t: torch.sigmoid(logits + t),
-        1 - 2 * rows.cross + rows.retained,
-        rows.alone * (1 - rows.concentration),
-        math.log(rows.n) + 12,
-        (count, len(nodes), 1),
+        weights=weights.repeat(count) / count,
+        loadings=loadings,
+        along=along,
+        drawn=lambda t: torch.sigmoid(logits + t),
+        apart=1 - 2 * rows.cross + rows.retained,
+        pull=rows.alone * (1 - rows.concentration),
+        reach=math.log(rows.n) + 12,
+        layout=(count, len(nodes), 1),
     )
 
 
@@ -311,15 +326,15 @@ def relu_others(rows: Rows, scale: float = 1.0) -> Others:
         return r / (sums + r)
 
     return Others(
-        torch.outer(weights, shares).flatten(),
-        torch.zeros_like(along),
-        along,
-        drawn,
-        1 + rows.retained,
+        weights=torch.outer(weights, shares).flatten(),
+        loadings=torch.zeros_like(along),
+        along=along,
+        drawn=drawn,
+        apart=1 + rows.retained,
         # E sum a g: E[r g] / E[r].
-        math.sqrt(math.pi / 2),
-        math.sqrt(rows.d),
-        (1, len(nodes), len(marks)),
+        pull=math.sqrt(math.pi / 2),
+        reach=math.sqrt(rows.d),
+        layout=(1, len(nodes), len(marks)),
     )
 
 
@@ -403,9 +418,15 @@ def _self_row(
         p = drawn(t)
         return p**2 * key + rows.alone * ((1 - p) ** 2 * after + before - 2 * (1 - p) * both)
 
-    reach = math.sqrt(rows.d * float(ease.detach()))
-    weights, z = weights.unsqueeze(0), z.unsqueeze(0)
-    return ScoredRows(weights, z, ease, change, reach, _SELF_REACHES, lowering)
+    return ScoredRows(
+        weights=weights.unsqueeze(0),
+        z=z.unsqueeze(0),
+        ease=ease,
+        change=change,
+        reach=math.sqrt(rows.d * float(ease.detach())),
+        nodes=_SELF_REACHES,
+        lowering=lowering,
+    )
 
 
 def _lowered(mean: Tensor, deviation: Tensor, cut: Tensor) -> Tensor:
@@ -448,9 +469,20 @@ def text_rows(gram: Float[Tensor, "n n"], d: int) -> tuple[Rows, ...]:
     if float(groups.std()) < _ALIKE:
         groups = (1 - alone.mean()).sqrt().reshape(1)
     concentration = float(weight_moments(n, torch.exp, 1 - float(groups.square().mean()))[0])
-    shared = n, d, tuple(groups.tolist()), spread, retained, concentration
     words = cross.argsort()[[int(share * n) for share in _WORDS]]
-    return tuple(Rows(*shared, float(loadings[i]), float(cross[i])) for i in words)
+    return tuple(
+        Rows(
+            n=n,
+            d=d,
+            loadings=tuple(groups.tolist()),
+            spread=spread,
+            retained=retained,
+            concentration=concentration,
+            word=float(loadings[i]),
+            cross=float(cross[i]),
+        )
+        for i in words
+    )
 
 
 def gram_moments(gram: Float[Tensor, "n n"], d: int) -> tuple[float, float]:
