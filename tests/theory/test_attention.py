@@ -8,7 +8,6 @@ import torch
 
 import wordsens as ws
 from wordsens.errors import InputError
-from wordsens.text import orthogonal_text
 from wordsens.theory.attention import SHIFT, _deviations, over_words, relu_problem, softmax_problem
 from wordsens.theory.comparison import ScalarProblem
 from wordsens.theory.rows import (
@@ -17,6 +16,7 @@ from wordsens.theory.rows import (
     Rows,
     alike_rows,
     gram_moments,
+    relu_self_row,
     softmax_others,
     softmax_self_row,
     text_rows,
@@ -173,21 +173,6 @@ def test_a_typical_word_of_rows_that_share_a_direction():
     assert sizes == pytest.approx(float(found), rel=0.08)
 
 
-def test_moving_along_the_word_adds_the_gaussian_of_the_logit():
-    """What c adds to t_j is s_j = u_j . x_i / ‖x_i‖ sqrt(d); the logit of row j's attention to word
-    i is made of it."""
-    n, d, word = 200, 768, 3
-    rows = orthogonal_text(n, d, seed=0).rows
-    phi = ws.RandomAttentionFeatures(d, seed=0)
-    attention = phi.attention(rows)[:, word]
-    queries = rows @ phi.weight / math.sqrt(d)
-    others = torch.arange(n) != word
-    pair = torch.stack([queries @ rows[word] / math.sqrt(d), torch.logit(attention)])[:, others]
-    assert float(torch.corrcoef(pair)[0, 1]) > 0.99
-    # sqrt(d) u_j . v_i, of unit variance: at 200 rows within five standard errors.
-    assert float((math.sqrt(d) * pair[0]).var()) == pytest.approx(1, rel=5 * math.sqrt(2 / n))
-
-
 @pytest.mark.slow_cases("80-96-*", "20-96-*")
 @pytest.mark.parametrize(
     ("n", "d", "q", "at"),
@@ -243,6 +228,60 @@ def test_row_i_under_softmax_agrees_with_plain_sampling():
         assert found == pytest.approx(float(moved.mean()), rel=0.1)
 
 
+def relu_row_i(n, d, c, lowered, deviations=0.0):
+    shares = torch.tensor([c, 0.0, 0.0, 1.0, lowered], dtype=torch.float64)
+    return relu_self_row(alike_rows(n, d, 0.0, 0.0, torch.relu), Direction(*shares), deviations)
+
+
+@pytest.mark.parametrize("lowered", [0.0, 0.8, 6.0])
+def test_row_i_agrees_with_plain_sampling(lowered):
+    """1,000 rows of 400 scores: what lowering them costs, and the squared change at a score with
+    the word itself.
+
+    Words are orthogonal, Delta apart from them but for its part along x_i. Means of quotients are
+    taken as quotients of means, hence 3 %: of order 1/n.
+    """
+    n, d, c, count = 400, 768, 0.3, 1000
+    row = relu_row_i(n, d, c, lowered)
+    random, length = torch.Generator().manual_seed(0), 2 + 2 * c
+    before, new = gaussian(random, 2, count, n)
+    after, cut = (1 + c) * before + math.sqrt(1 - c**2) * new, lowered * math.sqrt(length)
+    taken = after.clamp(min=0, max=cut)
+    paid = taken.square().sum(dim=1)
+    assert float(row.lowering) == pytest.approx(float(paid.mean()), rel=0.01, abs=1e-9)
+    of_word = (1 + c) * before[:200].unsqueeze(2) + math.sqrt(1 - c**2) * torch.linspace(
+        -3, 3, 13
+    ).double()
+    law = torch.exp(-(torch.linspace(-3, 3, 13).double() ** 2) / 2)
+    expected = of_word.clamp(min=0, max=cut) ** 2 @ (law / law.sum())
+    cheaper = relu_row_i(n, d, c, lowered, deviations=1.0)
+    assert float(row.lowering - cheaper.lowering) ** 2 == pytest.approx(
+        float(expected.var()) * n, rel=0.05, abs=1e-9
+    )
+    rest, old = after.clamp(min=0) - taken, before.clamp(min=0)
+    for itself in (-1.0, 40.0, 160.0):
+        total = rest.sum(dim=1, keepdim=True) + max(itself, 0.0)
+        weights = rest / total.clamp(min=1e-300)
+        share = max(itself, 0.0) / total.squeeze(1).clamp(min=1e-300)
+        moved = (weights - old / old.sum(dim=1, keepdim=True)).square().sum(
+            dim=1
+        ) + share**2 * length
+        if float(total.min()) > 0:
+            assert float(row.change(torch.tensor([itself]).double())) == pytest.approx(
+                float(moved.mean()), rel=0.03
+            )
+
+
+def test_a_prediction_belongs_to_a_relu_map_and_a_text_without_a_mean_cosine():
+    rows = ws.gaussian_text(24, 48, seed=0).rows
+    found = ws.theory.predict(ws.RandomAttentionFeatures(48, score="relu", seed=0), rows)
+    assert found is not None and found.kind == "prediction"
+    assert found.value == ws.theory.raf_sensitivity(24, 48, score="relu")
+    assert [reason.split(" ")[0] for reason in found.outside] == ["d"]
+    shared = ws.correlated_text(24, 48, 0.3, seed=0).rows
+    assert ws.theory.predict(ws.RandomAttentionFeatures(48, score="relu", seed=0), shared) is None
+
+
 def steps(n: int, d: int, spread: float) -> ScalarProblem:
     """Rows that count one once t_j is past 1: no word of their own, nothing but who is drawn."""
     zero = torch.zeros(1, dtype=torch.float64)
@@ -274,29 +313,18 @@ def test_gordons_problem_bounds_the_expected_largest_over_the_ball(independent_r
     n, d = 12, 2
     stream = torch.Generator().manual_seed(0)
     angles = torch.linspace(0, 2 * math.pi, 241, dtype=torch.float64)
-    circle = torch.stack([angles.cos(), angles.sin()])
-    ball = torch.cat(
-        [length * circle for length in torch.linspace(0.2, 1, 9).double()], dim=1
-    ) * math.sqrt(d)
+    lengths = math.sqrt(d) * torch.linspace(0.2, 1, 9, dtype=torch.float64).unsqueeze(1)
+    ball = torch.stack([(lengths * angles.cos()).flatten(), (lengths * angles.sin()).flatten()])
     found = []
     for _ in range(400):
-        weight = torch.randn(
-            n if not independent_rows else d, d, generator=stream, dtype=torch.float64
-        ) / math.sqrt(d)
-        if independent_rows:
-            weight = (
-                torch.randn(n, d, generator=stream, dtype=torch.float64) @ weight / math.sqrt(d)
-            )
-        found.append(_drawn(weight @ ball).square().sum(dim=0).max())
+        weight = gaussian(stream, d if independent_rows else n, d) / math.sqrt(d)
+        rows = gaussian(stream, n, d) @ weight / math.sqrt(d) if independent_rows else weight
+        found.append(_drawn(rows @ ball).square().sum(dim=0).max())
     values = torch.stack(found)
-    problem = steps(n, d, 1.0 if independent_rows else 0.0)
-    directions = [
-        (0.0, 0.0, 0.0, alpha, 0.0)
-        for alpha in ((0.7, 0.9, 1.0, 1.2, 1.4, 1.7) if independent_rows else (1.0,))
-    ]
-    bound = max(float(problem.least(at)[0]) for at in directions)
-    assert float(values.mean()) <= bound + 4 * float(values.std()) / math.sqrt(len(values))
-    assert float(values.mean()) >= 0.5 * bound
+    problem = steps(n, d, float(independent_rows))
+    alphas = (0.7, 0.9, 1.0, 1.2, 1.4, 1.7) if independent_rows else (1.0,)
+    bound = max(float(problem.least((0.0, 0.0, 0.0, alpha, 0.0))[0]) for alpha in alphas)
+    assert 0.5 * bound <= float(values.mean()) <= bound + 4 * standard_error(values)
 
 
 def test_the_largest_of_more_words_is_larger_and_the_typical_one_the_least():
@@ -315,9 +343,8 @@ def test_what_rows_share_scatters_words_along_a_parabola():
     weights, parabola = weights / weights.sum(), np.polyval(np.polyfit(shifts, values, 2), at)
     mean = weights @ parabola
     spread, third = (weights @ (parabola - mean) ** power for power in (2, 3))
-    assert law.value == pytest.approx(mean, rel=1e-9)
-    assert law.variance == pytest.approx(spread + typical.variance, rel=1e-9)
-    assert law.third == pytest.approx(third + typical.third, rel=1e-9)
+    expected = mean, spread + typical.variance, third + typical.third
+    assert (law.value, law.variance, law.third) == pytest.approx(expected, rel=1e-9)
 
 
 def test_words_scatter_by_the_length_of_their_keys_and_the_cost_of_row_i():

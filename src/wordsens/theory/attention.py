@@ -66,7 +66,7 @@ def raf_sensitivity(
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
         score: "softmax", or "relu": divided by the row's sum.
-        mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows.
+        mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows, and always under ReLU.
         spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None
             for 1, independent rows; more where rows repeat.
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a
