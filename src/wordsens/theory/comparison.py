@@ -106,15 +106,15 @@ class ScalarProblem:
     def solve(self) -> Solution:
         """The best direction by quasi-Newton ascents from the best starts, and the scatter over
         words."""
-        starts = sorted(self.starts, key=lambda start: -float(self.least(start)[0]))
-        _, direction = max(self.climbed(start) for start in starts[:_CLIMBS])
-        return self.scattered(direction)
+        valued = [(*self.least(start), start) for start in self.starts]
+        valued.sort(key=lambda each: -float(each[0]))
+        climbs = [self.climbed(start, near) for _, near, start in valued[:_CLIMBS]]
+        return self.scattered(max(climbs)[1])
 
-    def climbed(self, start: Shares) -> tuple[float, Shares]:
+    def climbed(self, start: Shares, near: float) -> tuple[float, Shares]:
         """A local maximum and its direction. Where shares are more than there is the value counts
         0."""
         scale = self.rows.n * self.rows.retained
-        _, near = self.least(start)
 
         def loss(shares: Float[np.ndarray, " 5"]) -> tuple[float, Float[np.ndarray, " 5"]]:
             at = torch.tensor(shares, requires_grad=True)
