@@ -82,9 +82,10 @@ def raf_sensitivity(
     require_choice("score", score, ("softmax", "relu"))
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
-    most = "less than 1" if score == "softmax" else "0 under relu: use softmax, or mean_cosine=0"
+    relu = "0 with score='relu': use score='softmax', or mean_cosine=0"
+    rule = "at least 0 and less than 1" if score == "softmax" else relu
     if not 0 <= mean_cosine < 1 or (mean_cosine and score == "relu"):
-        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and {most}")
+        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be {rule}")
     if spread is not None and not 0 <= spread < math.inf:
         raise InputError(
             f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows"

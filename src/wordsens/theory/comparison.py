@@ -93,7 +93,6 @@ class ScalarProblem:
         budget = free - sum(rows.lowering for rows in scored)
         if not budget > 0:
             return torch.tensor(-math.inf), near
-
         y = price(lambda y: sum(rows.paid(y) for rows in scored) / budget.item(), near)
         suprema = [(rows.weights * rows.suprema(y)).sum() for rows in scored]
         return y * budget + sum(suprema), y
