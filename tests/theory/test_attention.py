@@ -16,6 +16,7 @@ from wordsens.theory.rows import (
     Rows,
     alike_rows,
     gram_moments,
+    relu_others,
     relu_self_row,
     softmax_others,
     softmax_self_row,
@@ -63,12 +64,18 @@ def test_the_moments_of_the_weights_agree_with_monte_carlo(n, positive, variance
         assert float(ours) == pytest.approx(float(found.mean()), abs=5 * standard_error(found))
 
 
-def test_the_first_order_of_the_lean_is_near_for_long_texts_only():
-    """B against 1 - 5 A (docs/theory/sharp.md)."""
-    for n, lean, first_order in ((20, 0.583, 0.452), (250, 0.949, 0.947)):
-        concentration, found = weight_moments(n, torch.exp, 1.0)
-        expected = pytest.approx((lean, first_order), abs=6e-4)
-        assert (float(found), 1 - 5 * float(concentration)) == expected
+def test_the_other_scores_of_a_row_under_relu_agree_with_plain_sampling():
+    """100,000 rows of 59 scores: the variance of the sum R of the positive ones, and Delta's part
+    along their mean."""
+    scores = gaussian(torch.Generator().manual_seed(0), 100_000, 59)
+    r, others = scores.clamp(min=0), relu_others(alike_rows(60, 192, 0.0, 1.0, torch.relu))
+    # p = r / (R + r), at r = s + 10.
+    drawn = others.drawn(torch.full((1, 1), 10.0, dtype=torch.float64))[:, 0]
+    sums = (others.along + 10) * (1 / drawn - 1)
+    variance = others.weights @ (sums - others.weights @ sums) ** 2
+    assert float(variance) == pytest.approx(float(r.sum(dim=1).var()), rel=0.02)
+    lean = (r * scores).sum(dim=1) / r.sum(dim=1)
+    assert others.pull == pytest.approx(float(lean.mean()), rel=0.02)
 
 
 def largest_of_n(rows):

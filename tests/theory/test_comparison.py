@@ -62,9 +62,6 @@ def plain(one: ScalarProblem, shares: Shares) -> float:
     return minimize_scalar(inner, bounds=(-8, 1), method="bounded", options={"xatol": 3e-3}).fun
 
 
-SHORT = relu_problem(alike_rows(45, 130, 0.0, 1.0, torch.relu))
-
-
 @pytest.mark.parametrize(
     ("one", "start", "steps", "tolerance", "off"),
     [
@@ -82,7 +79,13 @@ SHORT = relu_problem(alike_rows(45, 130, 0.0, 1.0, torch.relu))
             2e-4,
             2e-4,
         ),
-        (SHORT, (0.4, 0, 0, 1, 3.5), (1, 0, 1, 1, 6), 2e-3, 0.01),
+        (
+            relu_problem(alike_rows(45, 130, 0.0, 1.0, torch.relu)),
+            (0.4, 0, 0, 1, 3.5),
+            (1, 0, 1, 1, 6),
+            2e-3,
+            0.01,
+        ),
     ],
     ids=["independent", "shared direction", "relu"],
 )
@@ -102,10 +105,6 @@ def test_the_best_direction_is_that_of_a_plain_search(one, start, steps, toleran
     search = {"initial_simplex": simplex, "maxfev": 80, "xatol": 5e-3, "fatol": 1e-5 * one.rows.n}
     best = minimize(loss, start[free], method="Nelder-Mead", options=search)
     assert found.value == pytest.approx(-best.fun, rel=off)
-
-
-def test_under_relu_row_i_is_left_to_its_word():
-    assert SHORT.solve().direction[4] > 2
 
 
 @pytest.mark.parametrize(
