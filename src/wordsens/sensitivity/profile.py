@@ -240,8 +240,8 @@ def _lipschitz(
     radius = float(torch.as_tensor(reach).max())
     where = "" if radius else ", at X"
     return [
-        Measure(bound.name + where, bound.value * unit, "proved upper bound", radius, bound.source)
-        for bound in lipschitz_bounds(phi, rows, words.tolist(), reach)
+        Measure(name + where, constant * unit, "proved upper bound", radius, "lipschitz_bounds")
+        for name, constant in lipschitz_bounds(phi, rows, words.tolist(), reach).items()
     ]
 
 

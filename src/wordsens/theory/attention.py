@@ -2,8 +2,7 @@
 many."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,14 +13,13 @@ from torch import Tensor
 
 from wordsens.errors import InputError, require_choice, require_count
 from wordsens.text.matrix import TextMatrix, as_text_matrix
-from wordsens.theory.comparison import Problem, Solution
+from wordsens.theory.comparison import ScalarProblem, Solution
 from wordsens.theory.conditions import outside_of_attention, rows_are_scaled, warn_of
 from wordsens.theory.rows import (
     Rows,
-    exchangeable_rows,
+    alike_rows,
     gram_moments,
     relu_others,
-    relu_rows,
     relu_self_row,
     softmax_others,
     softmax_self_row,
@@ -29,7 +27,17 @@ from wordsens.theory.rows import (
 )
 
 # Steps, in standard deviations of what a word's scores share, and of their scale.
-_SHIFT, _STRETCH = 1.5, 0.05
+SHIFT, _STRETCH = 1.5, 0.05
+# Starts: shares along what rows have in common, where they do; under ReLU, directions that lower
+# the other scores of row i by more and more.
+_COMMON = (0.1, 0.4, 0.7, 0.9)
+_TURNED = (
+    (0.45, 0.0, 0.0, 1.0, 0.0),
+    (0.45, 0.0, 0.0, 1.0, 0.7),
+    (0.45, 0.0, 0.0, 1.0, 1.5),
+    (0.45, 0.0, 0.0, 1.0, 3.0),
+    (-0.5, 0.0, 0.0, 1.0, 3.0),
+)
 
 
 def raf_sensitivity(
@@ -58,7 +66,7 @@ def raf_sensitivity(
     Args:
         n, d: words and coordinates; rows have length sqrt(d), the radius is sqrt(d).
         score: "softmax", or "relu": divided by the row's sum.
-        mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows.
+        mean_cosine: q, in [0, 1): 0 for orthogonal and for Gaussian rows, and always under ReLU.
         spread: d times the mean squared cosine of what rows have apart: 0 for orthogonal rows; None
             for 1, independent rows; more where rows repeat.
         words: over how many words the largest is taken; None for all n, as S is defined; 1 for a
@@ -71,11 +79,13 @@ def raf_sensitivity(
     >>> round(raf_sensitivity(20, 192, score="relu", words=1), 2)
     1.56
     """
-    require_choice("score", score, _LAYERS)
+    require_choice("score", score, ("softmax", "relu"))
     n, d = require_count("n", n, least=2), require_count("d", d)
     words = n if words is None else require_count("words", words)
-    if not 0 <= mean_cosine < 1:
-        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be at least 0 and less than 1")
+    relu = "0 with score='relu': use score='softmax', or mean_cosine=0"
+    rule = "at least 0 and less than 1" if score == "softmax" else relu
+    if not 0 <= mean_cosine < 1 or (mean_cosine and score == "relu"):
+        raise InputError(f"`mean_cosine` (={mean_cosine!r}) must be {rule}")
     if spread is not None and not 0 <= spread < math.inf:
         raise InputError(
             f"`spread` (={spread!r}) must be at least 0 and finite, or None for independent rows"
@@ -88,15 +98,19 @@ def raf_sensitivity(
 
 @lru_cache(maxsize=256)
 def exchangeable_sensitivity(
-    n: int, d: int, score: str, cosine: float, spread: float, words: int
+    n: int,
+    d: int,
+    score: str,
+    cosine: float,
+    spread: float,
+    words: int,
 ) -> float:
     """`raf_sensitivity`, whatever the sizes."""
-    layer = _LAYERS[score]
-    rows = layer.rows(n, d, cosine, spread)
-    value = _quantile(_over_words(layer, rows), words)
-    if layer.lowers and words > 1:
+    rows = alike_rows(n, d, cosine, spread, torch.relu if score == "relu" else torch.exp)
+    value = _quantile(over_words(rows, score), words)
+    if score == "relu" and words > 1:
         # The word, of several, whose row i costs least to turn.
-        value = max(value, layer.problem(rows, 0.0, deviations=_deviations(words)).solve().value)
+        value = max(value, relu_problem(rows, deviations=_deviations(words)).solve().value)
     return math.sqrt(max(0.0, value) / (n * rows.retained))
 
 
@@ -129,107 +143,82 @@ def raf_sensitivity_of_text(X: TextMatrix | Tensor, *, words: int | None = None)
 
 
 def sensitivity_of_gram(
-    gram: Float[Tensor, "n n"], d: int, moments: tuple[float, float], words: int
+    gram: Float[Tensor, "n n"],
+    d: int,
+    moments: tuple[float, float],
+    words: int,
 ) -> float:
     """The prediction for a text with this Gram matrix X X^T / d, whose `gram_moments` are these."""
     n, (cosine, spread) = len(gram), moments
     if cosine == 0:
         return exchangeable_sensitivity(n, d, "softmax", 0.0, spread, words)
     typical, *others = text_rows(gram, d)
-    law = _over_words(_SOFTMAX, typical)
-    values = torch.tensor(
-        [_SOFTMAX.problem(word, 0.0).least(law.direction, law.price)[0] for word in others]
-    )
-    law = replace(law, variance=law.variance + float(values.var()))
+    law = over_words(typical)
+    values = [float(softmax_problem(word).least(law.direction)[0]) for word in others]
+    law = replace(law, variance=law.variance + float(np.var(values, ddof=1)))
     return math.sqrt(max(0.0, _quantile(law, words)) / (n * typical.retained))
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """What the scalar problem takes of a score.
-
-    Attributes:
-        rows: (n, d, mean cosine, spread) -> what rows that are alike are taken as.
-        problem: (rows, what the scores of a word share, their scale) -> the problem for a word;
-            with a number of `deviations` of the cost, where the scores of row i are lowered.
-        lowers: whether they are: by what that costs, words may fall into those that can be turned
-            and others.
-    """
-
-    rows: Callable[[int, int, float, float], Rows]
-    problem: Callable[..., Problem]
-    lowers: bool = False
-
-
 @lru_cache(maxsize=256)
-def _over_words(layer: _Layer, rows: Rows) -> Solution:
+def over_words(rows: Rows, score: str = "softmax") -> Solution:
     """The law over words of S² ‖phi(X)‖² / d.
 
     What rows share gives the scores of a word a part in common, f_j times a Gaussian h of its own:
     the value is taken as a parabola in h through three values, at the direction that is best for a
     typical word.
     """
-    typical = layer.problem(rows, 0.0).solve()
-    short, long = (
-        layer.problem(rows, 0.0, 1 + sign * _STRETCH).least(typical.direction, typical.price)[0]
-        for sign in (-1, 1)
-    )
+    problem = relu_problem if score == "relu" else softmax_problem
+    law = problem(rows).solve()
+
+    def value(**options: float) -> float:
+        return float(problem(rows, **options).least(law.direction)[0])
+
     # Scores of words with rows of spread 1 are a key's products with them: its squared length
     # scatters by sqrt(2 / d).
-    typical = typical.scattered(((long - short) / (2 * _STRETCH)) ** 2 * rows.spread / (2 * rows.d))
-    if layer.lowers:
+    stretched = (value(scale=1 + _STRETCH) - value(scale=1 - _STRETCH)) / (2 * _STRETCH)
+    variance = law.variance + stretched**2 * rows.spread / (2 * rows.d)
+    third = law.third * (variance / law.variance) ** 1.5
+    if score == "relu":
         # By a difference: where little is left to pay with, a price says little of what another
         # cost would make.
-        by_cost = layer.problem(rows, 0.0, deviations=1.0).solve().value - typical.value
-        typical = replace(typical, variance=typical.variance + by_cost**2)
-    if not rows.common:
-        return typical
+        by_cost = relu_problem(rows, deviations=1.0).solve().value - law.value
+        variance += by_cost**2
     low, high = (
-        layer.problem(rows, sign * _SHIFT).least(typical.direction, typical.price)[0]
-        for sign in (-1, 1)
+        (value(shift=-SHIFT), value(shift=SHIFT)) if any(rows.loadings) else (law.value, law.value)
     )
-    slope = (high - low) / (2 * _SHIFT)
-    bend = (high + low - 2 * typical.value) / (2 * _SHIFT**2)
+    slope = (high - low) / (2 * SHIFT)
+    bend = (high + low - 2 * law.value) / (2 * SHIFT**2)
+    variance += slope**2 + 2 * bend**2
+    third += 6 * slope**2 * bend + 8 * bend**3
     return Solution(
-        typical.value + bend,
-        typical.variance + slope**2 + 2 * bend**2,
-        typical.third + 6 * slope**2 * bend + 8 * bend**3,
-        typical.direction,
-        typical.price,
+        value=law.value + bend,
+        variance=variance,
+        third=third,
+        direction=law.direction,
     )
 
 
-def _softmax_problem(rows: Rows, shift: float, scale: float = 1.0) -> Problem:
-    return Problem(
-        rows, softmax_others(rows, shift, scale), lambda at: softmax_self_row(rows, at.c)
-    )
+def softmax_problem(rows: Rows, shift: float = 0.0, scale: float = 1.0) -> ScalarProblem:
+    """For a word whose scores share a shift and have a scale of their own, as for
+    `softmax_others`."""
+    common = _COMMON if any(rows.loadings) else (0.0,)
+    starts = tuple((0.45, b, 0.0, 1.0, 0.0) for b in common)
+    others = softmax_others(rows, shift, scale)
+    return ScalarProblem(rows, others, lambda at: softmax_self_row(rows, at), starts)
 
 
-def _relu_problem(rows: Rows, shift: float, scale: float = 1.0, deviations: float = 0.0) -> Problem:
-    return Problem(
-        rows,
-        relu_others(rows, shift, scale),
-        lambda at: relu_self_row(rows, at.c, at.lowered, deviations),
-        lowers=True,
-    )
-
-
-_SOFTMAX, _RELU = (
-    _Layer(exchangeable_rows, _softmax_problem),
-    _Layer(relu_rows, _relu_problem, lowers=True),
-)
-_LAYERS = {"softmax": _SOFTMAX, "relu": _RELU}
+def relu_problem(rows: Rows, scale: float = 1.0, deviations: float = 0.0) -> ScalarProblem:
+    """The same under ReLU, for a word that costs a number of deviations less to turn row i to."""
+    others = relu_others(rows, scale)
+    return ScalarProblem(rows, others, lambda at: relu_self_row(rows, at, deviations), _TURNED)
 
 
 def _quantile(law: Solution, words: int) -> float:
     """The median over words, or a Gumbel limit's mean of the largest of several, by Cornish and
     Fisher's series."""
-    deviation = math.sqrt(law.variance)
-    skewness = law.third / deviation**3 if deviation else 0.0
     deviations = _deviations(words)
-    return law.value + deviation * (
-        deviations + (deviations**2 - 1) * skewness / 6 if words > 1 else -skewness / 6
-    )
+    skewed = (deviations**2 - 1) * law.third / (6 * law.variance)
+    return law.value + deviations * math.sqrt(law.variance) + skewed
 
 
 def _deviations(words: int) -> float:

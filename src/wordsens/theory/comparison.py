@@ -8,71 +8,38 @@ prediction. docs/theory/sharp.md derives both.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.optimize import minimize
 from torch import Tensor
 
-from wordsens.theory.rows import Others, PredictedSelfRow, Rows, gaussian_nodes
+from wordsens.theory.rows import (
+    Direction,
+    Others,
+    Rows,
+    ScoredRows,
+    gaussian_nodes,
+)
 
-_FINE, _COARSE = (
-    (33, 96),
-    (17, 96),
-)  # nodes of g and values of t: where all rows are alike, and of several kinds
-# Values of t for a row i whose other scores may all fall to zero: its weight is then a step.
-_STEPPED = 2000
+# Log y is looked for between these, to a secant's step from this far.
+_LOG_PRICES, _OFF = (-16.0, 9.0), 0.003
+# Of SciPy's L-BFGS-B, for the shares, in units of what attention retains of all rows.
+_OPTIONS = {"ftol": 2e-6, "gtol": 1e-4}
+# Of c: at 1 nothing is left to pay with.
+_MOST = 0.999
+# Of `lowered`: no score is left beyond.
+_LOWEST = 8.0
+# The best starts are climbed from: there are maxima with much and with little of what rows share.
+_CLIMBS = 2
+_STEPS, _ITERATIONS = 48, 300
+# Of polynomials in s and g; fewer where there are fewer nodes.
+_DEGREE = 20
 
-_PRICED = 1e-5  # what is still to be had over the price, relative to the value, which is of S²
-_OPTIONS = {
-    "ftol": 1e-6,
-    "gtol": 1e-4,
-}  # of SciPy's L-BFGS-B, for the shares, in units of the value at the start
-_MOST = 0.999  # of c: at 1 nothing is left to pay with
-# Of the shares; c is negative as well where the scores of row i may be lowered.
-_LIMITS = {
-    "c": (0.0, _MOST),
-    "b": (-1.0, 1.0),
-    "w": (-1.0, 1.0),
-    "alpha": (0.0, 2.0),
-    "lowered": (0.0, None),
-}
-_LOWERED = (0.0, 0.7, 1.5, 3.0)  # starts, of how far the other scores of row i are lowered
-_CLIMBS = 2  # of the starts: there are maxima with much and with little of what rows share
-_STEPS, _ITERATIONS, _CONVERGED = 48, 300, 1e-9
-_DEGREES = (16, 20)  # of polynomials in s and g; fewer where there are fewer nodes
-
-
-@dataclass(frozen=True)
-class Direction:
-    """Shares of Delta's length: c along the word; of the rest, b along what rows share, w along W^T
-    W x_i, and `alpha` for the length of the part that comes of itself. And `lowered`: by how much
-    it lowers the other scores of row i, in their standard deviations, where that can turn a row to
-    the word."""
-
-    c: float
-    b: float = 0.0
-    w: float = 0.0
-    alpha: float = 1.0
-    lowered: float = 0.0
-
-    @property
-    def rest(self) -> float:
-        """1 - c²."""
-        return 1 - self.c**2
-
-    def spent(self, rows: Rows) -> tuple[float, float, float]:
-        """What a row's z gets: of sqrt(d) f_j, of s_j and of sqrt(1 - f_j²) g."""
-        rest = math.sqrt(self.rest)
-        noise = math.sqrt(self.alpha**2 + rows.spread * max(0.0, self.free(rows)))
-        return rest * self.b, self.c + rest * self.w, rest * noise
-
-    def free(self, rows: Rows) -> float:
-        """The square of what is left to draw single rows with; not positive where nothing is."""
-        spent = (self.alpha - 1) ** 2 + self.w**2
-        return 1 - self.b**2 - (spent / min(rows.spread, 1) if spent else 0)
+# The numbers of a `Direction`.
+Shares = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -82,344 +49,151 @@ class Solution:
     Attributes:
         value: of S² ‖phi(X)‖² / d, the mean over words.
         variance, third: its second and third cumulants over words.
-        direction: the best.
-        price: y, of a row's squared distance.
+        direction: the best shares.
     """
 
     value: float
     variance: float
     third: float
-    direction: Direction
-    price: float
-
-    def scattered(self, variance: float) -> "Solution":
-        """With more variance over words, as skew as before."""
-        if not self.variance > 0:
-            return replace(self, variance=self.variance + variance)
-        wider = (self.variance + variance) / self.variance
-        return replace(self, variance=wider * self.variance, third=wider**1.5 * self.third)
+    direction: Shares
 
 
 @dataclass(frozen=True)
-class Largest:
-    """sup_t [psi(t) - y (t - z)²] of several rows, each at several z: the value, the t, the
-    derivative over z, y (t - z)²; and the place on the grid of t next to it, with how many steps t
-    lies beyond."""
-
-    value: Float[Tensor, "..."]
-    at: Float[Tensor, "..."]
-    force: Float[Tensor, "..."]
-    paid: Float[Tensor, "..."]
-    grid: tuple[Int[Tensor, "k g"], Float[Tensor, "k g"]] | None = None
-
-    def read(self, values: Float[Tensor, "k r"]) -> Float[Tensor, "k g"]:
-        """Another function of t on the grid, at the best t: a parabola through three values."""
-        assert self.grid is not None
-        middle, off = self.grid
-        left, at, right = (values.gather(1, middle + by) for by in (-1, 0, 1))
-        return at + off * (right - left) / 2 + off**2 * (left + right - 2 * at) / 2
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The others' suprema at the nodes of s and g, their means over g, and the weights of both;
-    `parts` make up z: the common direction, the word, and noise; `alone` is 1 - f², `turned` the
-    derivative of psi over c on the grid of t."""
-
-    best: Largest
-    means: Float[Tensor, " k"]
-    weights: Float[Tensor, "k g"]
-    parts: tuple[Tensor, ...]
-    alone: Float[Tensor, "k 1"]
-    turned: Float[Tensor, "k r"]
-
-
-@dataclass(frozen=True)
-class Inner:
-    """The inner function at a price: its value, its derivative over the price, and where the
-    suprema are taken."""
-
-    value: float
-    slope: float
-    price: float
-    others: Drawn
-    self_row: Largest
-
-
-@dataclass(frozen=True)
-class Problem:
+class ScalarProblem:
     """max over directions of min over y > 0 of budget y + n E sup_t [psi(t) - (t - z)² y / (1 -
     f²)] + row i.
 
     The budget is d rest free, less what row i takes to lower its other scores.
 
     psi(t) = p² + (p - a)² apart + 2 p (p - a) (c unshared - pull t / d), z Gaussian around b f
-    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it.
+    sqrt(d) + (c + w) s. docs/theory/sharp.md derives it. The directions are climbed to from
+    `starts`.
     """
 
     rows: Rows
     others: Others
-    self_row: Callable[[Direction], PredictedSelfRow] | None
-    lowers: bool = False
+    self_row: Callable[[Direction], ScoredRows] | None
+    starts: tuple[Shares, ...] = ()
 
-    def suprema(self, at: Direction, y: float) -> Drawn:
-        """E over g of sup_t [psi(t) - y (t - z)²], for each node of the others."""
-        rows, others = self.rows, self.others
-        count, reaches = _FINE if len(rows.loadings) == 1 else _COARSE
-        nodes, weights = gaussian_nodes(count)
-        alone = (1 - others.loadings**2).unsqueeze(1)
-        parts = (
-            math.sqrt(rows.d) * others.loadings.unsqueeze(1),
-            others.along.unsqueeze(1),
-            alone.sqrt() * nodes,
-        )
-        common, word, noise = at.spent(rows)
-        z = common * parts[0] + word * parts[1] + noise * parts[2]
-        top = float(z.max()) + min(2 / math.sqrt(y), others.reach)
-        t = torch.linspace(float(z.min()), top, reaches, dtype=torch.float64)
-        after = others.drawn(t)
-        gained = after - others.before.unsqueeze(1)
-        turned = 2 * after * gained
-        psi = (
-            after**2
-            + gained**2 * others.apart
-            + turned * (at.c * rows.unshared - others.pull * t / rows.d)
-        )
-        best = largest(psi, t, z, y / alone)
-        return Drawn(
-            best,
-            best.value @ weights,
-            torch.outer(others.weights, weights),
-            parts,
-            alone,
-            turned * rows.unshared,
-        )
+    def least(
+        self,
+        shares: Shares | Float[Tensor, " 5"],
+        near: float = 0.1,
+    ) -> tuple[Float[Tensor, ""], float]:
+        """The minimum over y and where, looked for near a guess; minus infinity where the shares
+        are more than there is.
 
-    def self_suprema(self, at: Direction, y: float) -> tuple[Largest, Float[Tensor, " g"]]:
-        """sup_t of row i's change less its price, at the nodes of its score with itself; and their
-        weights."""
-        nodes, weights = gaussian_nodes(_FINE[0])
-        if self.self_row is None:
-            nothing = torch.zeros_like(nodes)
-            return Largest(nothing, nothing, nothing, nothing), weights
-        self_row = self.self_row(at)
-        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + self_row.scatter * nodes
-        top = float(z.max()) + math.sqrt(self_row.ease * min(4 / y, 4.0 * self.rows.d)) + 1
-        t = torch.linspace(
-            float(z.min()), top, _STEPPED if self.lowers else 2 * _FINE[1], dtype=torch.float64
-        )
-        price = torch.full((1, 1), y / self_row.ease, dtype=torch.float64)
-        best = largest(
-            self_row.change(t).unsqueeze(0), t, z.unsqueeze(0), price, smooth=not self.lowers
-        )
-        return Largest(best.value[0], best.at[0], best.force[0], best.paid[0]), weights
-
-    def at(self, direction: Direction, y: float) -> Inner:
-        """The inner function at one price."""
-        rows, budget = self.rows, self.budget(direction)
-        others = self.suprema(direction, y)
-        self_row, weights = self.self_suprema(direction, y)
-        value = (
-            y * budget
-            + rows.n * float(self.others.weights @ others.means)
-            + float(self_row.value @ weights)
-        )
-        paid = rows.n * float((others.weights * others.best.paid).sum()) + float(
-            self_row.paid @ weights
-        )
-        return Inner(value, budget - paid / y, y, others, self_row)
-
-    def budget(self, at: Direction) -> float:
-        """The square of what is left to draw single rows with; not positive where nothing is."""
-        paid = self.self_row(at).paid if self.lowers and self.self_row is not None else 0.0
-        return self.rows.d * at.rest * at.free(self.rows) - paid
-
-    @property
-    def shares(self) -> tuple[str, ...]:
-        """The names of the shares that this text has."""
-        rows = self.rows
-        named = {"b": rows.common, "w": rows.spread, "alpha": rows.spread, "lowered": self.lowers}
-        return ("c", *(name for name, there in named.items() if there))
-
-    def slope(self, at: Direction, inner: Inner) -> dict[str, float]:
-        """The inner function's derivatives over the shares at one price, every t staying put
-        (envelope theorem)."""
-        rows, y = self.rows, inner.price
-        force = inner.others.weights * inner.others.best.force * rows.n
-        pulls = [float((force * part).sum()) for part in inner.others.parts]
-        along = rows.n * float(
-            (inner.others.weights * inner.others.best.read(inner.others.turned)).sum()
-        )
-        step, slopes, self_row = 1e-6, {}, self._self_row_at(at, y, inner.self_row.at)
-        for name in self.shares:
-            ahead, behind = (
-                replace(at, **{name: getattr(at, name) + sign * step}) for sign in (1, -1)
-            )
-            moved = [
-                (to - off) / (2 * step)
-                for to, off in zip(ahead.spent(rows), behind.spent(rows), strict=True)
-            ]
-            slopes[name] = y * (self.budget(ahead) - self.budget(behind)) / (2 * step)
-            slopes[name] += sum(pull * by for pull, by in zip(pulls, moved, strict=True))
-            if name in ("c", "b", "lowered"):
-                slopes[name] += (self._self_row_at(ahead, y, inner.self_row.at) - self_row) / step
-        slopes["c"] += along
-        return slopes
-
-    def _self_row_at(self, at: Direction, y: float, t: Float[Tensor, " g"]) -> float:
-        """What row i counts at given scores."""
-        if self.self_row is None:
-            return 0.0
-        self_row, (nodes, weights) = self.self_row(at), gaussian_nodes(_FINE[0])
-        z = math.sqrt(at.rest * self.rows.d) * at.b * self.rows.word + self_row.scatter * nodes
-        return float((self_row.change(t) - (t - z) ** 2 * (y / self_row.ease)) @ weights)
-
-    def least(self, direction: Direction, near: float | None = None) -> tuple[float, float]:
-        """The minimum over y and where; minus infinity where the shares are more than there is."""
-        inner = self._least(direction, near)
-        return (-math.inf, near or 1.0) if inner is None else (inner.value, inner.price)
-
-    def _least(self, direction: Direction, near: float | None = None) -> Inner | None:
-        """A line plus means of suprema of lines is convex in y: secants to where what is paid is
-        the budget.
-
-        The logarithm of their ratio falls with log y, nearly on a line.
+        A line plus means of suprema of lines is convex in y, and its derivative is the budget less
+        what is paid. The value can be differentiated in the shares: y and every t stay (envelope
+        theorem).
         """
-        least = -_MOST if self.lowers else 0
-        if (
-            direction.free(self.rows) <= 0
-            or not least <= direction.c <= _MOST
-            or direction.lowered < 0
-        ):
-            return None
-        budget = self.budget(direction)
-        if budget <= 0:
-            return None
-        low, high, log, fall = math.log(1e-7), math.log(1e4), math.log(near or 0.1), -1.5
-        last: tuple[float, float] | None = None
-        best: Inner | None = None
-        for _ in range(60):
-            inner = self.at(direction, math.exp(log))
-            best = inner if best is None or inner.value < best.value else best
-            excess = math.log(max(budget - inner.slope, 1e-9 * budget) / budget)
-            low, high = (log, high) if excess > 0 else (low, log)
-            if last is not None and log != last[0]:
-                fall = min(-0.2, max(-20.0, (excess - last[1]) / (log - last[0])))
-            to = log - excess / fall
-            to = to if low < to < high else (low + high) / 2
-            if (
-                abs(inner.price * inner.slope * (to - log)) / 2 <= _PRICED * abs(inner.value)
-                or high - low < 1e-9
-            ):
-                break
-            last, log = (log, excess), to
-        return best
+        at = Direction(*torch.as_tensor(shares, dtype=torch.float64))
+        scored = self.scored(at)
+        free = self.rows.d * at.rest * at.free(self.rows.spread)
+        budget = free - sum(rows.lowering for rows in scored)
+        if not budget > 0:
+            return torch.tensor(-math.inf), near
+        y = price(lambda y: sum(rows.paid(y) for rows in scored) / budget.item(), near)
+        suprema = [(rows.weights * rows.suprema(y)).sum() for rows in scored]
+        return y * budget + sum(suprema), y
+
+    def scored(self, at: Direction) -> list[ScoredRows]:
+        """The rows j != i, and row i."""
+        others = self.others.scored(self.rows, at)
+        return [others] if self.self_row is None else [others, self.self_row(at)]
 
     def solve(self) -> Solution:
-        """The best direction by quasi-Newton ascents over the shares that this text has, and the
-        scatter over words."""
-        common = (0.1, 0.4, 0.7, 0.9) if self.rows.common else (0.0,)
-        lowered = _LOWERED if self.lowers else (0.0,)
-        starts = [Direction(0.45, b, lowered=by) for b in common for by in lowered]
-        starts += [Direction(-0.5, b, lowered=_LOWERED[-1]) for b in common if self.lowers]
-        if len(starts) > _CLIMBS:
-            starts = sorted(starts, key=lambda start: -self.least(start)[0])[:_CLIMBS]
-        value, price, best = max(
-            (self._climbed(start) for start in starts), key=lambda climbed: climbed[0]
-        )
-        return self._scattered(best, value, price)
+        """The best direction by quasi-Newton ascents from the best starts, and the scatter over
+        words."""
+        valued = [(*self.least(start), start) for start in self.starts]
+        valued.sort(key=lambda each: -float(each[0]))
+        climbs = [self.climbed(start, near) for _, near, start in valued[:_CLIMBS]]
+        return self.scattered(max(climbs)[1])
 
-    def _climbed(self, start: Direction) -> tuple[float, float, Direction]:
-        """The value, price and direction of a local maximum; where shares are more than there is
-        the value counts 0."""
-        value, price = self.least(start)
+    def climbed(self, start: Shares, near: float) -> tuple[float, Shares]:
+        """A local maximum and its direction. Where shares are more than there is the value counts
+        0."""
+        scale = self.rows.n * self.rows.retained
 
-        def direction(shares: Float[np.ndarray, " m"]) -> Direction:
-            return Direction(**dict(zip(self.shares, map(float, shares), strict=True)))
-
-        def negative(shares: Float[np.ndarray, " m"]) -> tuple[float, Float[np.ndarray, " m"]]:
-            nonlocal price
-            at = direction(shares)
-            inner = self._least(at, price)
-            if inner is None:
+        def loss(shares: Float[np.ndarray, " 5"]) -> tuple[float, Float[np.ndarray, " 5"]]:
+            at = torch.tensor(shares, requires_grad=True)
+            value, _ = self.least(at, near)
+            if not value > 0:
                 return 0.0, np.zeros(len(shares))
-            price, slope = inner.price, self.slope(at, inner)
-            return -inner.value / value, np.array([-slope[name] / value for name in self.shares])
+            (slope,) = torch.autograd.grad(value, at)
+            return -value.item() / scale, -slope.numpy() / scale
 
+        # Orthogonal rows are drawn one by one, with nothing along W^T W x_i.
+        spread = float(self.rows.spread > 0)
         limits = [
-            (-_MOST, _MOST) if name == "c" and self.lowers else _LIMITS[name]
-            for name in self.shares
+            (-_MOST, _MOST),
+            (-1.0, 1.0),
+            (-spread, spread),
+            (1 - spread, 1 + spread),
+            (0.0, _LOWEST),
         ]
-        first = [getattr(start, name) for name in self.shares]
-        best = direction(minimize(negative, first, jac=True, bounds=limits, options=_OPTIONS).x)
-        return *self.least(best, price), best
+        found = minimize(loss, start, jac=True, bounds=limits, options=_OPTIONS)
+        return -found.fun, tuple(found.x.tolist())
 
-    def _scattered(self, direction: Direction, value: float, y: float) -> Solution:
-        """Cumulants over words at this price: of the sum over other rows, of row i, of the word's
-        shift."""
-        self_row, self_weights = self.self_suprema(direction, y)
-        second, third = cumulants(self_row.value, self_weights)
-        drawn, others = self.suprema(direction, y), self.others
-        kinds, nodes, states = others.layout
-        chances = others.weights.reshape(others.layout)
+    def scattered(self, direction: Shares) -> Solution:
+        """Cumulants over words at this direction: of the sum over other rows, of row i, of the
+        word's shift."""
+        value, y = self.least(direction)
+        at = Direction(*torch.tensor(direction, dtype=torch.float64))
+        others, *itself = self.scored(at)
+        layout, n, suprema = self.others.layout, self.rows.n, others.suprema(y)
         # A row's kind and its state are the same for all words: only its score with the word
         # scatters.
-        for means, weights in zip(
-            drawn.means.reshape(others.layout).mT.reshape(-1, nodes),
-            chances.mT.reshape(-1, nodes),
-            strict=True,
-        ):
-            share = float(weights.sum())
-            of_rows = cumulants(means, weights / share)
-            second, third = (
-                second + self.rows.n * share * of_rows[0],
-                third + self.rows.n * share * of_rows[1],
-            )
-        values = drawn.best.value.reshape(kinds, nodes, states, -1)
-        force = (
-            float((drawn.weights * drawn.best.force**2 * drawn.alone).sum())
-            * direction.spent(self.rows)[2] ** 2
+        chances = others.weights.sum(dim=1)
+        means = (suprema * others.weights).sum(dim=1) / chances
+        summed = cumulants(means.reshape(layout), chances.reshape(layout))
+        for row in itself:
+            summed = summed + cumulants(row.suprema(y).unsqueeze(2), row.weights.unsqueeze(2))
+        second, third = summed.tolist()
+        slopes = 2 * y * (others.best(y) - others.z) / others.ease.sqrt()
+        drawn = float(at.noise(self.rows.spread)) ** 2
+        force = float((others.weights * slopes**2).sum()) / n * drawn
+        law = chances.reshape(layout).sum(dim=1) / n
+        apart, together = overlapping_variance(suprema.reshape(*layout, -1), law, force)
+        # With more variance, as skew as before.
+        variance = second + n * max(0.0, together - apart)
+        return Solution(
+            value=float(value),
+            variance=variance,
+            third=third * (variance / second) ** 1.5,
+            direction=direction,
         )
-        apart, together = overlapping_variance(values, chances.sum(dim=1), force)
-        return Solution(value, second, third, direction, y).scattered(
-            self.rows.n * max(0.0, together - apart)
-        )
 
 
-def largest(
-    psi: Float[Tensor, "k r"],
-    t: Float[Tensor, " r"],
-    z: Float[Tensor, "k g"],
-    y: Float[Tensor, "k 1"],
-    *,
-    smooth: bool = True,
-) -> Largest:
-    """The largest of psi(t) - y (t - z)² along an even grid of t, and what a parabola through three
-    values adds.
-
-    `smooth`: False where psi has a step, over which a parabola would rise.
-    """
-    bent, pulled = psi - y * t**2, 2 * y * z
-    # NumPy's argmax is several times as fast as torch's.
-    scores = torch.addcmul(bent.unsqueeze(1), pulled.unsqueeze(2), t)
-    middle = torch.from_numpy(scores.numpy().argmax(axis=-1)).clamp(1, len(t) - 2)
-    left, top, right = (bent.gather(1, middle + by) + pulled * t[middle + by] for by in (-1, 0, 1))
-    bend = (2 * top - left - right).clamp(min=1e-12)
-    off = ((right - left) / (2 * bend)).clamp(-1, 1) if smooth else torch.zeros_like(bend)
-    at = t[middle] + off * (t[1] - t[0])
-    value = top + off * (right - left) / 2 - off**2 * bend / 2 - y * z**2
-    paid = y * (at - z) ** 2
-    return Largest(value, at, 2 * y * (at - z), paid, (middle, off))
+def price(paid: Callable[[float], float], near: float) -> float:
+    """Where paid(y) is 1. Its logarithm falls with log y, nearly on a line: secants, in a bracket
+    since it may jump."""
+    low, high, log, slope = *_LOG_PRICES, math.log(near), -1.5
+    excess = math.log(paid(near))
+    while abs(excess / slope) > _OFF and high - low > _OFF:
+        low, high = (log, high) if excess > 0 else (low, log)
+        last, log = log, log - excess / slope
+        if not low < log < high:
+            log = (low + high) / 2
+        before, excess = excess, math.log(paid(math.exp(log)))
+        slope = min(-0.2, (excess - before) / (log - last))
+    return math.exp(min(max(log - excess / slope, low), high))
 
 
-def cumulants(values: Float[Tensor, " k"], weights: Float[Tensor, " k"]) -> tuple[float, float]:
-    """The second and third."""
-    away = values - weights @ values
-    return float(weights @ away**2), float(weights @ away**3)
+def cumulants(
+    values: Float[Tensor, "c s r"],
+    weights: Float[Tensor, "c s r"],
+) -> Float[Tensor, "2"]:
+    """The second and third over s, summed over c and r."""
+    total = (weights * values).sum(dim=1, keepdim=True)
+    away = values - total / weights.sum(dim=1, keepdim=True)
+    return torch.stack([(weights * away**2).sum(), (weights * away**3).sum()])
 
 
 def overlapping_variance(
-    values: Float[Tensor, "c s r g"], weights: Float[Tensor, "c r"], force: float
+    values: Float[Tensor, "c s r g"],
+    weights: Float[Tensor, "c r"],
+    force: float,
 ) -> tuple[float, float]:
     """The variance over words of a row's value, per row, as though Delta were chosen anew for every
     word; and in truth.
@@ -429,7 +203,7 @@ def overlapping_variance(
     g')], s, s' of correlation rho and g, g' of correlation q; and q = E [F_g(s, g) F_g(s', g')] / E
     F_g², since Delta is made of what rows are pulled by. With b_kl the coefficients of F in the
     orthonormal polynomials of s and g these are sum b_kl² k rho^(k-1) q^l and q = sum b_kl² l rho^k
-    q^(l-1) / E F_g².
+    q^(l-1) / E F_g², the least solution.
 
     Args:
         values: F at the nodes of s and g (`gaussian_nodes`), for kinds c and states r of rows that
@@ -437,31 +211,24 @@ def overlapping_variance(
         weights: of kinds and states, summing to one.
         force: E F_g².
     """
-    _, count, _, fine = values.shape
-    of_word, of_delta = (
-        _polynomials(*some) for some in ((count, _DEGREES[0]), (fine, _DEGREES[1]))
-    )
-    squares = torch.einsum(
-        "cr,crkl->kl", weights, torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta) ** 2
-    )
+    of_word, of_delta = (_polynomials(values.shape[dim]) for dim in (1, 3))
+    coefficients = torch.einsum("sk,csrg,gl->crkl", of_word, values, of_delta)
+    squares = torch.einsum("cr,crkl->kl", weights, coefficients**2)
     degree, power = (torch.arange(size, dtype=torch.float64) for size in squares.shape)
-    overlap, total = 0.0, 0.0
-    for step in range(_STEPS):
-        rho = (step + 0.5) / _STEPS
-        turned = squares[:, 1:] * power[1:] * (rho**degree).unsqueeze(1) / max(force, 1e-300)
-        for _ in range(_ITERATIONS):
-            updated = min(1.0, float((turned * overlap ** (power[1:] - 1)).sum()))
-            overlap, converged = updated, abs(updated - overlap) < _CONVERGED
-            if converged:
-                break
-        answer = squares[1:] * (degree[1:] * rho ** (degree[1:] - 1)).unsqueeze(1)
-        total += float((answer * overlap**power).sum()) / _STEPS
-    return float(squares[1:, 0].sum()), total
+    rho = ((torch.arange(_STEPS, dtype=torch.float64) + 0.5) / _STEPS).unsqueeze(1)
+    turned = rho**degree @ (squares * power)[:, 1:] / max(force, torch.finfo(torch.float64).tiny)
+    overlap = torch.zeros_like(rho)
+    for _ in range(_ITERATIONS):
+        overlap = (turned * overlap ** power[:-1]).sum(dim=1, keepdim=True).clamp(max=1)
+    answer = rho ** degree[:-1] @ (squares[1:] * degree[1:].unsqueeze(1)) * overlap**power
+    return float(squares[1:, 0].sum()), float(answer.sum()) / _STEPS
 
 
-def _polynomials(count: int, degree: int) -> Float[Tensor, "nodes degree"]:
-    """w p_k at the nodes, p_k the orthonormal polynomials of the nodes' weights w, k = 0, 1, ..."""
+def _polynomials(count: int) -> Float[Tensor, "nodes degree"]:
+    """w p_k at the nodes, p_k the orthonormal polynomials of the nodes' weights w, k = 0, 1, ...,
+    up to signs."""
     nodes, weights = gaussian_nodes(count)
-    powers = torch.stack([nodes**power for power in range(min(degree, count - 3) + 1)], dim=1)
-    basis, upper = torch.linalg.qr(powers * weights.sqrt().unsqueeze(1))
-    return basis * torch.sign(upper.diagonal()) * weights.sqrt().unsqueeze(1)
+    powers = nodes.unsqueeze(1) ** torch.arange(min(_DEGREE, count - 3) + 1)
+    root = weights.sqrt().unsqueeze(1)
+    basis, _ = torch.linalg.qr(powers * root)
+    return basis * root

@@ -74,51 +74,46 @@ def check_conditions(phi: FeatureMap, X: TextMatrix | Tensor) -> tuple[Condition
     [yes] rows of length sqrt(d): lengths 3 to 3, sqrt(d) = 3
     """
     rows = phi.accept(as_text_matrix(X).rows).double()
+    n, d = rows.shape
     if isinstance(phi, DeepRandomFeatures):
         particular = _dense_conditions(phi)
     elif isinstance(phi, RandomAttentionFeatures):
-        particular = _attention_conditions(phi, *rows.shape)
+        particular = _attention_conditions(phi, n, d)
     else:
-        return (
-            Condition(
-                "a theorem covers this map",
-                False,
-                f"none of the paper's theorems is about {phi.name}",
-            ),
-        )
-    lengths, wanted = torch.linalg.vector_norm(rows, dim=1), math.sqrt(rows.shape[1])
-    detail = (
-        f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, sqrt(d) = {wanted:.4g}"
+        detail = f"none of the paper's theorems is about {phi.name}"
+        return (Condition("a theorem covers this map", False, detail),)
+    lengths = torch.linalg.vector_norm(rows, dim=1)
+    scaled = (
+        f"lengths {float(lengths.min()):.4g} to {float(lengths.max()):.4g}, "
+        f"sqrt(d) = {math.sqrt(d):.4g}"
     )
+    # The sum of all cosines, n of which are a row's with itself.
+    total = float((rows / lengths.unsqueeze(1)).sum(dim=0).square().sum())
+    cosine = (total - n) / (n * max(1, n - 1))
+    detail = f"mean cosine {cosine:.3g}; no theorem requires anything of it"
     return (
-        Condition("rows of length sqrt(d)", rows_are_scaled(rows), detail),
+        Condition("rows of length sqrt(d)", rows_are_scaled(rows), scaled),
         *particular,
-        Condition(
-            "correlation of the words",
-            None,
-            f"mean cosine {mean_cosine(rows):.3g}; no theorem requires anything of it",
-        ),
+        Condition("correlation of the words", None, detail),
     )
 
 
 def _dense_conditions(phi: DeepRandomFeatures) -> tuple[Condition, ...]:
     activation, flat = phi.activation, phi.layers[0].columns
     theorem = "Theorem 1" if phi.depth == 1 else "Theorem 2"
-    lipschitz = Condition(
-        "Lipschitz activation",
-        True,
-        f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}",
-    )
-    width = Condition(
-        "width",
-        None,
+    constant = f"{activation.name} has Lipschitz constant {activation.lipschitz:.4g}"
+    width = (
         f"k = {phi.width}, k / (n d) = {phi.width / flat:.3g}; for the condition on k see "
-        f"{theorem} of the paper",
+        f"{theorem} of the paper"
     )
-    if phi.depth == 1:
-        return lipschitz, width
-    detail = f"L = {phi.depth}; for how the constant depends on L see Theorem 2 of the paper"
-    return lipschitz, width, Condition("fixed depth", None, detail)
+    depth = f"L = {phi.depth}; for how the constant depends on L see Theorem 2 of the paper"
+    conditions = (
+        Condition("Lipschitz activation", True, constant),
+        Condition("width", None, width),
+        Condition("fixed depth", None, depth),
+    )
+    # Of one layer there is no depth to be fixed.
+    return conditions if phi.depth > 1 else conditions[:2]
 
 
 def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple[Condition, ...]:
@@ -133,18 +128,6 @@ def _attention_conditions(phi: RandomAttentionFeatures, n: int, d: int) -> tuple
         "with n up to logarithms; for the exact condition see Theorem 3 of the paper"
     )
     return softmax, Condition("d large compared with n", None, detail)
-
-
-def mean_cosine(rows: Float[Tensor, "n d"]) -> float:
-    """The mean cosine of the pairs of rows; 0 for a single row.
-
-    >>> mean_cosine(torch.ones(3, 4))
-    1.0
-    """
-    n = len(rows)
-    unit = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    total = float(unit.sum(dim=0).square().sum())
-    return (total - n) / (n * (n - 1)) if n > 1 else 0.0
 
 
 def rows_are_scaled(rows: Float[Tensor, "n d"]) -> bool:
@@ -170,11 +153,15 @@ def outside_of_dense(n: int, d: int, width: int, depth: int, activation: str) ->
     ones."""
     sizes = {"n": n, "d": d, "k / (n d)": width / (n * d), "depth": depth}
     named = () if activation == "relu" else (f"activation {activation} (measured: relu)",)
-    return (*_outside(sizes, RF_RANGE if depth == 1 else DRF_RANGE), *named)
+    return _outside(sizes, RF_RANGE if depth == 1 else DRF_RANGE) + named
 
 
 def outside_of_attention(
-    n: int, d: int, score: str, cosine: float, spread: float
+    n: int,
+    d: int,
+    score: str,
+    cosine: float,
+    spread: float,
 ) -> tuple[str, ...]:
     """The sizes of random attention that lie beyond the measured ones."""
     sizes = {"n": n, "d": d, "d / n": d / n, "mean cosine": cosine, "spread of cosines": spread}
@@ -184,10 +171,11 @@ def outside_of_attention(
 def warn_of(outside: tuple[str, ...]) -> None:
     """A PredictionWarning at the caller's caller, where any size lies outside."""
     if outside:
-        sizes = f"outside the sizes at which it was measured: {'; '.join(outside)}"
-        warnings.warn(
-            f"the error of this prediction is not known, {sizes}", PredictionWarning, stacklevel=3
+        message = (
+            "the error of this prediction is not known, outside the sizes at which it was "
+            f"measured: {'; '.join(outside)}"
         )
+        warnings.warn(message, PredictionWarning, stacklevel=3)
 
 
 def _outside(sizes: Mapping[str, float | int], measured: Range) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from wordsens.maps.arguments import as_text, radii, word_indices
 from wordsens.maps.random_transformer import RandomTransformer
 from wordsens.seeds import Seed, generator
 from wordsens.text.matrix import TextMatrix
+from wordsens.theory.random_features import arc_cosine
 
 
 def average_by_layer(
@@ -63,8 +64,7 @@ def average_by_layer(
     n, d = rows.shape
     (index,) = word_indices(word, n).tolist()
     (reach,) = radii(radius, phi, rows, torch.tensor([index])).tolist()
-    gram = rows @ rows.T / d
-    start = gram.repeat(2, 2)
+    start = (rows @ rows.T / d).repeat(2, 2)
     start[n + index, n + index] += reach**2 / d
     stream = generator(seed, "paths")
     changes = torch.empty(paths, phi.depth, dtype=torch.float64)
@@ -81,7 +81,9 @@ def average_by_layer(
 
 
 def _through_layer(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> Float[Tensor, "m m"]:
     updates = [_attention_update, _mlp_update] if phi.mlp else [_attention_update]
     for update in updates:
@@ -99,7 +101,9 @@ def _through_layer(
 
 
 def _attention_update(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> tuple[Float[Tensor, "m m"], Float[Tensor, "m m"] | None]:
     """What attention adds to the kernel; without values the weights that mix the rows too."""
     n = len(kernel) // 2
@@ -127,14 +131,13 @@ def _score_matrix(size: int, rank: int | None, stream: torch.Generator) -> Float
 
 
 def _mlp_update(
-    kernel: Float[Tensor, "m m"], phi: RandomTransformer, stream: torch.Generator
+    kernel: Float[Tensor, "m m"],
+    phi: RandomTransformer,
+    stream: torch.Generator,
 ) -> tuple[Float[Tensor, "m m"], None]:
     lengths, scale = kernel.diagonal().clamp(min=0).sqrt(), _inverse_lengths(kernel)
-    cosine = (scale.unsqueeze(1) * kernel * scale).clamp(-1, 1)
-    kappa = (
-        (1 - cosine.square()).clamp(min=0).sqrt() + cosine * (math.pi - torch.arccos(cosine))
-    ) / math.pi
-    return lengths.unsqueeze(1) * lengths * kappa, None
+    cosine = scale.unsqueeze(1) * kernel * scale
+    return lengths.unsqueeze(1) * lengths * arc_cosine(cosine), None
 
 
 def _inverse_lengths(kernel: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:

@@ -8,7 +8,6 @@ a text does, not that of one word only.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import SupportsIndex
 
 import numpy as np
@@ -25,33 +24,19 @@ from wordsens.maps.base import FeatureMap
 from wordsens.text.matrix import TextMatrix
 
 
-@dataclass(frozen=True)
-class LipschitzBound:
-    """‖phi(X') - phi(X)‖ <= value ‖X' - X‖, for the texts X' that `lipschitz_bounds` was asked
-    about.
-
-    Attributes:
-        name: of the bound.
-        value: the Lipschitz constant, not rounded outward.
-        source: the paper whose kind of bound it is.
-    """
-
-    name: str
-    value: float
-    source: str
-
-
 def lipschitz_bounds(
     phi: FeatureMap,
     X: TextMatrix | Tensor | np.ndarray,
     words: Iterable[int] | SupportsIndex | None = None,
     radius: float | Sequence[float] | np.ndarray | Tensor | None = None,
-) -> tuple[LipschitzBound, ...]:
+) -> dict[str, float]:
     """Upper bounds of the Lipschitz constant of softmax attention where one of the words moves by
-    at most its radius.
+    at most its radius: ‖phi(X') - phi(X)‖ <= constant ‖X' - X‖, by the bound's name.
 
-    value * radius / ‖phi(X)‖ is comparable with the word sensitivity. Of heads side by side the
-    constant is the root of the sum of squares of theirs, of heads that are added their sum.
+    "Castin-type" is of the kind of Castin, Ablin and Peyré 2024, "Dasoulas-type" of Dasoulas,
+    Scaman and Virmaux 2021; not rounded outward. constant * radius / ‖phi(X)‖ is comparable with
+    the word sensitivity. Of heads side by side the constant is the root of the sum of squares of
+    theirs, of heads that are added their sum.
 
     Args:
         phi: RandomAttentionFeatures or AttentionFeatures.
@@ -59,42 +44,36 @@ def lipschitz_bounds(
         words, radius: as for word_sensitivity; radius 0: bounds of the Jacobian's norm at X.
 
     Returns:
-        A bound an entry; () for scores other than softmax, for biases of the queries, and for other
-            maps.
+        One constant per bound; {} for scores other than softmax, for biases of the queries, and for
+            other maps.
 
     Raises:
         InputError: a bad text, word or radius.
 
     >>> phi = RandomAttentionFeatures.of_weight(torch.zeros(2, 2))     # the mean of the words, in every row
-    >>> [(bound.name, round(bound.value, 3)) for bound in lipschitz_bounds(phi, torch.eye(2))]
-    [('Castin-type', 2.449), ('Dasoulas-type', 1.414)]
+    >>> {name: round(constant, 3) for name, constant in lipschitz_bounds(phi, torch.eye(2)).items()}
+    {'Castin-type': 2.449, 'Dasoulas-type': 1.414}
     """  # noqa: E501
     text = as_text(X)
     # By the exact class: a subclass may change phi.
-    if not isinstance(phi, AttentionLayer) or type(phi) not in (
-        RandomAttentionFeatures,
-        AttentionFeatures,
-    ):
-        return ()
+    known = RandomAttentionFeatures, AttentionFeatures
+    if not isinstance(phi, AttentionLayer) or type(phi) not in known:
+        return {}
     rows = phi.accept(text.rows).double()
     chosen = word_indices(words, len(rows)).to(rows.device)
     at_text = isinstance(radius, int | float) and radius == 0
     reach = torch.zeros(1).to(rows) if at_text else radii(radius, phi, rows, chosen)
     heads = phi.head_weights(len(rows), torch.float64)
     if type(phi.score) is not Softmax or any(head.query_offset is not None for head in heads):
-        return ()
+        return {}
     lengths = torch.linalg.vector_norm(rows, dim=1)
     longest = float(torch.maximum(lengths.max(), (lengths[chosen] + reach).max()))
     castin = [castin_constant(head, len(rows), longest) for head in heads]
     dasoulas = [dasoulas_constant(head, rows, float(reach.max()), longest) for head in heads]
-
-    def of_all(constants: list[float]) -> float:
-        return math.fsum(constants) if phi.summed else math.hypot(*constants)
-
-    return (
-        LipschitzBound("Castin-type", of_all(castin), "Castin et al. 2024"),
-        LipschitzBound("Dasoulas-type", of_all(dasoulas), "Dasoulas et al. 2021"),
-    )
+    # The sum, or the root of the sum of squares.
+    order = 1 if phi.summed else 2
+    constants = {"Castin-type": castin, "Dasoulas-type": dasoulas}
+    return {name: float(np.linalg.norm(values, order)) for name, values in constants.items()}
 
 
 def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
@@ -113,7 +92,10 @@ def castin_constant(head: HeadWeights, n: int, longest: float) -> float:
 
 
 def dasoulas_constant(
-    head: HeadWeights, rows: Float[Tensor, "n d"], radius: float, longest: float
+    head: HeadWeights,
+    rows: Float[Tensor, "n d"],
+    radius: float,
+    longest: float,
 ) -> float:
     """‖V‖ (p + R (‖X A‖_F + max over l of ‖A x_l‖ + 2 ‖A‖ radius)) where one word moves by at most
     the radius.

@@ -48,7 +48,10 @@ class Prediction:
 
 
 def predict(
-    phi: FeatureMap, X: TextMatrix | Tensor, *, words: int | None = None
+    phi: FeatureMap,
+    X: TextMatrix | Tensor,
+    *,
+    words: int | None = None,
 ) -> Prediction | None:
     """The prediction of S for this map and text, from their sizes and, for attention, the rows'
     Gram matrix.
@@ -73,29 +76,26 @@ def predict(
     (n, d), of = rows.shape, f"the largest of {count} words" if count > 1 else TYPICAL
     if isinstance(phi, DeepRandomFeatures):
         sizes = n, d, phi.width, phi.depth, phi.activation.name
-        return Prediction(
-            finite_width_sensitivity(*sizes, count), of, "finite width", outside_of_dense(*sizes)
-        )
-    if not isinstance(phi, RandomAttentionFeatures) or type(phi.score) not in (
-        Softmax,
-        DividedRelu,
-    ):
-        return None
-    if phi.heads != 1 or phi.head_dimension is not None:
+        value = finite_width_sensitivity(*sizes, count)
+        return Prediction(value, of, "finite width", outside_of_dense(*sizes))
+    if not isinstance(phi, RandomAttentionFeatures) or phi.heads > 1 or phi.head_dimension:
         return None
     gram = rows @ rows.T / d
     cosine, spread = gram_moments(gram, d)
-    if isinstance(phi.score, DividedRelu):
-        if cosine:
-            return None
-        outside = outside_of_attention(n, d, "relu", cosine, spread)
-        return Prediction(
-            exchangeable_sensitivity(n, d, "relu", 0.0, spread, count), of, "comparison", outside
-        )
-    if phi.temperature != 1:
+    if type(phi.score) is DividedRelu and not cosine:
+        value = exchangeable_sensitivity(n, d, "relu", 0.0, spread, count)
+    elif type(phi.score) is Softmax and phi.temperature == 1:
+        value = sensitivity_of_gram(gram, d, (cosine, spread), count)
+    else:
         return None
-    outside = outside_of_attention(n, d, "softmax", cosine, spread)
-    value = sensitivity_of_gram(gram, d, (cosine, spread), count)
     # The proof's rows: orthogonal, or independent, and no word in particular.
-    proved = count == 1 and cosine == 0 and spread in (0, 1)
-    return Prediction(value, of, "comparison", outside, IN_THE_LIMIT if proved else PREDICTED)
+    idealised = count == 1 and cosine == 0 and spread in (0, 1)
+    proved = phi.score.name == "softmax" and idealised
+    outside = outside_of_attention(n, d, phi.score.name, cosine, spread)
+    return Prediction(
+        value=value,
+        of=of,
+        source="comparison",
+        outside=outside,
+        kind=IN_THE_LIMIT if proved else PREDICTED,
+    )
