@@ -9,6 +9,8 @@ from torch import Tensor
 
 from tests.certificates.attention_cases import SCORES as NAMES
 from wordsens.certificates.attention.bounds import _Heads
+from wordsens.certificates.attention.first_order import coordinates_of, others_form, self_form, self_moves
+from wordsens.certificates.attention.relaxation import Multipliers, Pairs, bound_at, forces, pairs_of
 from wordsens.certificates.attention.text import (
     AttentionText,
     attention_text,
@@ -293,17 +295,164 @@ def test_a_kink_is_off_by_its_bound(regime: str) -> None:
     assert_tight(off.view(1, 1), rounding.kink, most)
 
 
-@pytest.mark.parametrize("score", ["softmax", "relu"])
-def test_the_hull_of_all_rows_is_exact_at_its_extremes(score: str) -> None:
-    """All rows that see word 0 draw it alone, or with relu and a negative score become zero."""
-    rows = matrix([[1, 0, 0], [1, 2, 0], [1, -3, 0], [1, 1, 50]])
-    hiding = matrix([[0, 0, 0, 0]] * 4)
+# The score, the rows, the scores of each row before the move, and the radius.
+LEVEL, LINE = [[9, 0, 0], [9, 5, 0], [9, 5, 0]], [[9, 0, 0], [4, 0, 0], [4, 0, 0]]
+HULLS = {
+    "far": ("softmax", LEVEL, [[50, 0, 0], [50, 0, 0], [HIDDEN, 0, 0]], 0.01),
+    "zero": ("relu", LEVEL, [[1, OFF, OFF]] * 3, 0.01),
+    "the word": ("softmax", LINE, [[0, 50, 0], [0, 50, 0], [HIDDEN, 0, 0]], 5.0),
+}
+
+
+@pytest.mark.parametrize("problem", HULLS)
+def test_the_hull_of_all_rows_is_reached(problem: str) -> None:
+    """Steep scores: all rows that see word 0 turn to it, or from it, at once."""
+    score, rows, before, radius = HULLS[problem]
+    weight = matrix([[1e4, 0, 0], [0, 0, 0], [0, 0, 0]])
+    bias = matrix(before) - matrix(rows) @ weight @ matrix(rows).T
+    heads = _Heads(matrix(rows), [HeadWeights(weight, bias=bias)], 1.0, SCORES[score])
+    text = heads._text
+    _, outputs = mapped(text, 0, radius * ball(3))
+    change = torch.linalg.vector_norm(outputs - text.outputs, dim=(1, 2)).amax() / radius
+    assert_tight(change.view(1), heads._hull(torch.tensor([0]), vector(radius)), 1.001)
+
+
+SMALL = [[0.4, 1, -0.3], [1, 0.8, 0.5], [-0.6, 0.7, 1]]
+SMOOTH, KINKED = ("softmax", "sigmoid", "linear"), ("relu", "relu-unnormalized")
+AXES, ALIKE = [[0, 0, 0], [0, 1, 0], [0, 0, 2]], [[1, 0, 0, 0], [1, 1e-3, 0, 0]]
+# Scores, rows, W, bias of row 0, radius, and the largest bound over brute: of row 0, then of others.
+FORMS = {
+    "slopes": (NAMES, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.002),
+    "twist": (("softmax", "relu"), AXES, [[5e4, 0, 0]] + NONE[:2], (1, 1, 1), 1e-3, 1.07),
+    "long twist": (("softmax",), AXES, [[3e6, 0, 0]] + NONE[:2], (-9, 1, 1), 1e-3, 1.1),
+    "weight": (
+        ("softmax", "relu"),
+        [[0, 1, 0]] * 3,
+        [[3e6, 0, 0]] + NONE[:2],
+        (1, 9, 9),
+        1e-3,
+        1.4,
+    ),
+    "bend": (
+        ("softmax",),
+        [[0, 0, 0], [1, 0, 1e-3], [1, 0, -1e-3]],
+        [[0, 0, 0], [0, 0, 1e6], [0, -1e6, 0]],
+        (0, 0, 0),
+        3e-4,
+        1.15,
+    ),
+    "kink": (
+        ("relu-unnormalized", "relu"),
+        [[0, 1, 0], [1, 0, 0], [0, 1, 0]],
+        [[1e3, 0, 0]] + NONE[:2],
+        (OFF, 0, 1),
+        1e-4,
+        1.2,
+    ),
+}
+OTHERS = {
+    "slopes": (SMOOTH, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.002),
+    # With a kink p² counts twice.
+    "kinked": (KINKED, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.11),
+    "range": (("softmax",), ALIKE, 0, (0, 0), 0.1, 1.02),
+    "ranges": (("softmax",), [*ALIKE, [1, 0, 1e-3, 0], [1, 0, 0, 1e-3]], 0, (0, 0, 0, 0), 0.1, 1.07),
+}
+OWN, REST = (
+    [(table, name, score) for name in table for score in table[name][0]] for table in (FORMS, OTHERS)
+)
+
+
+@pytest.mark.parametrize(("table", "problem", "score"), OWN + REST)
+def test_forms_of_small_radii_are_reached(table: dict, problem: str, score: str) -> None:
+    _, rows, weight, bias, radius, most = table[problem]
+    biases = vector(*bias).expand(len(rows), -1)
+    weight = matrix(weight) if weight else vector(0, 5e3, 5e3, 5e3).diag()
+    text = text_of(matrix(rows), weight, score, biases)
+    word, coordinates = torch.tensor([0]), coordinates_of(text)
+    pairs = pairs_of(text, word, vector(radius), vector(0.0))
+    y = ball(len(weight))
+    _, outputs = mapped(text, 0, radius * y)
+    changed = (outputs - text.outputs) / (radius * pairs.unit)
+    if table is OTHERS:
+        form, changed = others_form(text, coordinates, pairs), changed[:, 1:]
+    else:
+        form = self_form(text, text.score, coordinates, rounding_errors(text), pairs, 0)
+        changed = changed[:, :1]
+    brute = torch.linalg.vector_norm(changed, dim=(1, 2))
+    bound = ((y @ form.matrix[0]) * y).sum(dim=1).sqrt() + form.constant
+    assert bool((brute <= bound * (1 + 1e-9)).all())
+    assert_tight(brute.amax().view(1), form.bound(0.0), most)
+
+
+@pytest.mark.parametrize("score", ["softmax", "linear"])
+def test_scores_move_by_their_linear_and_quadratic_parts(score: str) -> None:
+    """tau_l = radius kappa_l . y + away_l q, exactly, q = radius² y . W y."""
+    radius, y = 0.7, ball(3)
+    weight = matrix([[1, 0.4, 1], [-0.3, 2, 0], [1, 0.2, 3]])
+    text = text_of(matrix(SMALL), weight, score)
+    errors, word = rounding_errors(text), torch.tensor([1])
+    pairs = pairs_of(text, word, vector(radius), vector(0.0))
+    moves = self_moves(text, text.score, coordinates_of(text), errors, pairs, 0)
+    scores, _ = mapped(text, 1, radius * y)
+    tau = (scores - text.scores)[:, 1] / radius
     if score == "softmax":
-        hiding[1, 0] = hiding[2, 3] = HIDDEN
-    weight = HeadWeights(matrix([[1e4, 0, 0], [0, 0, 0], [0, 0, 0]]), bias=hiding)
-    heads = _Heads(rows, [weight], 1.0, SCORES[score])
-    for radius in (0.01, 1.0, 100.0):
-        text = heads._text
-        _, outputs = mapped(text, 0, radius * ball(3))
-        change = torch.linalg.vector_norm(outputs - text.outputs, dim=(1, 2)).amax() / radius
-        print(radius, change, heads._hull(torch.tensor([0]), vector(radius)))
+        tau = tau - (tau @ torch.softmax(text.scores[1], dim=0)).unsqueeze(1)
+    quadratic = radius * ((y @ weight) * y).sum(dim=1, keepdim=True) * moves.away
+    assert torch.allclose(tau, y @ moves.kappa[0].T + quadratic, atol=1e-12)
+    assert_tight(quadratic.abs().amax(dim=0), moves.twisted[0], 1.01)
+    speeds = torch.linalg.vector_norm(moves.kappa, dim=2)
+    assert_tight(speeds, moves.speeds, 1 + 1e-9)
+    centre = text.outputs[1] if score == "softmax" else 0.0
+    distances = torch.linalg.vector_norm(text.rows - centre, dim=1)
+    assert_tight(distances, moves.distances[0], 1 + 1e-9)
+
+
+def prepared(score: str):
+    """Three words of a text, their pairs with all rows, and multipliers drawn at random."""
+    text = text_of(2 * torch.eye(3, 4).double() + ball(4)[20:23], 2 * torch.eye(4).double(), score)
+    words, radius = torch.arange(3), vector(0.5, 1.0, 2.0)
+    pairs = pairs_of(text, words, radius, vector(1.0, 1.0, 1.0))
+    drawn = ball(4)[200:206, :3]
+    by = Multipliers(
+        vector(2.0, 3.0, 4.0), drawn[:3] * pairs.counted, drawn[3:] * pairs.coupled, drawn[0]
+    )
+    return text, pairs, by
+
+
+def lagrangian(text: AttentionText, pairs: Pairs, by: Multipliers, z: Tensor):
+    """Of (3), as its proof has it: of each row, at the nodes and at the largest e, and the rest."""
+    geometry, lam = text.geometry, by.lam[:, None, None]
+    direction, _ = directions(text, pairs.words)
+    centre = by.alpha @ geometry.queries + by.beta @ geometry.offsets + by.gamma[:, None] * direction
+    t_centre = (centre @ geometry.queries.T).unsqueeze(2)
+    e_centre = (centre @ geometry.offsets.T).unsqueeze(2)
+    alpha, beta, coupled = by.alpha.unsqueeze(2), by.beta.unsqueeze(2), pairs.coupled.unsqueeze(2)
+    t, q, b = pairs.t, pairs.q, geometry.output_weight
+    e = e_centre + (q - 2 * lam * beta) / (2 * lam * b)
+    free = q * e - lam * (b * (e - e_centre).square() + 2 * beta * e)
+    held = lam * (geometry.score_weight * (t - t_centre).square() + 2 * alpha * t)
+    across = (1 - z.square()).sqrt()[:, None, None] * pairs.crude.unsqueeze(2)
+    along = q * (pairs.reach * z[:, None]).unsqueeze(2) + q.abs() * across
+    rows = pairs.base + along + coupled * free - held
+    outside = by.lam * (1 + centre.square().sum(dim=1) - 2 * by.gamma * z)
+    return rows * pairs.counted.unsqueeze(2), outside
+
+
+@pytest.mark.parametrize("score", ["softmax", "relu", "linear"])
+def test_the_lagrangian_is_that_of_the_proof(score: str) -> None:
+    text, pairs, by = prepared(score)
+    z = vector(-0.3, 0.2, 0.9)
+    rows, outside = lagrangian(text, pairs, by, z)
+    force = forces(text.geometry, pairs, by, z)
+    q, t = pairs.q, pairs.t
+    linear, quadratic, pull = (
+        part.unsqueeze(2) for part in (force.linear, force.quadratic, force.pull)
+    )
+    h = pairs.base + q * (linear + quadratic * q) + t * (pull - force.hold.unsqueeze(2) * t)
+    h = h + q.abs() * (pairs.crude * (1 - z.square()).sqrt().unsqueeze(1)).unsqueeze(2)
+    h = h + force.constant.unsqueeze(2)
+    print(pairs.coupled, pairs.counted, pairs.curve.mostly)
+    assert torch.allclose(h * pairs.counted.unsqueeze(2), rows, rtol=1e-10, atol=1e-10)
+    assert torch.allclose(force.outside - force.constant.sum(dim=1), outside, rtol=1e-10)
+    bound, size = bound_at(text.geometry, pairs, by, z, (1 - z.square()).sqrt())
+    print(rows.amax(dim=2).sum(dim=1) + outside, bound, size)
