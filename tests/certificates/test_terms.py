@@ -124,6 +124,14 @@ OWN_ROWS = {
         1e-3,
         1.06,
     ),
+    "others apart": (
+        ("relu-unnormalized", "linear"),
+        [[0, 0, 0], [0, 1, 0], [0, 0, 1]],
+        [[0, 0, 0], [0, 10, 0], [0, 0, 10]],
+        (0, 1, 1),
+        1e-3,
+        1.01,
+    ),
     # Changes of weights sum to zero, and both sides are counted: twice the change.
     "others of softmax": (
         ("softmax",),
@@ -227,7 +235,7 @@ def moves_of(score: str, scores: Tensor, moves: Tensor) -> Tensor:
     return tau[(tau.abs() <= moves * (1 + 1e-12)).all(dim=1)]
 
 
-# Score, its row's scores, the largest move, and the length of all moves over the largest possible.
+# The score, the scores of its row, the largest move, and the length of all moves over the largest.
 EXPANSIONS = [
     *(("softmax", (0.7, 0.0, 0.0), size, 1.0) for size in (0.01, 0.3, 2.0)),
     *(("softmax", (-4.0, 0.2, 0.2), size, 1.0) for size in (0.01, 0.3, 2.0)),
@@ -440,8 +448,8 @@ def test_scores_move_by_their_linear_and_quadratic_parts(score: str) -> None:
 
 
 def prepared(score: str, radius: float) -> tuple[AttentionText, Pairs, list[Multipliers]]:
-    """Three words of a text, of which row 1 attends to word 0 most, their pairs with all rows, and
-    multipliers drawn at random, twice."""
+    """A text of three words, row 1 of which attends to word 0 most, the pairs of all its words and
+    rows, and random multipliers, twice."""
     rows, bias = 1.5 * torch.eye(3, 4, dtype=torch.float64) + ball(4)[20:23], 3 * torch.eye(3)
     weight = torch.eye(4, dtype=torch.float64)
     text = text_of(rows, weight, score, bias[[2, 0, 1]].double())
@@ -454,7 +462,9 @@ def prepared(score: str, radius: float) -> tuple[AttentionText, Pairs, list[Mult
     return text, pairs, ends
 
 
-def lagrangian(text: AttentionText, pairs: Pairs, by: Multipliers, z: Tensor):
+def lagrangian(
+    text: AttentionText, pairs: Pairs, by: Multipliers, z: Tensor
+) -> tuple[Tensor, Tensor]:
     """Of (3), as its proof has it: of each row, at the nodes and at the largest e, and the rest."""
     geometry, lam = text.geometry, by.lam[:, None, None]
     direction, _ = directions(text, pairs.words)
@@ -474,8 +484,12 @@ def lagrangian(text: AttentionText, pairs: Pairs, by: Multipliers, z: Tensor):
     return rows * pairs.counted.unsqueeze(2), outside
 
 
-def answers(text: AttentionText, pairs: Pairs, moved: Tensor) -> tuple[Tensor, Tensor]:
-    """p and g, by the definition, where each row's score with each word moves by these."""
+def answers(
+    text: AttentionText, pairs: Pairs, t: Tensor, off: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """p and g, by the definition, where each row's score with each word moves by t in its unit, and
+    by `off` besides."""
+    moved = t * (pairs.radius.unsqueeze(1) * text.geometry.speed).unsqueeze(2) + off
     word = torch.eye(len(text.rows), dtype=torch.float64)[:, None, None, :]
     weights = text.score.attention(text.scores[:, None] + word * moved.unsqueeze(3))
     p = (weights * word).sum(dim=3)
@@ -485,14 +499,10 @@ def answers(text: AttentionText, pairs: Pairs, moved: Tensor) -> tuple[Tensor, T
     return p / pairs.unit[:, None, None], g / pairs.unit[:, None, None]
 
 
-def moves_to(text: AttentionText, pairs: Pairs, t: Tensor) -> Tensor:
-    return t * (pairs.radius.unsqueeze(1) * text.geometry.speed).unsqueeze(2)
-
-
 def refined(text: AttentionText, pairs: Pairs) -> Pairs:
     """With 2,001 nodes in place of the curve's."""
     t = pairs.t[..., -1:] * torch.linspace(-1, 1, 2001, dtype=torch.float64)
-    p, g = answers(text, pairs, moves_to(text, pairs, t))
+    p, g = answers(text, pairs, t)
     base = p.square() + g.square() * pairs.squares.unsqueeze(2)
     return replace(pairs, t=t, q=2 * p * g, base=base)
 
@@ -502,7 +512,7 @@ def test_squared_changes_of_rows_are_as_their_pairs_have_them(score: str) -> Non
     text, pairs, _ = prepared(score, 0.8)
     y = ball(4)[:4000]
     t = (text.geometry.queries @ y.T).expand(3, -1, -1)
-    p, g = answers(text, pairs, moves_to(text, pairs, t))
+    p, g = answers(text, pairs, t)
     direction, _ = directions(text, pairs.words)
     z = (direction @ y.T).unsqueeze(1)
     e = text.geometry.offsets @ y.T
@@ -530,12 +540,11 @@ def test_errors_of_rows_cover_scores_and_speeds_that_are_off(score: str, off: tu
     zeros = torch.zeros(3, dtype=torch.float64)
     errors = RoundingErrors(speeds, zeros, scores, zeros, norm=1.0, longest=0.0)
     t = pairs.t[..., -1:] * torch.linspace(-1, 1, 401, dtype=torch.float64)
-    moved = moves_to(text, pairs, t)
-    true, length = answers(text, pairs, moved), pairs.squares.sqrt().unsqueeze(2)
+    true, length = answers(text, pairs, t), pairs.squares.sqrt().unsqueeze(2)
     worst = torch.zeros(3, 3, dtype=torch.float64)
     for signs in torch.cartesian_prod(*[vector(-1, 1)] * 4):
         other = replace(text, scores=text.scores + off[0] * signs[:3])
-        p, g = answers(other, pairs, moved + signs[3] * off[1] * 0.8)
+        p, g = answers(other, pairs, t, float(0.8 * signs[3] * off[1]))
         error = (p - true[0]).abs() + (g - true[1]).abs() * length
         worst = torch.maximum(worst, error.amax(dim=2))
     brute = torch.linalg.vector_norm(worst * pairs.counted, dim=1) * pairs.unit
@@ -567,13 +576,16 @@ def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float) -> None:
     assert bool((bound - brute <= 0.02 * rows.abs().amax()).all())
 
 
-def interpolated(text: AttentionText, pairs: Pairs, ends: list[Multipliers], share: float):
-    """(lam, 2 lam (alpha - a t'), 2 lam (beta - b e'), 2 lam gamma) a share of the way."""
+def interpolated(
+    text: AttentionText, pairs: Pairs, ends: list[Multipliers], share: float
+) -> Multipliers:
+    """At a share of the way from one end to the other of lam, 2 lam (alpha - a t'), 2 lam (beta - b
+    e') and 2 lam gamma, which vary linearly."""
     geometry, (direction, _) = text.geometry, directions(text, pairs.words)
     u, v, a, b = geometry.queries, geometry.offsets, geometry.score_weight, geometry.output_weight
     parts = []
     for by in ends:
-        force = forces(geometry, pairs, by, by.lam)
+        force = forces(geometry, pairs, by, torch.zeros_like(by.lam))
         lam = by.lam.unsqueeze(1)
         pulls = 2 * lam * (by.alpha - a * force.t) * pairs.counted
         turns = 2 * lam * (by.beta - b * force.e) * pairs.coupled
