@@ -359,6 +359,22 @@ FORMS = {
     "slopes": (NAMES, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.002),
     "twist": (("softmax", "relu"), AXES, [[5e4, 0, 0], *NONE[:2]], (1, 1, 1), 1e-3, 1.07),
     "long twist": (("softmax",), AXES, [[3e6, 0, 0], *NONE[:2]], (-9, 1, 1), 1e-3, 1.1),
+    "bent twist": (
+        ("softmax",),
+        [[5e-4, 0, 0], [0, 1, 0], [0, 1, 0]],
+        [[1.5e6, 0, 0], *NONE[:2]],
+        (-12, 0, 0),
+        1e-3,
+        1.1,
+    ),
+    "twisted kink": (
+        ("relu-unnormalized",),
+        [[0, 9, 0], [0, 0, 0], [0, 0, 0]],
+        [[1e6, 0, 0], *NONE[:2]],
+        (0, OFF, OFF),
+        1e-3,
+        1.01,
+    ),
     "weight": (
         ("softmax", "relu"),
         [[0, 1, 0]] * 3,
