@@ -404,6 +404,7 @@ OTHERS = {
     "slopes": (SMOOTH, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.002),
     # p² counts twice where a score has kinks.
     "kinked": (KINKED, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.11),
+    "most": (("softmax",), SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (1.5, 0, 0), 1e-5, 1.002),
     "range": (("softmax",), ALIKE, 0, (0, 0), 0.1, 1.02),
     "ranges": (
         ("softmax",),
@@ -548,29 +549,35 @@ def test_squared_changes_of_rows_are_as_their_pairs_have_them(score: str) -> Non
         assert torch.allclose(exact[plain], most[word][plain])
 
 
-@pytest.mark.parametrize("off", [(1e-5, 0.0), (0.0, 1e-5)], ids=["score", "speed"])
+@pytest.mark.parametrize("off", [(1e-5, 0, 0), (0, 1e-5, 0), (0, 0, 1e-5)])
 @pytest.mark.parametrize("score", NAMES)
-def test_errors_of_rows_cover_scores_and_speeds_that_are_off(score: str, off: tuple) -> None:
+def test_errors_of_rows_cover_scores_speeds_and_outputs_that_are_off(
+    score: str, off: tuple
+) -> None:
     text, pairs, _ = prepared(score, 0.8)
-    scores, speeds = (torch.full((3,), size, dtype=torch.float64) for size in off)
-    zeros = torch.zeros(3, dtype=torch.float64)
-    errors = RoundingErrors(speeds, zeros, scores, zeros, norm=1.0, longest=0.0)
+    scores, speeds, outputs = (torch.full((3,), size, dtype=torch.float64) for size in off)
+    errors = RoundingErrors(speeds, 0 * speeds, scores, outputs, norm=1.0, longest=0.0)
+    apart = off[2] if text.score.normalized else 0.0
     t = pairs.t[..., -1:] * torch.linspace(-1, 1, 401, dtype=torch.float64)
     true, length = answers(text, pairs, t), pairs.squares.sqrt().unsqueeze(2)
     worst = torch.zeros(3, 3, dtype=torch.float64)
     for signs in torch.cartesian_prod(*[vector(-1, 1)] * 4):
         other = replace(text, scores=text.scores + off[0] * signs[:3])
         p, g = answers(other, pairs, t, float(0.8 * signs[3] * off[1]))
-        error = (p - true[0]).abs() + (g - true[1]).abs() * length
+        error = (p - true[0]).abs() + (g - true[1]).abs() * length + g.abs() * apart
         worst = torch.maximum(worst, error.amax(dim=2))
     brute = torch.linalg.vector_norm(worst * pairs.counted, dim=1) * pairs.unit
     assert_tight(brute, row_errors(text, errors, pairs), 11.0)
 
 
+@pytest.mark.parametrize("kind", ["drawn", "inside"])
 @pytest.mark.parametrize("radius", [0.1, 0.6, 5.0, 200.0])
 @pytest.mark.parametrize("score", NAMES)
-def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float) -> None:
+def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float, kind: str) -> None:
+    """With the second multipliers rows have their maxima inside cells, where p falls."""
     text, pairs, (by, _) = prepared(score, radius)
+    if kind == "inside":
+        by = Multipliers(0.05 * by.lam, 0 * by.alpha, 0.3 * pairs.coupled, 0 * by.gamma)
     z = vector(-0.3, 0.2, 0.9)
     across = (1 - z.square()).sqrt()
     rows, outside = lagrangian(text, pairs, by, z)
