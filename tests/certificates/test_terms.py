@@ -330,10 +330,10 @@ def test_a_kink_is_off_by_its_bound(regime: str) -> None:
 
 
 # The score, the rows, the scores of each row before the move, and the radius.
-LEVEL, LINE = [[9, 0, 0], [9, 5, 0], [9, 5, 0]], [[9, 0, 0], [4, 0, 0], [4, 0, 0]]
+LEVEL, LINE = [[9, 0, 0], [9, 5, 0], [9, 500, 0]], [[9, 0, 0], [4, 0, 0], [4, 0, 0]]
 HULLS = {
-    "far": ("softmax", LEVEL, [[50, 0, 0], [50, 0, 0], [HIDDEN, 0, 0]], 0.01),
-    "zero": ("relu", LEVEL, [[1, OFF, OFF]] * 3, 0.01),
+    "far": ("softmax", LEVEL, [[50, 0, HIDDEN], [50, 0, HIDDEN], [HIDDEN, 0, 0]], 0.01),
+    "zero": ("relu", LEVEL[:2] + LEVEL[:1], [[1, OFF, OFF]] * 3, 0.01),
     "the word": ("softmax", LINE, [[0, 50, 0], [0, 50, 0], [HIDDEN, 0, 0]], 5.0),
 }
 
@@ -404,7 +404,7 @@ OTHERS = {
     "slopes": (SMOOTH, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.002),
     # p² counts twice where a score has kinks.
     "kinked": (KINKED, SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (0, 0, 0), 1e-5, 1.11),
-    "most": (("softmax",), SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (1.5, 0, 0), 1e-5, 1.002),
+    "most": (("softmax",), SMALL, [[1, 0, 1], [0, 2, 0], [1, 0, 3]], (4, 0, 0), 1e-5, 1.002),
     "range": (("softmax",), ALIKE, 0, (0, 0), 0.1, 1.02),
     "ranges": (
         ("softmax",),
@@ -635,6 +635,7 @@ def test_intervals_of_z_are_bounded_and_closely(score: str, kind: str, radius: f
     direction, _ = directions(text, pairs.words)
     row = self_row(text, pairs.words, pairs.radius, direction, rounding_errors(text))
     row = row.in_units(pairs.unit)
+    row = row._replace(fixed=row.fixed * (10 if kind == "drawn" else 1))
     bound = _between(text, pairs, row, ends, list(zs))
     brute, fine = [], refined(text, pairs)
     for share in torch.linspace(0, 1, 51).tolist():
