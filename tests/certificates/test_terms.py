@@ -571,13 +571,13 @@ def test_errors_of_rows_cover_scores_speeds_and_outputs_that_are_off(
 
 
 @pytest.mark.parametrize("kind", ["drawn", "inside"])
-@pytest.mark.parametrize("radius", [0.1, 0.6, 5.0, 200.0])
+@pytest.mark.parametrize("radius", [0.1, 0.6, 7.5, 200.0])
 @pytest.mark.parametrize("score", NAMES)
 def test_the_lagrangian_is_that_of_the_proof(score: str, radius: float, kind: str) -> None:
     """With the second multipliers rows have their maxima inside cells, where p falls."""
     text, pairs, (by, _) = prepared(score, radius)
     if kind == "inside":
-        by = Multipliers(0.05 * by.lam, 0 * by.alpha, 0.3 * pairs.coupled, 0 * by.gamma)
+        by = Multipliers(0.014 * by.lam, 0 * by.alpha, 1.3 * pairs.coupled, 0 * by.gamma)
     z = vector(-0.3, 0.2, 0.9)
     across = (1 - z.square()).sqrt()
     rows, outside = lagrangian(text, pairs, by, z)
