@@ -1,18 +1,11 @@
-"""The pieces of the attention bound: suprema over cells, convexity in z, verified norms, and any
-multipliers at all."""
+"""Curves of the scores, verified norms and the joint constraint of attention's bounds."""
 
 import pytest
 import torch
 
 import wordsens as ws
 from tests.certificates.attention_cases import SCORES, gaussian_rows
-from wordsens.certificates.attention.relaxation import Multipliers, bound_at, pairs_of, rise_between
-from wordsens.certificates.attention.text import (
-    attention_text,
-    directions,
-    rounding_errors,
-    self_row,
-)
+from wordsens.certificates.attention.text import attention_text
 from wordsens.certificates.base import gram_norm_bound
 from wordsens.maps.attention.scores import SCORES as BY_NAME
 from wordsens.maps.attention.scores import Certified, offered
@@ -24,50 +17,6 @@ def prepared(score: str, n: int = 6, d: int = 9, seed: int = 0):
     phi = ws.RandomAttentionFeatures(d, score=score, seed=seed)
     text = attention_text(rows, phi.head_weights(len(rows), torch.float64), phi.score)
     return phi, rows, text
-
-
-def random_multipliers(pairs, seed: int, size: float) -> Multipliers:
-    stream = generator(seed, "multipliers")
-
-    def drawn(*shape: int) -> torch.Tensor:
-        return size * torch.randn(*shape, generator=stream, dtype=torch.float64)
-
-    w, rows = pairs.reach.shape
-    lam = 3 * drawn(w).exp()
-    alpha, beta, gamma = (
-        drawn(w, rows) * pairs.counted,
-        0.1 * drawn(w, rows) * pairs.coupled,
-        drawn(w),
-    )
-    return Multipliers(lam, alpha, beta, gamma)
-
-
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("size", [0.0, 0.3, 2.0])
-def test_any_multipliers_bound_every_perturbation(score: str, size: float) -> None:
-    phi, rows, text = prepared(score)
-    n, d = rows.shape
-    radius = torch.full((n,), 2.5, dtype=torch.float64)
-    words = torch.arange(n)
-    direction, _ = directions(text, words)
-    row = self_row(text, words, radius, direction, rounding_errors(text))
-    pairs = pairs_of(text, words, radius, row.fixed.sqrt())
-    row = row.in_units(pairs.unit)
-    left, right = (random_multipliers(pairs, seed, size) for seed in (1, 2))
-    low, high = torch.full_like(radius, -1 - 1e-9), torch.full_like(radius, 1 + 1e-9)
-    across = torch.ones_like(radius)
-    ends = [
-        bound_at(text.geometry, pairs, by, z, across)[0] for by, z in ((left, low), (right, high))
-    ]
-    bound = torch.maximum(*ends) + rise_between(left, low, right, high) + row.fixed
-
-    stream = generator(3, "points")
-    points = torch.randn(400, n, d, generator=stream, dtype=torch.float64)
-    points = radius[0] * points / torch.linalg.vector_norm(points, dim=-1, keepdim=True)
-    points[200:] *= torch.rand(200, n, 1, generator=stream, dtype=torch.float64)
-    texts = rows + torch.eye(n, dtype=rows.dtype).unsqueeze(-1) * points.unsqueeze(-2)
-    squares = (phi(texts) - phi(rows)).square().sum(dim=(-2, -1)) / (radius * pairs.unit).square()
-    assert bool((squares <= bound * (1 + 1e-12)).all())
 
 
 def curve_named(name: str):

@@ -298,10 +298,10 @@ class Rounding:
         """Of the error, per radius, of relu(s + t) - relu(s).
 
         A score that is off puts the kink elsewhere: the difference, whose slope in s is -1, 0 or 1,
-        is off by no more than that, and by no more than 2 |t|. Where the kink is out of reach, the
-        difference is t.
+        is off by no more than that, and lies between 0 and t. Where the kink is out of reach, it is
+        t.
         """
-        off = torch.minimum(self.score / self.radius, 2 * self.fastest) + self.speed
+        off = torch.minimum(self.score / self.radius, self.fastest) + self.speed
         clear = self.before - (self.fastest + self.speed) * self.radius > self.score
         return torch.where(clear, self.speed, off)
 
