@@ -2,7 +2,6 @@
 class."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pkgutil import resolve_name
 from typing import SupportsIndex
 
 import numpy as np
@@ -125,11 +124,7 @@ def certificate_for(
     `text_depends_on_weights`, bounds that hold with a probability over the weights are no bounds,
     and None is given.
     """
-    map_class = type(phi)
-    builder = _BUILDERS.get(map_class)
-    shipped = _SHIPPED.get(f"{map_class.__module__}.{map_class.__name__}")
-    if builder is None and shipped is not None:
-        builder = resolve_name(shipped)
+    builder = _BUILDERS.get(type(phi)) or _shipped(type(phi))
     bounds = None if builder is None else builder(phi, rows, words, radius)
     probable = bounds is not None and bounds.failure_probability is not None
     return None if probable and text_depends_on_weights else bounds
@@ -152,15 +147,23 @@ def register_certificate(map_class: type[FeatureMap], builder: CertificateBuilde
 
 # Those that were registered.
 _BUILDERS: dict[type[FeatureMap], CertificateBuilder] = {}
-# Those of the package: a family is loaded for its own maps only.
-_DENSE = "wordsens.certificates.dense.bounds:certificate_of_words"
-_ATTENTION = "wordsens.certificates.attention.bounds:attention_certificate"
-_SHIPPED = {
-    "wordsens.maps.dense.RandomFeatures": _DENSE,
-    "wordsens.maps.dense.DeepRandomFeatures": _DENSE,
-    "wordsens.maps.attention.features.RandomAttentionFeatures": _ATTENTION,
-    "wordsens.maps.attention.given_weights.AttentionFeatures": _ATTENTION,
-}
+
+
+def _shipped(map_class: type[FeatureMap]) -> CertificateBuilder | None:
+    """The builder of a map of the package; a family is loaded for its own maps only."""
+    match f"{map_class.__module__}.{map_class.__name__}":
+        case "wordsens.maps.dense.RandomFeatures" | "wordsens.maps.dense.DeepRandomFeatures":
+            from wordsens.certificates.dense.bounds import certificate_of_words
+
+            return certificate_of_words
+        case (
+            "wordsens.maps.attention.features.RandomAttentionFeatures"
+            | "wordsens.maps.attention.given_weights.AttentionFeatures"
+        ):
+            from wordsens.certificates.attention.bounds import attention_certificate
+
+            return attention_certificate
+    return None
 
 
 def _lipschitz_certificate(
