@@ -11,6 +11,7 @@ import torch
 
 import wordsens as ws
 from wordsens.activations import ACTIVATIONS, activation_named
+from wordsens.certificates.dense.bounds import chain_bound
 from wordsens.certificates.dense.layer import (
     GaussianLayer,
     InputChange,
@@ -146,6 +147,50 @@ def test_lemma_4_of_relu_is_that_of_the_page(along):
     assert likely_along(layer, change, margin) == pytest.approx(
         mean / output**2 + sigma * rho * margin / output, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "gelu"])
+@pytest.mark.parametrize("along", [0.0, 0.6, 3.0])
+def test_lemma_4_of_smooth_activations_without_width_is_a_mean_of_squares(name, along):
+    """W = 0: s h + rho sigma g moves every unit, and act is off its tangent by sup |act''| / 2
+    times the square; the mean by quadrature."""
+    h = torch.tensor([0.5, -1.0, 2.0, 0.1], dtype=torch.float64)
+    law, tau = activation_named(name), 0.8
+    features = law(h)
+    output = float(features.norm())
+    change = InputChange(norm=tau / 0.5, width=0.0, along=along, base=1.0)
+    g = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
+    density = torch.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
+    squares = torch.trapezoid((along * h.abs().unsqueeze(1) + tau * g.abs()).square() * density, g)
+    z = torch.linspace(-4, 4, 80_001, dtype=torch.float64)
+    turns = torch.gradient(law.derivative(z), spacing=float(z[1] - z[0]))[0]
+    linear = features * law.derivative(h)
+    mean = 0.5 * float(turns.abs().max()) * float(features.abs() @ squares)
+    mean += along * abs(float(linear @ h)) + tau / math.sqrt(2 * math.pi) * float(linear.norm())
+    found = likely_along(GaussianLayer(law, 0.5, h, output), change, 0.0)
+    assert found == pytest.approx(mean / output**2, rel=1e-5)
+
+
+def test_two_layers_are_chained_as_the_page_says():
+    """tanh, whose layers are bounded one after the other. The root of E sup <g, delta>² is at most
+    that of the squared mean plus rho²."""
+    stream, margin, radius, length, d = torch.Generator().manual_seed(5), 4.0, 2.0, 3.0, 6
+    layers = []
+    for k in (40, 30):
+        h = torch.randn(k, generator=stream, dtype=torch.float64)
+        output = float(torch.tanh(h).norm())
+        layers.append(GaussianLayer(activation_named("tanh"), 0.2, h, output))
+    bases = [9.0, layers[0].output, layers[1].output]
+    start = InputChange(radius, radius * math.sqrt(d), radius * length / 81.0, 9.0)
+    off = 0.2 * radius * margin
+    norm = expected_change(layers[0], start) + off
+    width = math.hypot(expected_width(layers[0], start) + off, norm)
+    assert width < norm * math.sqrt(40)
+    along = likely_along(layers[0], start, margin)
+    change = InputChange(norm, width, min(along, norm / bases[1]), bases[1])
+    last = expected_change(layers[1], change) + 0.2 * norm * margin
+    found = chain_bound(layers, bases, length=length, radius=radius, dimension=d, margin=margin)
+    assert found == pytest.approx(last, rel=1e-12)
 
 
 def test_hinges_agree_with_quadrature():

@@ -169,3 +169,15 @@ def test_scores_under_a_mask_have_no_bounds_unless_proved() -> None:
     for score in ("relu", "relu-unnormalized", "sigmoid", "linear"):
         phi = ws.AttentionFeatures(W, W, score=score, mask="causal")
         assert ws.certificate(phi, ws.gaussian_text(3, d, seed=0)) is None
+
+
+def test_heads_with_biases_of_their_values_alone_are_bounded_one_by_one() -> None:
+    """Uniform attention: word 0 moves both heads' rows by half of itself, whatever the biases."""
+    nothing = torch.zeros(2, 1, 1, dtype=torch.float64)
+    for values in ([[10.0], [0.0]], [[0.0], [10.0]]):
+        bias = AttentionBias(value=torch.tensor(values, dtype=torch.float64))
+        phi = ws.AttentionFeatures(nothing, nothing, bias=bias)
+        rows = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+        moved = rows + torch.tensor([[0.1], [0.0]])
+        change = float((phi(moved) - phi(rows)).norm() / phi(rows).norm())
+        assert float(ws.certify(phi, rows, 0, 0.1)) == pytest.approx(change, rel=1e-6)

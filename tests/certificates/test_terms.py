@@ -549,6 +549,19 @@ def test_squared_changes_of_rows_are_as_their_pairs_have_them(score: str) -> Non
         assert torch.allclose(exact[plain], most[word][plain])
 
 
+def test_bends_of_cells_are_the_largest_second_derivatives_of_q() -> None:
+    """`bend` is |q''| s² on every cell, where e_j carries the rest of a row: q = 2 p g by the
+    definition, on 41 places of each cell."""
+    text, pairs, _ = prepared("softmax", 0.8)
+    left, width = pairs.t[..., :-1], pairs.t[..., 1:] - pairs.t[..., :-1]
+    places = [answers(text, pairs, left + share * width) for share in torch.linspace(0, 1, 41)]
+    q = torch.stack([2 * p * g for p, g in places])
+    turns = (q[2:] - 2 * q[1:-1] + q[:-2]).abs().amax(dim=0) * 40**2
+    known = (pairs.coupled > 0).unsqueeze(2) & (width > 1e-3 * pairs.t[..., -1:])
+    assert bool((turns <= pairs.bend * (1 + 1e-3))[known].all())
+    assert float((turns / pairs.bend)[known].amax()) >= 0.7
+
+
 @pytest.mark.parametrize("off", [(1e-5, 0, 0), (0, 1e-5, 0), (0, 0, 1e-5)])
 @pytest.mark.parametrize("score", NAMES)
 def test_errors_of_rows_cover_scores_speeds_and_outputs_that_are_off(

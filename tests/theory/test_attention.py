@@ -426,3 +426,13 @@ def test_bad_arguments_are_refused():
             ws.theory.raf_sensitivity(10, 10, **options)
     with pytest.raises(InputError, match="rows of length"):
         ws.theory.raf_sensitivity_of_text(2 * ws.gaussian_text(4, 8, seed=0).rows)
+
+
+@pytest.mark.filterwarnings("ignore::wordsens.theory.PredictionWarning")
+@pytest.mark.parametrize(
+    ("n", "d", "cosine"), [(2, 768, 0.0), (20, 768, 0.3), (7, 560, 0.3), (200, 2000, 0.3)]
+)
+def test_prices_at_an_end_of_their_bracket_are_found(n, d, cosine):
+    """Where Delta costs next to nothing: d large beside n. S grows with d, and stays finite."""
+    values = [ws.theory.raf_sensitivity(n, size, mean_cosine=cosine) for size in (d // 4, d)]
+    assert 1 < values[0] < values[1] < math.sqrt(2 * n) * 2

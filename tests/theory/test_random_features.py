@@ -13,6 +13,7 @@ from wordsens.text import orthogonal_text
 from wordsens.theory.random_features import (
     TYPICAL_SHIFT,
     dual_kernel,
+    finite_width_sensitivity,
     jacobian_edge,
     orthogonal_change,
     quadrature_kernel,
@@ -196,3 +197,13 @@ def test_the_largest_over_all_words_is_predicted_too():
 def test_a_very_wide_map_reaches_the_infinite_width():
     wide = ws.theory.rf_sensitivity(30, 8, 10**12, 3)
     assert wide == pytest.approx(ws.theory.rf_sensitivity_infinite_width(30, 3), rel=1e-3)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@pytest.mark.parametrize("depth", [1, 3])
+def test_one_word_of_very_many_moves_as_the_linearised_map(activation, depth):
+    """n = 10^5: little is lost to curvature, and S sqrt(n) is the root of the Jacobian's edge."""
+    n, d, width = 10**5, 96, 4000
+    edge, scale = jacobian_edge(activation_named(activation), depth=depth, dimension=d, width=width)
+    found = finite_width_sensitivity(n, d, width, depth, activation, 1)
+    assert found * math.sqrt(n) == pytest.approx(math.sqrt(edge + scale * TYPICAL_SHIFT), rel=2e-2)

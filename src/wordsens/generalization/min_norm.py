@@ -282,9 +282,12 @@ def as_labels(
     listed = [float("nan") if label is None else float(label) for label in labels]
     signs = torch.tensor(listed, dtype=torch.float64)
     missing = (~torch.isfinite(signs)).nonzero().flatten().tolist()
-    if len(signs) != count or missing:
+    if len(signs) != count:
         raise InputError(
-            f"`{name}` has {len(signs)} labels for {count} texts, missing or infinite at "
-            f"{shown(missing)}; give one finite label per text"
+            f"`{name}` has {len(signs)} labels for {count} texts; give one label per text"
+        )
+    if missing:
+        raise InputError(
+            f"`{name}` is missing or infinite at {shown(missing)}; give one finite label per text"
         )
     return signs

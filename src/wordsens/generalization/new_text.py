@@ -331,8 +331,9 @@ class NewText:
             places = torch.full((len(names),), place, device=deltas.device)
             values = functional_values(change, climbed.thetas, deltas, places)
             length = torch.linalg.vector_norm(deltas.double(), dim=(1, 2))
+            loss_of = climbed.losses.of(values)[:, 0].nan_to_num(torch.inf)
             refused = (length > most) | (values[:, 0].abs().double() > limit)
-            loss_of = climbed.losses.of(values)[:, 0].masked_fill(refused, torch.inf)
+            loss_of = loss_of.masked_fill(refused, torch.inf)
             least, index = loss_of.min(dim=0)
             witness = {
                 "word": position,

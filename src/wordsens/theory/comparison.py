@@ -170,8 +170,10 @@ def price(paid: Callable[[float], float], near: float) -> float:
     since it may jump."""
     low, high, log, slope = *_LOG_PRICES, math.log(near), -1.5
     excess = math.log(paid(near))
-    while abs(excess / slope) > _OFF and high - low > _OFF:
+    while abs(excess / slope) > _OFF:
         low, high = (log, high) if excess > 0 else (low, log)
+        if high - low <= _OFF:
+            break
         last, log = log, log - excess / slope
         if not low < log < high:
             log = (low + high) / 2

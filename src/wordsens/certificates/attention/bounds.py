@@ -67,7 +67,12 @@ def attention_certificate(
     biases = [head.bias for head in heads if head.bias is not None]
     if not score.masks and any(bool((bias == -torch.inf).any()) for bias in biases):
         return None
-    together = 1 if phi.summed or heads[0].value is not None else max(1, _MOST_ROWS // len(rows))
+    together = max(1, _MOST_ROWS // len(rows))
+    # Heads with values of their own have texts of their own.
+    if phi.summed or any(
+        part is not None for head in heads for part in (head.value, head.value_bias)
+    ):
+        together = 1
     reach = (radius.double() / unit).clamp(min=_LEAST_RADIUS)
     parts = [
         _Heads(rows, heads[first : first + together], units[first], score).changes(words, reach)
