@@ -203,6 +203,17 @@ def test_deep_brackets_are_as_close_as_they_were_measured():
         assert 1 <= float(ws.certify(phi, X, words=[0])[0]) / found <= most
 
 
+@pytest.mark.parametrize(
+    ("functional", "along", "width"), [(NORM, 0, 0), (ALONG, 1, 0), (WIDTH, 0, 1)]
+)
+def test_suprema_are_lipschitz_in_the_weights_as_the_lemma_has_it(functional, along, width):
+    """C = sigma rho (norm + along / ‖phi'‖ + width steepness), the steepness at least 1."""
+    layer, change, _, _ = layer_and_ball(0.5, 0.6)
+    share = Pullback(layer, change, MARGIN)(functional)[2] / (layer.deviation * change.norm)
+    least = functional.norm + along / layer.output + width
+    assert least * (1 - 1e-12) <= share <= (4 if width else 1 + 1e-12) * least
+
+
 def test_layers_with_few_active_units_are_left_to_the_single_layers_lemmas():
     h = torch.full((100,), -1.0, dtype=torch.float64)
     change = InputChange(norm=1.0, width=2.0, along=0.1, base=5.0)

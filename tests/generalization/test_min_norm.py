@@ -145,3 +145,9 @@ def test_float32_features_with_a_float64_gram_stay_close_to_float64():
     assert torch.allclose(
         fits[0].theta, fits[1].theta, rtol=0, atol=1e-4 * float(fits[0].theta.norm())
     )
+
+
+def test_an_output_of_zero_has_neither_sign():
+    texts = torch.eye(3, dtype=torch.float64).view(3, 1, 3)
+    fit = fit_min_norm(lambda X: X.clamp(min=0), texts, [1, -1, 1])
+    assert fit.accuracy(-texts, [1, -1, 1]) == 0.0

@@ -53,3 +53,15 @@ def test_phrases_take_the_place_of_a_group():
         new.swap(0, vocabulary=(NAMES, rows * torch.nan))
     with pytest.raises(ws.InputError, match=r"give one array of shape \(2, 6\) per word"):
         new.swap((3, 1), vocabulary=(NAMES, rows))
+
+
+def test_a_phrase_stays_in_the_joint_ball():
+    new, rows = setting()
+    phrases = rows[:24].view(12, 2, D)
+    lengths = (phrases - new.rows[[3, 1]]).flatten(1).norm(dim=1)
+    radius = float(lengths.sort().values[6])
+    g = new.swap((3, 1), vocabulary=(NAMES[:12], phrases), radius=radius)
+    errors = [new.outputs((3, 1), rows - new.rows[[3, 1]], "fine-tuned").error for rows in phrases]
+    near = [error for error, length in zip(errors, lengths, strict=True) if length <= radius]
+    assert float(g.perturbation.norm()) <= radius
+    assert g.error == pytest.approx(min(near), abs=1e-9)

@@ -130,12 +130,13 @@ def as_equal_texts(texts: Texts) -> list[Tensor]:
     """The rows of each text, all of one shape; those of an array are not copied."""
     if isinstance(texts, np.ndarray):
         texts = torch.from_numpy(texts)
-    if isinstance(texts, Tensor) and texts.ndim != 3:
-        raise InputError(
-            f"`texts` (shape {tuple(texts.shape)}) must be (N, n, d); give N texts of n words each"
-        )
-    if isinstance(texts, Tensor) and not texts.is_floating_point():
-        texts = texts.double()
+    if isinstance(texts, Tensor):
+        if texts.ndim != 3 or 0 in texts.shape or not bool(torch.isfinite(texts).all()):
+            raise InputError(
+                f"`texts` (shape {tuple(texts.shape)}) must be finite and (N, n, d); give N texts "
+                "of n words each"
+            )
+        return list(texts.detach())
     rows = [as_text_matrix(text, f"texts[{at}]").rows.detach() for at, text in enumerate(texts)]
     shapes = sorted({tuple(text.shape) for text in rows})
     if len(shapes) != 1:
