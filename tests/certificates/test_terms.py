@@ -15,7 +15,7 @@ from wordsens.certificates.attention.first_order import (
     self_form,
     self_moves,
 )
-from wordsens.certificates.attention.multipliers import _between
+from wordsens.certificates.attention.multipliers import MultiplierSearch, _between
 from wordsens.certificates.attention.relaxation import (
     Multipliers,
     Pairs,
@@ -684,3 +684,19 @@ def test_sizes_of_terms_cover_relative_errors_of_the_centre(score: str) -> None:
         moved, _ = bound_at(off, turned, by, z, torch.ones_like(z))
         worst = torch.maximum(worst, (moved - bound).abs())
     assert_tight(worst, 1e-7 * size, 9.0)
+
+
+def test_newton_systems_are_solved() -> None:
+    """(S - h h^T / k + diag(c)) x = r over the rows that count, against a dense solver."""
+    text, pairs, _ = prepared("softmax", 0.8)
+    search = MultiplierSearch(text.geometry)
+    h, k = search._push(pairs)
+    sides, curvature = ball(4)[300:302, :3].view(2, 1, 3).expand(2, 3, 3), vector(2.0, 5.0, 3.0)
+    sides, curvature = sides * pairs.counted, curvature.expand(3, 3)
+    found = search._solve(sides, curvature, (h, k), pairs.counted)
+    for word in range(3):
+        matrix = search._stiffness - torch.outer(h[word], h[word]) / k[word]
+        matrix = matrix + torch.diag(curvature[word])
+        keep = pairs.counted[word] > 0
+        exact = torch.linalg.solve(matrix[keep][:, keep], sides[:, word, keep].T).T
+        assert torch.allclose(found[:, word, keep], exact, rtol=1e-4, atol=1e-5)

@@ -96,8 +96,7 @@ def certificate(
     text_depends_on_weights: bool = False,
     lipschitz: float | None = None,
 ) -> Certificate | None:
-    """The bounds of `certify` with their rigor and method; None where the map has no (such)
-    certificate.
+    """The bounds of `certify` with their rigor and method; None where the map has no certificate.
 
     Args, raises: as for certify.
     """

@@ -240,7 +240,7 @@ class LossObjective(Objective):
         groups: Places,
         perturbations: Deltas,
     ) -> None:
-        """Keep what is better than before."""
+        """Store every evaluated point that has a lower loss than the stored one."""
         self.evaluations += len(groups)
         # A point on the limit itself could lie past it when it is recomputed, and then would not
         # count at all.

@@ -69,9 +69,9 @@ class MinNormFit:
             ConditioningWarning was given.
         missed: the relative residual ‖K a - Y‖ / ‖Y‖ of the solution a.
         smallest: an estimate of the smallest eigenvalue of K, jitter included, by power iteration.
-            A vector attains it, so the true one is at most that.
-        condition: of the largest eigenvalue to the smallest: a lower bound of the condition number,
-            close to it as a rule.
+            It is an upper bound of the smallest eigenvalue.
+        condition: the largest estimated eigenvalue over the smallest, a lower bound of the
+            condition number of K. It is usually close.
     """
 
     phi: FeatureMap

@@ -260,8 +260,8 @@ def jacobian_edge(
     curvature = 4 * (below - 2 * value + above) / (high - low) ** 2
     z = math.exp((low + high) / 2)
     edge = math.exp(value)
-    # The density near the edge is sqrt(2 (edge - x) / lambda'') / (pi edge): compare with sqrt(2 -
-    # x) / pi of a GOE.
+    # Near the edge the density is sqrt(2 (edge - x) / lambda'') / (pi edge); that of a GOE is
+    # sqrt(2 - x) / pi. Their ratio gives the scale.
     return edge, (dimension * z * math.sqrt(2 / (curvature * edge)) / edge) ** (-2 / 3)
 
 

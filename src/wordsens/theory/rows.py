@@ -18,7 +18,8 @@ from torch import Tensor
 from wordsens.seeds import generator
 from wordsens.theory.random_features import gauss_hermite
 
-# Nodes of s_j under softmax, where all rows are alike and of several kinds; under ReLU.
+# Nodes of s_j: under softmax where all rows are alike, under softmax where rows are of several
+# kinds, and under ReLU.
 _SOFTMAX_NODES, _COARSE_NODES, _RELU_NODES = 25, 11, 11
 # Nodes of the sum of a row's scores under ReLU.
 _SUM_NODES = 5
@@ -113,7 +114,8 @@ class ScoredRows:
         reach: how far beyond z no t is of use: nothing more is drawn there, or all of Delta would
             not pay for it.
         nodes: of the grid of t.
-        lowering: what lowering other scores of the row takes of ‖Delta‖², in the mean over words.
+        lowering: the part of ‖Delta‖² that is spent on lowering the row's other scores; the mean
+            over words.
     """
 
     weights: Float[Tensor, "k g"]
@@ -371,7 +373,7 @@ def relu_self_row(rows: Rows, at: Direction, deviations: float = 0.0) -> ScoredR
     scores, law = gaussian_nodes(_SCATTER_NODES)
     of_word = _lowered(natural * shared * scores, natural * new, cut)
     mean = of_word @ law
-    # The square root has no slope where nothing is lowered.
+    # Where nothing is lowered, the derivative of the square root is not defined: keep above 0.
     scatter = (n * (of_word - mean) ** 2 @ law).clamp(min=torch.finfo(torch.float64).tiny).sqrt()
     lowering = torch.relu(n * mean - deviations * scatter)
     left, squares = rectified(-cut, natural)

@@ -188,8 +188,8 @@ class Forces(NamedTuple):
 
         h = base + q (linear + quadratic q) + |q| crude + t (pull - hold t),
 
-    plus `outside`. t' and e' are those of the centre; `lengths` is the sum of the lengths of the
-    vectors that make it up, for rounding errors.
+    plus `outside`. `t` and `e` are the centre's t'_j and e'_j. The centre is a sum of vectors;
+    `lengths` is the sum of their lengths, which bounds its rounding error.
     """
 
     t: Float[Tensor, "w N"]
@@ -234,8 +234,9 @@ def bound_at(
     z: Float[Tensor, " w"],
     across: Float[Tensor, " w"],
 ) -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
-    """A bound of the sum of the rows' squared changes for perturbations with y . direction = z, and
-    the size of its terms, for rounding errors; `across` is at least sqrt(1 - z²)."""
+    """For perturbations with y . direction = z: an upper bound of the sum of the rows' squared
+    changes, (w,), and the sum of its terms' absolute values, (w,), from which its rounding error
+    follows. `across` is at least sqrt(1 - z²)."""
     force = forces(geometry, pairs, by, z)
     rows = _row_suprema(geometry, pairs, by, force, across)
     value = (rows * pairs.counted).sum(dim=1) + force.outside
