@@ -12,7 +12,8 @@ from wordsens.plotting.figures import label_of, lines
 from wordsens.plotting.style import BARS, MOST_SERIES, StyledFigure, StyleFile, in_style
 from wordsens.sweeps.experiment import Column, estimate, grouped, varying_columns
 from wordsens.sweeps.series import column_title, series_along
-from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.store import Record, as_frame, as_records
+from wordsens.sweeps.study import Study
 from wordsens.sweeps.sweep import finished_of_one
 
 Figures = dict[str, Any]
@@ -36,7 +37,8 @@ def of_experiment(records: Any, *, style: StyleFile = None) -> Figures:
     """
     experiment, done = finished_of_one(records)
     with in_style(style):
-        drawn = (experiment.figures or along_axes)(done)
+        whole = as_frame(done) if isinstance(experiment, Study) and experiment.figures else done
+        drawn = (experiment.figures or along_axes)(whole)
     shown = {name: figure for name, figure in drawn.items() if figure is not None}
     for figure in shown.values():
         figure.style = style

@@ -8,9 +8,8 @@ from typing import Any
 
 from wordsens.errors import InputError
 from wordsens.files import named_path
-from wordsens.sweeps.experiment import Summary
 from wordsens.sweeps.store import FILE, Record, Store
-from wordsens.sweeps.sweep import experiment_named
+from wordsens.sweeps.sweep import experiment_named, summarize
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,12 @@ class Part:
         return [record for record in self.records if record.done]
 
     @cached_property
-    def summary(self) -> Summary | None:
+    def summary(self) -> Any:
         """What they say together; None without a summary. InputError where they do not go
         together."""
-        summarize = experiment_named(self.name).summarize
-        return None if summarize is None or not self.done else summarize(self.done)
+        experiment = experiment_named(self.name)
+        has = getattr(experiment, "tables", None) or getattr(experiment, "summarize", None)
+        return summarize(self.done) if has and self.done else None
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def part_view(part: Part, run: Run, pictures: Sequence[Picture] = ()) -> View:
         summary = None
     if summary is not None:
         parts += summary.findings
-        note = f"{summary.note} {summary.details}".strip()
+        note = f"{summary.note} {getattr(summary, 'details', '')}".strip()
         for table in map(compact, summary.tables):
             if len(table):
                 later = bool(tables)

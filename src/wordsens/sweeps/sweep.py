@@ -14,7 +14,8 @@ from wordsens.files import named_path, small_text
 from wordsens.sweeps import EXPERIMENTS, SCALES
 from wordsens.sweeps.experiment import Experiment, Summary
 from wordsens.sweeps.spec import Cell, Strict, spelled_out
-from wordsens.sweeps.store import Record, as_records
+from wordsens.sweeps.store import Record, as_frame, as_records
+from wordsens.sweeps.study import Study
 
 try:
     import yaml
@@ -28,7 +29,7 @@ MOST_CELLS = 200_000
 _DEEPEST = 50
 
 
-def experiment_named(name: str) -> Experiment:
+def experiment_named(name: str) -> Any:
     """The experiment of that name, or one's own as `module:NAME`.
 
     >>> experiment_named("several-words").Cell.__name__
@@ -43,7 +44,7 @@ def experiment_named(name: str) -> Experiment:
             0
         ].partition(":")
         experiment = getattr(import_module(module), constant)
-    if not isinstance(experiment, Experiment):
+    if not isinstance(experiment, Experiment | Study):
         raise InputError(
             f"`experiment` (={name!r}) must name an Experiment, not a {type(experiment).__name__}"
         )
@@ -351,7 +352,7 @@ def paper_sweep(
     return Sweep.parse(data), list(dict.fromkeys(notices))
 
 
-def summarize(records: Any) -> Summary:
+def summarize(records: Any) -> Any:
     """What the records of one experiment say: its tables and sentences.
 
     Args:
@@ -364,12 +365,14 @@ def summarize(records: Any) -> Summary:
     >>> summarize(ws.read_records("out")).findings  # doctest: +SKIP
     """
     experiment, done = finished_of_one(records)
+    if isinstance(experiment, Study):
+        return experiment.summary(as_frame(done))
     if experiment.summarize is None:
         raise InputError(f"`records` are of {experiment.name!r}, which has no summary")
     return experiment.summarize(done)
 
 
-def finished_of_one(records: Any) -> tuple[Experiment, list[Record]]:
+def finished_of_one(records: Any) -> tuple[Any, list[Record]]:
     """The experiment whose records these are, and the finished ones.
 
     Raises:
