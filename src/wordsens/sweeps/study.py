@@ -17,7 +17,7 @@ from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.store import spec_columns
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 Preset = tuple[list[dict[str, Any]], list[str]]
 """The grids of a preset, and what the user should know of how they were fitted to the data."""

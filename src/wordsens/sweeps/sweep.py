@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from wordsens.errors import InputError, MissingExtraError, require_choice, shown
 from wordsens.files import named_path, small_text
 from wordsens.sweeps import EXPERIMENTS, SCALES
-from wordsens.sweeps.experiment import Experiment, Summary
+from wordsens.sweeps.experiment import Experiment
 from wordsens.sweeps.spec import Cell, Strict, spelled_out
 from wordsens.sweeps.store import Record, as_frame, as_records
 from wordsens.sweeps.study import Study
