@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 from wordsens.sweeps import run
 from wordsens.sweeps.store import spec_columns
@@ -108,10 +109,10 @@ def made_record(experiment, spec, **columns):
 def measured(cell):
     """The record of a cell that is measured here; an error is raised."""
     ((record, _),) = run.measured(study_named(cell.experiment), [cell])
-    return record
+    return SimpleNamespace(**record)
 
 
 def attempted(cell):
     """The record of a cell; an error is its own."""
     ((record, _),) = run._measured(study_named(cell.experiment), [cell], None, False)
-    return record
+    return SimpleNamespace(**record)

@@ -52,7 +52,12 @@ def results(store):
 def test_cells_are_measured_once_and_failures_again(tmp_path):
     cells = [*squares(3), SquareCell.parse({"fails": True})]
     with Store(tmp_path) as store:
-        assert [record["status"] for record in run(cells, store)] == ["done", "done", "done", "failed"]
+        assert [record["status"] for record in run(cells, store)] == [
+            "done",
+            "done",
+            "done",
+            "failed",
+        ]
         assert unfinished(cells, store) == cells[3:]
         assert store.rows()[3]["error"] == "ValueError: it was told to"
         assert [record["status"] for record in run(cells, store)] == ["failed"]
@@ -79,7 +84,9 @@ def test_cells_of_a_group_are_measured_together_and_one_that_fails_alone(tmp_pat
     # 0 to 2; 3; 4 to 6, of which 5 fails, so each by itself; 7.
     together = [draw for draw, record in records.items() if "together" in record]
     assert sorted(together) == [0, 1, 2]
-    assert all(record["value"] == draw**2 for draw, record in records.items() if record["status"] == "done")
+    assert all(
+        record["value"] == draw**2 for draw, record in records.items() if record["status"] == "done"
+    )
 
 
 def test_an_interrupt_leaves_what_was_yielded(tmp_path):
@@ -109,7 +116,9 @@ def test_every_experiment_goes_to_the_store_to_a_frame_and_back(name, tmp_path):
         (record,) = run([cell], store)
         assert record["error"] is None
         (stored,) = store.rows()
-        assert {name: stored[name] for name in record} == json.loads(json.dumps(record), object_hook=None) or stored == record
+        assert {name: stored[name] for name in record} == json.loads(
+            json.dumps(record), object_hook=None
+        ) or stored == record
     frame = ws.read_records(tmp_path)
     assert frame["value"].tolist() == [record["value"]]
     if study_named(name).tables is not None:

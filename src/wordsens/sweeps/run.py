@@ -270,6 +270,8 @@ def _on_workers(
                         continue
                     reason = "its worker died each time it was run; does it need more memory?"
                     outcomes = [failed(group[0], reason)]
+                except WordsensError:
+                    raise
                 except CancelledError as error:
                     raise WordsensError("the scheduler went away") from error
                 except Exception as error:
