@@ -12,8 +12,8 @@ mended by hand. Sentences and tables are mended by hand as well: a line says whi
 again.
 
 docs/numbers.md says of each by which code it was last measured, when and on what. A number is old
-when the code has changed since: modules that compute, without their comments and docstrings, and
-the word lists and texts that they read.
+when the code has changed since: the packages that compute, files of its own, and the word lists and
+texts that it reads.
 """  # noqa: E501
 
 import argparse
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.reporting import commit, processor
-from wordsens.sources import source_digest
+from wordsens.sweeps.spec import code_version
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "numbers.md"
@@ -42,11 +42,11 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LONG = 10
 """Minutes."""
 
-OWN_MAPS = "wordsens.maps.custom"
-"""No number here is of a map of one's own."""
-
-WORDS, TEXTS = "evaluation/words", "text/shipped"
+WORDS, TEXTS = "src/wordsens/evaluation/words", "src/wordsens/text/shipped"
 """Folders of the package's data."""
+
+GUARD = "src/wordsens/evaluation/guard"
+STUDIES = "src/wordsens/studies"
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,12 @@ class Number:
     minutes: int = 1
 
     def digest(self) -> str:
-        """Of the code and data of today."""
-        digest = hashlib.sha256()
-        for name in self.code:
-            path = ROOT.joinpath(
-                *([] if name.startswith("benchmarks") else ["src"]), *name.split(".")
-            )
-            path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-            package = name.startswith("wordsens")
-            digest.update(source_digest({name: path}, package=package, apart=[OWN_MAPS]).encode())
-        for folder in self.data:
-            for path in sorted((ROOT / "src" / "wordsens" / folder).rglob("*.*")):
-                digest.update(path.read_bytes())
+        """Of the code and data of today: the packages that compute, and what this number names."""
+        digest = hashlib.sha256(code_version().encode())
+        for place in (*self.code, *self.data):
+            path = ROOT / place
+            files = sorted(path.rglob("*.*")) if path.is_dir() else [path]
+            digest.update(b"".join(file.read_bytes() for file in files if file.suffix != ".pyc"))
         return digest.hexdigest()[:12]
 
 
@@ -84,7 +78,7 @@ def _benchmark(
         name.replace("_", " "),
         command,
         ("docs/benchmarks.md",),
-        (f"benchmarks.{name}", *code),
+        (f"benchmarks/{name}.py", *code),
         data,
         minutes,
     )
@@ -95,28 +89,27 @@ def _images(*names: str) -> tuple[str, ...]:
 
 
 DECISIONS = (TEXTS, WORDS)
-MEASURED = ("wordsens.sensitivity.several_texts", "wordsens.maps.registry")
 TWO_SENTENCES = '"How do I enable the alarm?" "How do I disable the alarm?"'
 NUMBERS = [
     Number(
         "check",
         "wordsens check minilm",
         ("README.md", "docs/check.md"),
-        ("wordsens.cli.check",),
+        (GUARD,),
         DECISIONS,
     ),
     Number(
         "guard",
         f"wordsens guard {TWO_SENTENCES}",
         ("README.md",),
-        ("wordsens.cli.guard",),
+        (GUARD,),
         (WORDS,),
     ),
     Number(
         "threshold",
         "wordsens calibrate minilm --pairs examples/pairs.csv --budget .05 --guard",
         ("docs/how-to/threshold.md",),
-        ("wordsens.cli.calibrate",),
+        (GUARD,),
         DECISIONS,
     ),
     Number(
@@ -124,107 +117,103 @@ NUMBERS = [
         "wordsens check minilm --pairs examples/pairs.csv --threshold .948 --require "
         "'guarded_recall >= .9'",
         ("docs/how-to/gate.md",),
-        ("wordsens.cli.check",),
+        (GUARD,),
         DECISIONS,
     ),
-    Number(
-        "measure", 'wordsens measure "I love her much"', ("README.md",), ("wordsens.cli.measure",)
-    ),
+    Number("measure", 'wordsens measure "I love her much"', ("README.md",), ()),
     Number(
         "start",
         'wordsens measure "The lift is not working today." --map rf,raf',
         ("docs/start.md",),
-        ("wordsens.cli.measure",),
+        (),
     ),
     Number(
         "paper",
         "python -m benchmarks.pictures paper {out}",
         _images("sensitivity", "raf", "report-findings", "report-figures"),
-        (*MEASURED, "wordsens.intervals"),
+        (f"{STUDIES}/sensitivity.py",),
         minutes=4,
     ),
-    _benchmark("search", *MEASURED),
-    _benchmark("random_features", *MEASURED),
-    _benchmark("certificates", *MEASURED),
-    _benchmark("transformers", *MEASURED),
-    _benchmark("on_demand", *MEASURED, data=()),
-    _benchmark("sweeps", *MEASURED, "wordsens.sweeps.run"),
+    _benchmark("search"),
+    _benchmark("random_features"),
+    _benchmark("certificates"),
+    _benchmark("transformers"),
+    _benchmark("on_demand", data=()),
+    _benchmark("sweeps", "src/wordsens/sweeps/run.py"),
     _benchmark(
         "evaluation",
-        "wordsens.cli.check",
-        "wordsens.cli.explain",
-        "wordsens.cli.audit",
+        GUARD,
         data=DECISIONS,
     ),
-    _benchmark("operations", *MEASURED, data=()),
-    _benchmark("attack", *MEASURED, arguments="--problems 40", data=()),
+    _benchmark("operations", data=()),
+    _benchmark("attack", arguments="--problems 40", data=()),
     Number(
         "full scale",
         'wordsens paper sensitivity --scale full "draw=[0, 1, 2]" --out {out}',
         ("docs/benchmarks.md",),
-        (*MEASURED, "wordsens.intervals"),
+        (f"{STUDIES}/sensitivity.py",),
         minutes=40,
     ),
     Number(
         "attention",
         'wordsens paper attention "I love her much" "I love her smile" --out {out}',
         _images("attention"),
-        ("wordsens.studies.attention",),
+        (f"{STUDIES}/attention.py",),
     ),
     Number(
         "limit",
         "python -m benchmarks.pictures limit {out}",
         ("docs/theory/predictions.md", *_images("limit")),
-        ("benchmarks.pictures", "wordsens.theory.attention"),
+        ("benchmarks/pictures.py",),
         (),
     ),
     Number(
         "depth",
         "wordsens paper depth --scale quick --out {out}",
         ("docs/depth.md", *_images("depth")),
-        ("wordsens.studies.depth.cell", "wordsens.studies.depth.study"),
+        (f"{STUDIES}/depth.py",),
         minutes=5,
     ),
     Number(
         "several-words",
         "wordsens paper several-words --scale laptop --out {out}",
         _images("several-words"),
-        ("wordsens.studies.several_words",),
+        (f"{STUDIES}/several_words.py",),
         minutes=30,
     ),
     Number(
         "similarity",
         "wordsens paper similarity --scale full --out {out}",
         ("docs/control.md", *_images("similarity")),
-        ("wordsens.studies.similarity",),
+        (f"{STUDIES}/similarity.py",),
         minutes=15,
     ),
     Number(
         "control",
         "wordsens paper control --scale laptop --out {out}",
         ("docs/control.md", *_images("control-accuracy", "control-target", "control-along")),
-        ("wordsens.studies.control.cell", "wordsens.studies.control.study"),
+        (f"{STUDIES}/control",),
         minutes=40,
     ),
     Number(
         "examples",
         "python -m wordsens.app.tasks.shipped",
         ("src/wordsens/app/static/examples.json",),
-        ("wordsens.app.tasks.measure", "wordsens.app.tasks.models"),
+        ("src/wordsens/app/tasks",),
         DECISIONS,
     ),
     Number(
         "page",
         "python -m benchmarks.pictures app {out}",
         _images("app-two-texts", "app-text", "app-lines"),
-        ("wordsens.app.tasks.measure", "wordsens.app.tasks.models"),
+        ("src/wordsens/app/tasks",),
         DECISIONS,
     ),
     Number(
         "picture of a check",
         "python -m benchmarks.pictures check {out}",
         _images("check"),
-        ("wordsens.cli.check",),
+        (GUARD,),
         DECISIONS,
     ),
 ]

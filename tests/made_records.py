@@ -91,7 +91,6 @@ _MADE = {
     "libraries": '{"python": "3"}',
     "machine": "none",
     "threads": 1,
-    "peak_memory_mb": None,
     "device": "cpu",
 }
 

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from wordsens.display.view import Finding
 from wordsens.intervals import behaviour, power_law
-from wordsens.plotting import lines
 from wordsens.sweeps.spec import Cell
 from wordsens.sweeps.study import Study, means
 from wordsens.text.synthetic import gaussian_text
@@ -42,6 +41,8 @@ def findings(records, tables):
 
 def figures(records):
     """The norm against the length, on logarithmic axes."""
+    from wordsens.plotting import lines
+
     (table,) = tables(records).values()
     drawn = lines(table, x="n", y="norm", colour="d", log="xy", caption="Means over draws.")
     return {"mean-norm": drawn}

@@ -1,4 +1,3 @@
-
 """Maps by name: the registry, maps of one's own and transformers."""
 
 import hashlib

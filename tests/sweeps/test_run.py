@@ -27,7 +27,6 @@ OF_THE_RUN = (
     "seconds",
     "started",
     "process",
-    "peak_memory_mb",
     "threads",
     "fit_seconds",
     "cpu_seconds",

@@ -25,6 +25,7 @@ FIGURES = tuple(name for name, (_, text) in STUDIES.items() if text)
 OF_ALL = tuple(name for name in FIGURES if name != "control")
 """The figures of `all`: control, which trains networks, takes a minute more and is asked for by
 name."""
+AS_PUBLISHED = ("sensitivity", "generalization")
 MEAN = "mean"
 _OVERRIDE = re.compile(r"[\w.]+=")
 LABELS = ("sentiment", "linear", "random")
@@ -91,6 +92,14 @@ class PaperOptions(PlaceOptions):
     by: Annotated[
         str | None, option("Of depth: a column of --texts whose values are kinds of text.")
     ] = None
+    as_published: Annotated[
+        bool,
+        option(
+            "Of sensitivity and generalization: also measure as the published code does ([CLS] or "
+            "padding counted as words).",
+            "--as-published",
+        ),
+    ] = False
     layer: Annotated[int, _attention("1 to the last, -1.")] = 1
     head: Annotated[str, _attention("0, 1, ..., or mean over the heads.")] = MEAN
     prompt: Annotated[
@@ -111,7 +120,7 @@ class PaperOptions(PlaceOptions):
     seed: Seed = 0
     device: Device = "cpu"
     witnesses: Witnesses = False
-    verbose: Annotated[bool, option("Print every table and sentence.", "--verbose")] = False
+    verbose: Annotated[bool, option("Print every table.", "--verbose")] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,6 +149,11 @@ class PaperOptions(PlaceOptions):
             raise InputError(
                 f"`by` (={self.by!r}) is a column of --texts for depth; draw that of a table, or "
                 "drop it"
+            )
+        if self.as_published and not set(AS_PUBLISHED) & set(self.names):
+            raise InputError(
+                f"`as_published` (=True) is an option of {' and '.join(AS_PUBLISHED)}; draw one of "
+                "these, or drop it"
             )
         if self.prompt is not None and len(self.prompt) != 2:
             raise InputError(
@@ -294,7 +308,10 @@ def _sweep(name: str, options: PaperOptions) -> "tuple[Sweep, list[str]]":
             }
             source = DatasetText.parse({"path": options.texts, **keys})
         labels = options.labels if options.texts is not None else None
-        choices = {"model": options.model, "by": options.by} if name == "depth" else {}
+        choices: dict[str, Any] = {"as_published": True} if options.as_published else {}
+        choices = choices if name in AS_PUBLISHED else {}
+        if name == "depth":
+            choices = {"model": options.model, "by": options.by}
         sweep, notices = paper_sweep(
             name,
             options.scale,

@@ -185,18 +185,7 @@ def provenance(cell: Cell) -> dict[str, Any]:
         "libraries": _libraries(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "threads": None if torch is None else torch.get_num_threads(),
-        "peak_memory_mb": peak_memory_mb(),
     }
-
-
-def peak_memory_mb() -> float | None:
-    """The largest resident memory of this process so far, in MiB; None on Windows."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if platform.system() == "Darwin" else 2**10)
 
 
 @cache

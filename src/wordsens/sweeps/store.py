@@ -1,7 +1,6 @@
 """The records of a run: one SQLite database, `results.sqlite`, in the run's folder. One transaction
 per finished cell. Users, studies and figures read it as a DataFrame."""
 
-import io
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordsens.errors import InputError, MissingExtraError, WordsensError, without_secrets
+from wordsens.errors import InputError, WordsensError, require_extra, without_secrets
 from wordsens.files import named_path, replace_file
 from wordsens.sweeps.spec import Cell, provenance
 from wordsens.version import __version__
@@ -298,23 +297,13 @@ def write_tables(records: "DataFrame", folder: Path, name: str) -> Path:
     Raises:
         StoreError: they cannot be written.
     """
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyarrow", "records", "writing tables") from error
+    require_extra("records", "writing tables", "pyarrow")
     path = folder / f"{name.replace(':', '-')}.parquet"
-    text = records.map(lambda cell: json.dumps(cell) if isinstance(cell, tuple) else cell)
-    mixed = []
-    for column in records:
-        try:
-            pa.array(records[column], from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
-            mixed.append(column)
-    whole = io.BytesIO()
-    as_text = {column: records[column].map(json.dumps, na_action="ignore") for column in mixed}
-    records.assign(**as_text).to_parquet(whole, index=False)
-    write_whole(path, whole.getvalue())
-    write_whole(path.with_suffix(".csv"), text.to_csv(index=False).encode(errors="replace"))
+    mixed = [name for name in records if records[name].dropna().map(type).nunique() > 1]
+    text = {name: records[name].map(json.dumps, na_action="ignore") for name in mixed}
+    write_whole(path, records.assign(**text).to_parquet(index=False))
+    cells = records.map(lambda cell: json.dumps(cell) if isinstance(cell, tuple) else cell)
+    write_whole(path.with_suffix(".csv"), cells.to_csv(index=False).encode(errors="replace"))
     return path
 
 
